@@ -1,9 +1,9 @@
 # The CUDA module (kernels/cuda): whether it is built, and with what. Sets ATTNSCOPE_CUDA_BUILT,
 # and where that is true makes
-#   attnscope::cublas       cuBLAS, dynamically
 #   attnscope::cute         CuTe's headers, only where ATTNSCOPE_CUTE_FOUND
 #   attnscope_cuda_flags    the project's warnings as nvcc takes them
-# and ATTNSCOPE_CUBLAS_FOLDER, where the module finds libcublas when it is loaded.
+# and ATTNSCOPE_CUBLAS_INCLUDE, cuBLAS's headers, and ATTNSCOPE_CUBLAS_FOLDER, where the module finds
+# libcublas when it loads it.
 set(ATTNSCOPE_CUDA "AUTO" CACHE STRING "Build the CUDA backend: AUTO (where it can be), ON or OFF")
 set_property(CACHE ATTNSCOPE_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(ATTNSCOPE_CUBLAS_ROOT "" CACHE PATH "Folder with cuBLAS's include/ and lib/, beside the CUDA toolkit's")
@@ -120,15 +120,6 @@ set(CMAKE_CUDA_STANDARD_REQUIRED ON)
 set(CMAKE_CUDA_EXTENSIONS OFF)
 
 get_filename_component(ATTNSCOPE_CUBLAS_FOLDER "${ATTNSCOPE_CUBLAS_LIBRARY}" DIRECTORY)
-foreach(library cublas cublasLt)
-  add_library(attnscope_${library} SHARED IMPORTED)
-endforeach()
-set_target_properties(attnscope_cublasLt PROPERTIES IMPORTED_LOCATION "${ATTNSCOPE_CUBLAS_LT}")
-set_target_properties(attnscope_cublas PROPERTIES
-  IMPORTED_LOCATION "${ATTNSCOPE_CUBLAS_LIBRARY}"
-  IMPORTED_LINK_DEPENDENT_LIBRARIES attnscope_cublasLt
-  INTERFACE_INCLUDE_DIRECTORIES "${ATTNSCOPE_CUBLAS_INCLUDE}")
-add_library(attnscope::cublas ALIAS attnscope_cublas)
 
 # Only the headers: CuTe has nothing to link.
 unset(ATTNSCOPE_CUTE_INCLUDE CACHE)

@@ -75,7 +75,7 @@ attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' em
 attnscope_room(kernels/cuda/kernel "What runs on a device: kernels, and the arguments that they take."
   MAY core/stream USES cuda TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/host "What runs them: devices, memory, queues, steps, the module's entry points."
-  MAY core kernels/common kernels/cuda kernels/cuda/kernel USES cuda TARGET_ELSEWHERE)
+  MAY core kernels/common kernels/cuda kernels/cuda/kernel USES cuda loader TARGET_ELSEWHERE)
 attnscope_room(kernels "Makes a backend, and loads the CUDA module."
   MAY core modules kernels/common kernels/reference kernels/cpu kernels/cuda LIBRARY kernels)
 

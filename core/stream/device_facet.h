@@ -10,8 +10,8 @@
 namespace attnscope {
 
 /// What a backend has besides tiles where it computes on a device of its own (TileBackend::device):
-/// times of what it launched, and the way from there to a window's textures. Thread-safe but where
-/// said otherwise; lives as long as its backend.
+/// how many rows fill it, times of what it launched, and the way from there to a window's textures.
+/// Thread-safe but where said otherwise; lives as long as its backend.
 class DeviceFacet {
  public:
   virtual ~DeviceFacet() = default;
@@ -19,6 +19,11 @@ class DeviceFacet {
   /// What every shape of launch has taken so far, where the device was asked to time them (empty
   /// otherwise); may be called while heads compute, whose calls under way are not in it yet.
   virtual std::vector<LaunchProfile> launch_profile() const = 0;
+
+  /// Rows whose norms alone are best computed by one call of BoundHead::row_norms, because fewer
+  /// leave the device half empty: plan_tiles makes panels of so many where no entries are wanted.
+  /// 0: as many as the sink wants.
+  virtual int64_t norm_panel_rows(const AttentionProblem& problem) const = 0;
 
   /// `head`, which this backend bound, as one that pools its entries itself; null: the caller pools
   /// what emit() yields. Lives as long as the head.

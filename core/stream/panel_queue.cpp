@@ -109,12 +109,18 @@ void PanelQueue::bind_next(std::unique_lock<std::mutex>& lock) {
   if (options_.with_values) {
     values = std::make_unique<BoundValues>(*task.problem, task.batch, task.head);
   }
+  std::unique_ptr<BoundNorms> norms;
+  if (options_.norm_rows > 0) {
+    norms = std::make_unique<BoundNorms>(task, *bound, backend_, options_.norm_rows,
+                                         [this] { return is_closed(); });
+  }
   const bool backwards = !options_.in_order && grows(task, panels, options_.panel_rows);
   lock.lock();
   coming_ -= panels;
   ready_ += panels;
   head.backwards = backwards;
   head.values = std::move(values);
+  head.norms = std::move(norms);
   head.bound = std::move(bound);
   changed_.notify_all();
 }
@@ -130,7 +136,7 @@ Panel PanelQueue::take_ready() {
   const int64_t panel = head.backwards ? head.panels - 1 - place : place;
   const HeadTask& task = tasks_[static_cast<size_t>(at->first)];
   return {at->first, panel_rows_of(task, panel, options_.panel_rows), head.bound.get(),
-          head.values.get()};
+          head.values.get(), head.norms.get()};
 }
 
 std::optional<Panel> PanelQueue::take() {
@@ -166,6 +172,11 @@ void PanelQueue::finish(const Panel& panel) {
   lock.lock();
   --kept_heads_;
   changed_.notify_all();
+}
+
+bool PanelQueue::is_closed() {
+  const std::lock_guard lock(mutex_);
+  return closed_;
 }
 
 void PanelQueue::close() noexcept {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 
+#include "core/stream/bound_norms.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 #include "core/stream/value_panels.h"
@@ -22,6 +23,7 @@ struct Panel {
   IndexRange rows;  ///< positions among the task's rows
   const BoundHead* head = nullptr;
   const BoundValues* values = nullptr;  ///< where the stream needs V
+  const BoundNorms* norms = nullptr;    ///< of all rows of the task, where they come first
 };
 
 /// How heads are bound and cut. A value.
@@ -30,6 +32,7 @@ struct PanelQueueOptions {
   int64_t bound_heads = 1;   ///< heads that are bound, or being bound, at once
   int workers = 1;           ///< threads that take panels
   bool with_values = false;  ///< V is bound beside K
+  int64_t norm_rows = 0;  ///< norms are computed beside K, so many rows at a time; 0: they are not
   /// Panels are wanted in the order of the rows, because whoever takes the results waits for those
   /// before it. Otherwise a head whose last rows have more keys than its first ones, as a causal
   /// mask leaves them, is taken from its end: what takes longest begins first.
@@ -89,6 +92,7 @@ class PanelQueue {
   struct Head {
     std::unique_ptr<BoundHead> bound;
     std::unique_ptr<BoundValues> values;
+    std::unique_ptr<BoundNorms> norms;
     int64_t panels = 0;
     int64_t taken = 0;
     int64_t unfinished = 0;
@@ -97,6 +101,7 @@ class PanelQueue {
 
   bool wants_head(bool just_bound) const;
   std::optional<int64_t> next_task(std::unique_lock<std::mutex>& lock);
+  bool is_closed();
   void bind_next(std::unique_lock<std::mutex>& lock);
   Panel take_ready();
 

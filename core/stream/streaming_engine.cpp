@@ -51,7 +51,7 @@ class TileWorker : public PanelWorker {
     if (s_.request.outputs) return run_outputs(task, panel);
     const int64_t chunks = ceil_div(task.keys.size(), s_.request.chunk_cols);
     queries_ = {};
-    norms_ = known_norms(task, panel.rows);
+    norms_ = known_norms(task, panel);
     for (int64_t first = 0; first < chunks; first += s_.plan.segment_chunks) {
       // The queue is closed by then: nobody misses the rest, and nobody takes the panel for done.
       if (s_.control.stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
@@ -60,11 +60,13 @@ class TileWorker : public PanelWorker {
   }
 
  private:
-  /// The rows' norms where the task brings them; nothing where they are computed.
-  std::span<RowNorm> known_norms(const HeadTask& task, IndexRange rows) const {
-    if (task.known_norms.empty() || !needs_norms(task, s_.request)) return {};
+  /// The rows' norms where the task or its head brings them; nothing where they are computed.
+  std::span<RowNorm> known_norms(const HeadTask& task, const Panel& panel) const {
+    if (!needs_norms(task, s_.request)) return {};
+    const auto all = panel.norms != nullptr ? panel.norms->norms() : task.known_norms;
+    if (all.empty()) return {};
     const auto known =
-        task.known_norms.subspan(static_cast<size_t>(rows.begin), static_cast<size_t>(rows.size()));
+        all.subspan(static_cast<size_t>(panel.rows.begin), static_cast<size_t>(panel.rows.size()));
     std::copy(known.begin(), known.end(), buffers_.norms());
     return {buffers_.norms(), known.size()};
   }
@@ -215,6 +217,7 @@ bool StreamingEngine::run(std::span<const HeadTask> tasks, const TilePlan& plan,
                     .bound_heads = plan.bound_heads,
                     .workers = plan.threads(),
                     .with_values = request.outputs,
+                    .norm_rows = plan.norm_rows,
                     .in_order = request.in_order,
                     .next_task = control.next_task});
   run_panels(queue, {.workers = plan.threads(),

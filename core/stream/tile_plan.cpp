@@ -9,6 +9,8 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/stream/bound_norms.h"
+#include "core/stream/device_facet.h"
 #include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
@@ -85,17 +87,36 @@ TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileRe
   return most;
 }
 
+/// Rows whose norms the backend computes best at once; 0: as many as one likes.
+int64_t best_norm_rows(std::span<const HeadTask> tasks, const TileBackend& backend) {
+  const DeviceFacet* const device = backend.device();
+  if (device == nullptr) return 0;
+  int64_t most = std::numeric_limits<int64_t>::max();
+  const AttentionProblem* previous = nullptr;
+  for (const HeadTask& task : tasks) {
+    if (task.problem == previous) continue;
+    previous = task.problem;
+    most = std::min(most, device->norm_panel_rows(*task.problem));
+  }
+  return most;
+}
+
 /// The stream, looked at once; plans are then priced without looking at the masks again.
 class Planner {
  public:
   Planner(std::span<const HeadTask> tasks, const TileRequest& request, const TileBackend& backend)
-      : tasks_(tasks), request_(request), head_(dearest_head(tasks, request, backend)) {
+      : tasks_(tasks),
+        request_(request),
+        head_(dearest_head(tasks, request, backend)),
+        norm_rows_(best_norm_rows(tasks, backend)) {
+    // Chunks have to be whole; norms alone come as suits the backend.
+    const int64_t panel_rows = request.entries || norm_rows_ == 0 ? request.chunk_rows : norm_rows_;
     int64_t chunks = 0;
     for (const HeadTask& task : tasks) {
       assert(task.num_rows() > 0 && !task.keys.empty());
       assert(task.keys.begin >= 0 && task.keys.end <= task.problem->num_keys());
-      most_rows_ = std::max(most_rows_, std::min(task.num_rows(), request.chunk_rows));
-      panels_ += ceil_div(task.num_rows(), request.chunk_rows);
+      most_rows_ = std::max(most_rows_, std::min(task.num_rows(), panel_rows));
+      panels_ += ceil_div(task.num_rows(), panel_rows);
       if (request.entries) chunks = std::max(chunks, chunks_of(task));
       any_norms_ |= computes_norms(task, request);
       assert(!request.outputs || (task.problem->v() && task.known_norms.empty() &&
@@ -106,6 +127,7 @@ class Planner {
     }
     lengths_ = segment_lengths(chunks);
     request.outputs ? count_outputs() : count_entries();
+    find_norms_ahead(backend);
     list_shapes(backend);
   }
 
@@ -178,10 +200,28 @@ class Planner {
     }
   }
 
+  /// Norms come before entries where there are more panels than the norms' own, and no mask, of
+  /// whose tiles the host would have to tell twice.
+  void find_norms_ahead(const TileBackend& backend) {
+    norms_ahead_ = request_.entries && !request_.outputs && any_norms_ && norm_rows_ > most_rows_;
+    for (const HeadTask& task : tasks_) {
+      norms_ahead_ = norms_ahead_ && task.known_norms.empty() && needs_norms(task, request_) &&
+                     task.problem->mask().is_none() && task.num_rows() > request_.chunk_rows;
+    }
+    if (!norms_ahead_) return;
+    for (const HeadTask& task : tasks_) {
+      ahead_.resident = std::max(ahead_.resident, BoundNorms::bytes(task));
+      ahead_.transient =
+          std::max(ahead_.transient, BoundNorms::transient_bytes(task, backend, norm_rows_));
+    }
+  }
+
   /// All ways to cut panels, the fastest first.
   void list_shapes(const TileBackend& backend) {
-    const auto add = [&](int64_t rows, int64_t segment, int64_t active, bool one_product) {
+    const auto add = [&](int64_t rows, int64_t segment, int64_t active, bool one_product,
+                         bool norms_ahead = false) {
       TilePlan plan;
+      plan.norm_rows = norms_ahead ? norm_rows_ : 0;
       plan.panel_rows = rows;
       plan.segment_chunks = segment;
       plan.active_chunks = active;
@@ -197,6 +237,7 @@ class Planner {
     }
     for (size_t i = 0; i < lengths_.size(); ++i) {
       const int64_t active = count_.most_active[i];
+      if (norms_ahead_) add(most_rows_, lengths_[i], active, false, true);
       // One product needs the whole row at once, unless nothing is divided by the row's norm.
       if (i == 0 || !any_norms_) add(most_rows_, lengths_[i], active, true);
       if (any_norms_ && !request_.outputs) add(most_rows_, lengths_[i], active, false);
@@ -216,9 +257,13 @@ class Planner {
 
   /// Fills in the bytes; false where they overflow.
   bool price(TilePlan& plan) const {
-    const auto resident = checked_mul(plan.bound_heads, head_.resident);
+    const TileBackend::BindCost more = plan.norm_rows > 0 ? ahead_ : TileBackend::BindCost();
+    const auto head = checked_add(head_.resident, more.resident);
+    const auto meanwhile = checked_add(head_.transient, more.transient);
+    if (!head || !meanwhile) return false;
+    const auto resident = checked_mul(plan.bound_heads, *head);
     const auto binding =
-        checked_mul(std::min<int64_t>(plan.threads(), plan.bound_heads), head_.transient);
+        checked_mul(std::min<int64_t>(plan.threads(), plan.bound_heads), *meanwhile);
     const auto bound = resident && binding ? checked_add(*resident, *binding) : std::nullopt;
     const auto workers = checked_mul(plan.threads(), plan.bytes_per_worker);
     const auto total = bound && workers ? checked_add(*bound, *workers) : std::nullopt;
@@ -245,6 +290,9 @@ class Planner {
   const std::span<const HeadTask> tasks_;
   const TileRequest request_;
   const TileBackend::BindCost head_;
+  const int64_t norm_rows_;      ///< of the norms that the backend computes best at once
+  bool norms_ahead_ = false;     ///< whether they may come before the entries
+  TileBackend::BindCost ahead_;  ///< what that takes beside the head
   int64_t most_rows_ = 0;
   int64_t panels_ = 0;
   bool any_norms_ = false;
@@ -268,7 +316,11 @@ std::string TilePlan::describe() const {
       text += " (at most " + std::to_string(active_chunks) + " not masked)";
     }
   }
-  text += one_product ? ", one product, " : ", two products, ";
+  if (norm_rows > 0) {
+    text += ", norms before entries, ";
+  } else {
+    text += one_product ? ", one product, " : ", two products, ";
+  }
   return text + count(bound_heads, "bound head") + ", " + format_bytes(bytes_total);
 }
 

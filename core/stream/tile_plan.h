@@ -13,9 +13,10 @@ namespace attnscope {
 struct TilePlan {
   int workers = 1;             ///< panels that are computed at once
   int waiting_workers = 0;     ///< further threads, for those that wait in the sink's consume()
-  int64_t panel_rows = 0;      ///< rows a worker takes at a time: the sink's chunk_rows or fewer
+  int64_t panel_rows = 0;      ///< rows a worker takes at a time, see TileRequest::chunk_rows
   int64_t segment_chunks = 0;  ///< column chunks held at once by a worker
   bool one_product = true;     ///< norms and entries from one product; else two
+  int64_t norm_rows = 0;       ///< norms come before all entries of a head, so many rows at a time
   int64_t bound_heads = 1;     ///< heads kept packed at once, bound by the workers
   int64_t active_chunks = 0;   ///< the most non-empty column chunks of one panel (or segment)
 

@@ -45,7 +45,8 @@ struct TileRequest {
   /// The columns are channels of the attention output instead of keys: float32, over all keys, for
   /// problems with V. chunk_cols must be at least the largest width of V.
   bool outputs = false;
-  /// Tiles are cut on multiples of these, counted from the task's first row and key.
+  /// Tiles are cut on multiples of these, counted from the task's first row and key. Norms alone
+  /// come in any number of rows: fewer where memory is short, more where a device wants them.
   int64_t chunk_rows = 384;
   int64_t chunk_cols = 512;
   /// What the sink takes for itself while it consumes a tile, in percent of the tile's bytes:

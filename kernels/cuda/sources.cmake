@@ -3,6 +3,7 @@
 set(ATTNSCOPE_CUDA_KERNELS
   kernel/combine_kernels.cu
   kernel/mma_kernels.cu
+  kernel/place_rows.cu
   kernel/stored_kernels.cu
   kernel/wgmma_kernels.cu)
 set(ATTNSCOPE_CUDA_HOST
@@ -12,11 +13,13 @@ set(ATTNSCOPE_CUDA_HOST
   host/device_keys.cu
   host/emit_steps.cu
   host/gl_link.cu
+  host/key_memory.cu
   host/lane.cu
   host/launch_log.cu
   host/output_steps.cu
   host/reduce_plan.cu
   host/reduce_steps.cu
+  host/row_layout.cu
   host/texel_keeper.cu
   host/texel_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN

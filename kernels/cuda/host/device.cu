@@ -48,7 +48,9 @@ void Device::make_current() const { check(cudaSetDevice(index_), "choosing the d
 
 void* Device::allocate(int64_t bytes) {
   void* memory = try_allocate(bytes);
-  if (memory == nullptr && reclaim_ && reclaim_()) memory = try_allocate(bytes);
+  for (const auto& reclaim : reclaims_) {
+    if (memory == nullptr && reclaim()) memory = try_allocate(bytes);
+  }
   if (memory == nullptr) throw OutOfDeviceMemory();
   return memory;
 }

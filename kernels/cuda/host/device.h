@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace attnscope::cuda {
 
@@ -46,8 +47,9 @@ class Device {
   void make_current() const;
 
   /// What gives memory back that can be done without, or says that there is none. Called where
-  /// memory is short, by any thread; set before there are several.
-  void set_reclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
+  /// memory is short, by any thread, in the order in which they were added, before there are
+  /// several.
+  void add_reclaim(std::function<bool()> reclaim) { reclaims_.push_back(std::move(reclaim)); }
 
   /// Throws OutOfDeviceMemory beyond the limit or where the driver has none left, even after what
   /// can be done without was given back.
@@ -65,7 +67,7 @@ class Device {
   int64_t block_shared_bytes_ = 0;
   int64_t limit_bytes_ = 0;
   std::atomic<int64_t> used_bytes_{0};
-  std::function<bool()> reclaim_;
+  std::vector<std::function<bool()>> reclaims_;
 };
 
 /// Device memory that grows on demand; its content is lost then. Not thread-safe.
@@ -84,6 +86,7 @@ class DeviceBuffer {
   }
   void clear() noexcept;
   void* data() const { return memory_; }
+  int64_t bytes() const { return bytes_; }
 
  private:
   void grow(int64_t bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <limits>
 #include <mutex>
 
 #include "core/base/error.h"
@@ -11,6 +12,7 @@
 #include "kernels/cuda/host/gl_link.h"
 #include "kernels/cuda/host/known_answers.h"
 #include "kernels/cuda/host/reduce_plan.h"
+#include "kernels/cuda/host/unusable.h"
 
 namespace attnscope {
 namespace cuda {
@@ -74,7 +76,10 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 
   int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                           bool one_product) const override {
-    const int64_t elsewhere = fallback_->workspace_bytes(problem, rows, cols, one_product);
+    // Norms alone may be those of thousands of rows: the fallback gets them in pieces.
+    const bool norms = cols == 0 && !one_product;
+    const int64_t elsewhere = fallback_->workspace_bytes(
+        problem, norms ? std::min(rows, DeviceHead::kFallbackRows) : rows, cols, one_product);
     // Only reductions, which want the rows of all keys, need memory of the caller's.
     const bool reduces = one_product && cols == problem.num_keys();
     return std::max(elsewhere, reduces ? ReducePlan::host_bytes(problem, rows) : 0);
@@ -91,6 +96,15 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     return dynamic_cast<const TexelPooler*>(&head);
   }
 
+  int64_t norm_panel_rows(const AttentionProblem& problem) const override {
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const auto& share : shares_) {
+      least =
+          std::min(least, DeviceHead::norm_rows(problem, DeviceHead::kernels_for(problem, *share)));
+    }
+    return least;
+  }
+
   std::vector<LaunchProfile> launch_profile() const override {
     std::vector<LaunchProfile> all;
     for (const auto& share : shares_) {
@@ -99,9 +113,10 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     return all;
   }
 
-  /// Every device computes small maps whose weights are known. One whose wgmma kernels fail that is
-  /// given the others; one that fails without them is left out. Throws Error(unavailable) or
-  /// OutOfDeviceMemory where none is left.
+  /// Every device computes small maps of 16-bit tensors, whose entries are known. One whose wgmma
+  /// kernels fail that is given the others; one that fails without them is left out. Everything
+  /// else is checked when it is first used. Throws Error(unavailable) or OutOfDeviceMemory where no
+  /// device is left.
   void check_devices() {
     std::vector<std::unique_ptr<DeviceShare>> all = std::move(shares_);
     shares_.clear();
@@ -111,11 +126,9 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
         try {
           check_device(*shares_.back());
         } catch (...) {
-          only_ = nullptr;
           shares_.pop_back();
           throw;
         }
-        only_ = nullptr;
       });
     }
     require_some();
@@ -123,14 +136,28 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                   int64_t head) const override {
-    // Heads go to the devices in turn.
-    DeviceShare& share = only_ != nullptr ? *only_ : *shares_[next_++ % shares_.size()];
-    const bool told = problem.q().dtype() == DType::f32 || only_ != nullptr;
-    if (tf32() && !told && !told_of_tf32_.exchange(true)) {
+    if (checked_ != nullptr) {
+      const DeviceHead::Place place{checked_->share, checked_->kernels, *fallback_,
+                                    checked_->notice};
+      return std::make_unique<DeviceHead>(problem, batch, head, place, DeviceHead::Trust());
+    }
+    if (tf32() && problem.q().dtype() != DType::f32 && !told_of_tf32_.exchange(true)) {
       notice_("cuda: --tf32 changes nothing for " + std::string(dtype_name(problem.q().dtype())) +
               " tensors");
     }
-    return std::make_unique<DeviceHead>(problem, batch, head, share, *fallback_, notice_);
+    const DType dtype = DeviceHead::type_for(problem);
+    // Heads go to the devices in turn.
+    for (size_t tried = 0; tried < shares_.size(); ++tried) {
+      DeviceShare& share = *shares_[next_++ % shares_.size()];
+      const KernelSet& kernels = DeviceHead::kernels_for(problem, share);
+      DeviceHead::Trust trust = [this, &share, &kernels, dtype](KnownWork work) {
+        return is_right(share, kernels, dtype, work);
+      };
+      if (!trust(KnownWork::entries)) continue;
+      const DeviceHead::Place place{share, kernels, *fallback_, notice_};
+      return std::make_unique<DeviceHead>(problem, batch, head, place, std::move(trust));
+    }
+    return fallback_->bind(problem, batch, head);
   }
 
   std::unique_ptr<TextureLink> link_textures() const override {
@@ -166,26 +193,65 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     left_out_lines_.clear();
   }
 
-  /// It gets all heads from now on.
-  void check_device(DeviceShare& share) {
-    only_ = &share;
+  /// What a thread is checking: the heads that it binds are computed there, whatever is known of
+  /// it.
+  struct Checked {
+    DeviceShare& share;
+    const KernelSet& kernels;
+    const DeviceHead::Notice& notice;  ///< of memory that is short
+  };
+  /// Throws Unusable where the answers are wrong.
+  void check(DeviceShare& share, const KernelSet& kernels, DType dtype, KnownWork work,
+             const DeviceHead::Notice& notice) const {
+    const Checked checked{share, kernels, notice};
+    struct Mark {
+      explicit Mark(const Checked& now) { checked_ = &now; }
+      ~Mark() { checked_ = nullptr; }
+    } const mark(checked);
+    const LaunchTotals::Muted muted;
+    check_known_answers(*this, *fallback_, dtype, work, share.tf32);
+  }
+  /// The same once for all; where the answers are wrong, or cuBLAS is missing, a notice says so.
+  bool is_right(DeviceShare& share, const KernelSet& kernels, DType dtype, KnownWork work) const {
+    return share.verdicts.of(kernels, dtype, work, [&] {
+      try {
+        // Where memory is short for these maps, it is told of the user's.
+        static const DeviceHead::Notice silence;
+        check(share, kernels, dtype, work, silence);
+      } catch (const Unusable& error) {
+        notice_("cuda: " + share.device.name() + " is not used for " + known_work_name(work) +
+                " of " + std::string(dtype_name(dtype)) + " tensors: " + error.what());
+        return false;
+      }
+      return true;
+    });
+  }
+  /// Entries of the tensors of 16 bits, by which a device is named.
+  void check_entries(DeviceShare& share) const {
+    for (const DType dtype : {DType::f16, DType::bf16}) {
+      const KernelSet& kernels = DeviceHead::kernels_for_type(dtype, share);
+      share.verdicts.of(kernels, dtype, KnownWork::entries, [&] {
+        check(share, kernels, dtype, KnownWork::entries, notice_);
+        return true;
+      });
+    }
+  }
+  void check_device(DeviceShare& share) const {
     try {
-      check_known_answers(*this, *fallback_, share.tf32);
+      check_entries(share);
     } catch (const Error& error) {
       const bool chosen = share.kernels == DeviceKernels::wgmma;
       if (chosen || !share.wgmma || !runs(wgmma_f16_kernels(), share.device)) throw;
       notice_(std::string("cuda: wgmma is not used: ") + error.what());
       share.wgmma = false;
       try {
-        check_known_answers(*this, *fallback_, share.tf32);
+        check_entries(share);
       } catch (const Error&) {
         // A kernel that fails takes the device with it.
         throw Error(error.code(),
                     std::string(error.what()) + " (--backend cuda-mma does without wgmma)");
       }
     }
-    // What this took is nobody's concern.
-    share.totals.clear();
   }
 
   static bool runs(const KernelSet* set, const Device& device) {
@@ -225,7 +291,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   const DeviceHead::Notice notice_;
   std::vector<std::unique_ptr<DeviceShare>> shares_;
   mutable std::atomic<size_t> next_{0};
-  DeviceShare* only_ = nullptr;  ///< gets all heads, while devices are checked
+  static inline thread_local const Checked* checked_ = nullptr;
   std::exception_ptr left_out_;  ///< why the first device that cannot be used was left out
   std::vector<std::string> left_out_lines_;  ///< to be told
   mutable std::atomic<bool> told_of_tf32_{false};

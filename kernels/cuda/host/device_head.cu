@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "kernels/cuda/host/row_layout.h"
 #include "kernels/cuda/host/split_plan.h"
 
 namespace attnscope::cuda {
@@ -14,6 +15,8 @@ namespace {
 
 /// Mask bits or biases that are uploaded for one step.
 constexpr int64_t kMaskBytes = int64_t{8} << 20;
+/// Device memory of a step of rows of which only norms are wanted.
+constexpr int64_t kSumBytes = int64_t{64} << 20;
 
 cudaDataType data_type(const HeadFormat& format) {
   if (format.element_bytes == 4) return CUDA_R_32F;
@@ -48,17 +51,13 @@ ScoreFactors factors_of(const AttentionProblem& problem) {
   return factors;
 }
 
-}  // namespace
-
-const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
-                                         const DeviceShare& share) {
-  if (share.kernels == DeviceKernels::cublas) return stored_kernels();
-  const HeadFormat format = HeadFormat::of(problem);
-  if (format.element_bytes != 2) return stored_kernels();
-  const bool f16 = format.source == DType::f16;
+/// Of tensors in this type, padded to so many channels.
+const KernelSet& kernels_of(DType dtype, int padded_dim, const DeviceShare& share) {
+  if (share.kernels == DeviceKernels::cublas || dtype_bytes(dtype) != 2) return stored_kernels();
+  const bool f16 = dtype == DType::f16;
   const auto runs = [&](const KernelSet* set) {
     return set != nullptr && set->runs_on(share.device.capability()) &&
-           set->shared_bytes(format.padded_dim) <= share.device.block_shared_bytes();
+           set->shared_bytes(padded_dim) <= share.device.block_shared_bytes();
   };
   const KernelSet* const wgmma = f16 ? wgmma_f16_kernels() : wgmma_bf16_kernels();
   if (share.wgmma && runs(wgmma)) return *wgmma;
@@ -66,26 +65,54 @@ const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
   return runs(mma) ? *mma : stored_kernels();
 }
 
+}  // namespace
+
+const KernelSet& DeviceHead::kernels_for(const AttentionProblem& problem,
+                                         const DeviceShare& share) {
+  return kernels_of(type_for(problem), HeadFormat::of(problem).padded_dim, share);
+}
+
+const KernelSet& DeviceHead::kernels_for_type(DType dtype, const DeviceShare& share) {
+  return kernels_of(dtype, kChunkChannels, share);
+}
+
+int64_t DeviceHead::norm_rows(const AttentionProblem& problem, const KernelSet& kernels) {
+  // Products that are stored have a size of their own.
+  if (kernels.stored) return 0;
+  // The host has to tell of every tile that the mask cuts: the lanes share that out.
+  if (!problem.mask().is_none()) return Lane::kMostRows;
+  const HeadFormat format = HeadFormat::of(problem, true);
+  const int64_t parts = ceil_div(problem.num_keys(), kSegmentKeys) + 1;
+  const int64_t row_bytes = parts * static_cast<int64_t>(sizeof(RowPart)) + format.row_bytes() +
+                            format.source_row_bytes();
+  const int64_t unit = int64_t{kernels.block_row_tiles} * kTileRows;
+  return std::max<int64_t>(Lane::kMostRows, kSumBytes / row_bytes / unit * unit);
+}
+
+DType DeviceHead::type_for(const AttentionProblem& problem) {
+  return HeadFormat::of(problem).has_features() ? DType::f32 : problem.q().dtype();
+}
+
 DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head,
-                       DeviceShare& share, const TileBackend& fallback, const Notice& notice)
+                       const Place& place, Trust trust)
     : problem_(problem),
       batch_(batch),
       head_(head),
-      share_(share),
-      fallback_(fallback),
-      notice_(notice),
-      kernels_(kernels_for(problem, share)),
+      share_(place.share),
+      fallback_(place.fallback),
+      notice_(place.notice),
+      kernels_(place.kernels),
+      trust_(std::move(trust)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
-      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
-      keys_(share.device) {
+      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)) {
   // Products are always made of whole steps.
   const int64_t padded = round_up(key_tiles_, kernels_.stored ? stored_tiles_ : 1) * kTileKeys;
   try {
-    key_exponent_ =
-        share.uploader.upload(format_, problem.k(), batch, problem.kv_head(head), padded,
-                              keys_.get<std::byte>(padded * format_.row_bytes()));
-    on_device_ = true;
+    KeyMemory::Held keys = share_.key_memory.take(padded * format_.row_bytes());
+    key_exponent_ = share_.uploader.upload(format_, problem.k(), batch, problem.kv_head(head),
+                                           padded, static_cast<std::byte*>(keys->data()));
+    keys_ = std::move(keys);
   } catch (const OutOfDeviceMemory&) {
     if (notice_) {
       notice_("cuda: the keys of a head do not fit the device's memory: it is computed on the CPU");
@@ -100,7 +127,7 @@ const BoundHead& DeviceHead::fallback_head() const {
 
 void DeviceHead::run(const std::function<void(Lane&)>& on_device,
                      const std::function<void(const BoundHead&)>& elsewhere) const {
-  if (!on_device_ || !try_on_device(on_device)) elsewhere(fallback_head());
+  if (!is_on_device() || !try_on_device(on_device)) elsewhere(fallback_head());
 }
 
 bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) const {
@@ -131,11 +158,16 @@ int DeviceHead::step_rows(const Lane& lane) const {
   return kernels_.stored ? std::min(lane.most_rows(), Lane::kStoredRows) : lane.most_rows();
 }
 
+int DeviceHead::norm_step_rows(const Lane& lane) const {
+  if (lane.is_halved()) return step_rows(lane);
+  return std::max(step_rows(lane), static_cast<int>(norm_rows(problem_, kernels_)));
+}
+
 /// Key tiles of one step: all, unless products or masks must be made first. Whole segments.
-int DeviceHead::step_tiles(const Rows& rows) const {
+int DeviceHead::step_tiles(int row_tiles) const {
   int tiles = key_tiles_;
   if (!problem_.mask().is_none()) {
-    const int64_t tile_bytes = MaskTiles::most_bytes(problem_.mask(), rows.call.row_tiles);
+    const int64_t tile_bytes = MaskTiles::most_bytes(problem_.mask(), row_tiles);
     const auto most = static_cast<int>(kMaskBytes / tile_bytes / kSegmentTiles) * kSegmentTiles;
     tiles = std::min(tiles, std::max(most, kSegmentTiles));
   }
@@ -156,30 +188,46 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
   call.key_tiles = key_tiles_;
   call.padded_dim = format_.padded_dim;
   call.score = factors_of(problem_);
-  call.keys = keys_.data();
+  call.keys = keys_->data();
   rows.exponents.resize(static_cast<size_t>(count));
-  std::vector<float> scratch(static_cast<size_t>(format_.head_dim));
-  const int64_t bytes = int64_t{call.row_tiles} * kTileRows * format_.row_bytes();
+  const int64_t padded_rows = int64_t{call.row_tiles} * kTileRows;
+  const int64_t bytes = padded_rows * format_.row_bytes();
   std::byte* const packed = lane.queries.get<std::byte>(bytes);
   const std::byte* const source = queries.data + first * format_.source_row_bytes();
-  const int64_t unit = format_.row_unit() * format_.row_bytes();
-  lane.upload(packed, bytes, unit, [&](std::span<std::byte> piece, int64_t at) {
-    const int64_t begin = at / format_.row_bytes();
-    const int64_t rows_here = static_cast<int64_t>(piece.size()) / format_.row_bytes();
-    for (int64_t i = 0; i < rows_here; ++i) {
-      const int64_t row = begin + i;
-      const std::byte* const from =
-          row < count ? source + row * format_.source_row_bytes() : nullptr;
-      int exponent = 0;
-      if (from != nullptr) {
-        exponent = row_exponent(format_, from, scratch);
-        rows.exponents[static_cast<size_t>(row)] = exponent;
-      }
-      pack_row(format_, Operand::queries, from, exponent, scratch, i, piece.data());
-    }
-  });
+  if (format_.has_features()) {
+    upload_features(lane, source, rows, packed);
+  } else {
+    const int64_t source_bytes = count * format_.source_row_bytes();
+    std::byte* const as_it_is = lane.query_source.get<std::byte>(source_bytes);
+    lane.upload(as_it_is, std::span(source, static_cast<size_t>(source_bytes)));
+    place_rows(format_, Operand::queries, as_it_is, count, padded_rows, packed, lane.stream(),
+               lane.log());
+  }
   call.queries = packed;
   return rows;
+}
+
+/// Features of the rows, and zeros for those that pad their tiles.
+void DeviceHead::upload_features(Lane& lane, const std::byte* source, Rows& rows,
+                                 std::byte* to) const {
+  std::vector<float> scratch(static_cast<size_t>(format_.head_dim));
+  const int64_t row_bytes = format_.row_bytes();
+  const int64_t padded_rows = int64_t{rows.call.row_tiles} * kTileRows;
+  lane.upload(to, padded_rows * row_bytes, row_bytes, [&](std::span<std::byte> piece, int64_t at) {
+    const int64_t begin = at / row_bytes;
+    const int64_t end = begin + static_cast<int64_t>(piece.size()) / row_bytes;
+    for (int64_t row = begin; row < end; ++row) {
+      std::byte* const packed = piece.data() + (row - begin) * row_bytes;
+      if (row >= rows.call.rows) {
+        std::fill_n(packed, row_bytes, std::byte{0});
+        continue;
+      }
+      const std::byte* const from = source + row * format_.source_row_bytes();
+      int& exponent = rows.exponents[static_cast<size_t>(row)];
+      exponent = row_exponent(format_, from, scratch);
+      pack_features(format_, from, exponent, scratch, packed);
+    }
+  });
 }
 
 void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const {
@@ -229,7 +277,7 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
   const int segments = static_cast<int>(ceil_div(key_tiles_, kSegmentTiles));
   const int64_t stride = int64_t{rows.call.row_tiles} * kTileRows;
   RowPart* const parts = lane.parts.get<RowPart>(segments * stride);
-  const int step = step_tiles(rows);
+  const int step = step_tiles(rows.call.row_tiles);
   int resident = 1;
   check(kernels_.resident_blocks(format_.padded_dim, &resident), "the row sums' occupancy");
   for (int tile = 0; tile < key_tiles_; tile += step) {
@@ -248,10 +296,11 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
         [&] { return row_sums_work(args, moments, facts_of(rows, kernels_.name)); },
         [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
   }
-  return finish_sums(lane, rows, segments);
+  return finish_sums(lane, rows, segments, moments);
 }
 
-DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int segments) const {
+DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int segments,
+                                              bool moments) const {
   CombineRowsArgs args;
   args.rows = rows.call.rows;
   args.stride = int64_t{rows.call.row_tiles} * kTileRows;
@@ -268,9 +317,11 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   std::vector<RowPart> parts(static_cast<size_t>(args.rows));
   lane.download(std::span(parts), args.rows_out);
   StepNorms step;
+  step.norms.reserve(parts.size());
   for (size_t row = 0; row < parts.size(); ++row) {
     const RowPart& part = parts[row];
     step.norms.push_back(norm_of(rows, row, part));
+    if (!moments) continue;
     // −Σ p·log₂(p) with p = entry / sum and log₂(p) = x − reference − log₂(sum). Rounding may leave
     // the entropy of a single key a little below 0.
     const double entropy =
@@ -327,14 +378,22 @@ void DeviceHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
   run(
       [&](Lane& lane) {
         const auto total = static_cast<int64_t>(queries.index.size());
-        for (int64_t first = 0; first < total; first += step_rows(lane)) {
-          const int64_t count = std::min<int64_t>(step_rows(lane), total - first);
-          Rows rows = load_rows(lane, queries, first, count);
+        const int most = norm_step_rows(lane);
+        for (int64_t first = 0; first < total; first += most) {
+          Rows rows = load_rows(lane, queries, first, std::min<int64_t>(most, total - first));
           const StepNorms step = sum_step(lane, rows, false);
           std::copy(step.norms.begin(), step.norms.end(), norms.begin() + first);
         }
       },
-      [&](const BoundHead& head) { head.row_norms(queries, norms, workspace); });
+      [&](const BoundHead& head) {
+        // Its workspace is made for so many, see DeviceBackend::workspace_bytes.
+        for (size_t first = 0; first < norms.size(); first += kFallbackRows) {
+          const size_t count = std::min<size_t>(kFallbackRows, norms.size() - first);
+          const auto bytes = first * static_cast<size_t>(format_.source_row_bytes());
+          head.row_norms({queries.data + bytes, queries.index.subspan(first, count)},
+                         norms.subspan(first, count), workspace);
+        }
+      });
 }
 
 void DeviceHead::refuse_row(int64_t row) const {

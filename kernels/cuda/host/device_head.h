@@ -11,9 +11,11 @@
 #include "core/stream/device_texels.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/cuda/host/device_keys.h"
+#include "kernels/cuda/host/key_memory.h"
 #include "kernels/cuda/host/lane.h"
 #include "kernels/cuda/host/mask_tiles.h"
 #include "kernels/cuda/host/texel_keeper.h"
+#include "kernels/cuda/host/verdicts.h"
 #include "kernels/cuda/kernel/kernel_set.h"
 #include "kernels/cuda/module.h"
 
@@ -24,10 +26,11 @@ struct DeviceShare {
   DeviceShare(int index, const CudaModuleOptions& options, int lanes)
       : kernels(options.kernels),
         device(index, options.vram_bytes, options.vram_share),
+        key_memory(device),
         texels(device),
         tf32(options.tf32 && device.capability() >= kTf32Capability),
         totals(device),
-        uploader(device, options.profile ? &totals : nullptr),
+        uploader(device, key_memory, options.profile ? &totals : nullptr),
         pool(device, lanes, options.profile ? &totals : nullptr),
         wgmma(kernels == DeviceKernels::automatic || kernels == DeviceKernels::wgmma) {}
 
@@ -35,6 +38,7 @@ struct DeviceShare {
 
   const DeviceKernels kernels;
   Device device;
+  KeyMemory key_memory;  ///< given back before texels are, where memory is short
   TexelKeeper texels;
   const bool tf32;  ///< float32 tensors are multiplied in TF32
   LaunchTotals totals;
@@ -42,6 +46,7 @@ struct DeviceShare {
   LanePool pool;
   /// Whether wgmma may be used where the device has it; not changed while heads are bound.
   bool wgmma;
+  Verdicts verdicts;
   std::once_flag told_of_reductions;  ///< that they are computed elsewhere
 };
 
@@ -51,9 +56,18 @@ struct DeviceShare {
 class DeviceHead : public BoundHead, public TexelPooler {
  public:
   using Notice = std::function<void(const std::string&)>;
+  /// Whether work may be done here, or is the fallback's; empty: all may.
+  using Trust = std::function<bool(KnownWork)>;
+  /// Where a head is computed. Borrows.
+  struct Place {
+    DeviceShare& share;
+    const KernelSet& kernels;
+    const TileBackend& fallback;
+    const Notice& notice;
+  };
 
-  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, DeviceShare& share,
-             const TileBackend& fallback, const Notice& notice);
+  DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, const Place& place,
+             Trust trust);
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
@@ -76,6 +90,16 @@ class DeviceHead : public BoundHead, public TexelPooler {
 
   /// The kernels that a problem's heads take on this device.
   static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
+  /// The same of tensors of a usual width that are no features.
+  static const KernelSet& kernels_for_type(DType dtype, const DeviceShare& share);
+  /// The type of tensors as which they come to the kernels: features are float32.
+  static DType type_for(const AttentionProblem& problem);
+  /// Rows of one launch of their row sums where nothing else is wanted of the rows: as many as the
+  /// parts of their sums leave room for in a fixed part of the device's memory, which fill any
+  /// device. 0: as many as for other steps.
+  static int64_t norm_rows(const AttentionProblem& problem, const KernelSet& kernels);
+  /// Rows at most for whose norms alone the fallback is called at once.
+  static constexpr int64_t kFallbackRows = 384;
 
  private:
   /// Query rows of one step.
@@ -89,25 +113,29 @@ class DeviceHead : public BoundHead, public TexelPooler {
   /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
   struct StepNorms {
     std::vector<RowNorm> norms;
-    std::vector<double> entropy;  ///< nats, of softmax rows
+    std::vector<double> entropy;  ///< nats; empty where sums came without moments
   };
   struct OutputStep;
   struct ReduceStep;
 
   // device_head.cu
+  bool is_on_device() const { return keys_ != nullptr; }
+  bool trusts(KnownWork work) const { return !trust_ || trust_(work); }
   void run(const std::function<void(Lane&)>& on_device,
            const std::function<void(const BoundHead&)>& elsewhere) const;
   /// False: the device's memory does not suffice.
   bool try_on_device(const std::function<void(Lane&)>& on_device) const;
   const BoundHead& fallback_head() const;
   int step_rows(const Lane& lane) const;
-  int step_tiles(const Rows& rows) const;
+  int norm_step_rows(const Lane& lane) const;
+  int step_tiles(int row_tiles) const;
   Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
+  void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
   int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
-  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments) const;
+  StepNorms finish_sums(Lane& lane, const Rows& rows, int segments, bool moments) const;
   /// `product`: what multiplies.
   CallFacts facts_of(const Rows& rows, const char* product) const;
   RowNorm norm_of(const Rows& rows, size_t row, const RowPart& part) const;
@@ -145,11 +173,11 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const TileBackend& fallback_;
   const Notice& notice_;
   const KernelSet& kernels_;
+  const Trust trust_;
   const HeadFormat format_;
   const int key_tiles_;
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
-  DeviceBuffer keys_;
-  bool on_device_ = false;
+  KeyMemory::Held keys_;    ///< null where there is no room for them
   int key_exponent_ = 0;
   mutable std::once_flag fallback_once_;
   mutable std::unique_ptr<BoundHead> fallback_head_;

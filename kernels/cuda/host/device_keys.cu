@@ -5,9 +5,14 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
+#include "kernels/cuda/host/row_layout.h"
+#include "kernels/cuda/kernel/tile_args.h"
 
 namespace attnscope::cuda {
 namespace {
+
+/// What memory of the device has to have room for: whole units of any format.
+constexpr int64_t kLeastPieceRows = kTileRows;
 
 /// Rows that are read and packed at a time.
 int64_t rows_at_once(const HeadFormat& format) {
@@ -16,10 +21,20 @@ int64_t rows_at_once(const HeadFormat& format) {
   return std::max<int64_t>(1, rows / format.row_unit()) * format.row_unit();
 }
 
+void pack(const HeadFormat& format, int exponent, const std::byte* rows, int64_t count,
+          std::byte* packed) {
+  std::vector<float> scratch(static_cast<size_t>(format.head_dim));
+  for (int64_t row = 0; row < count; ++row) {
+    pack_features(format, rows + row * format.source_row_bytes(), exponent, scratch,
+                  packed + row * format.row_bytes());
+  }
+}
+
 }  // namespace
 
-KeyUploader::KeyUploader(Device& device, LaunchTotals* totals)
+KeyUploader::KeyUploader(Device& device, KeyMemory& memory, LaunchTotals* totals)
     : device_(device),
+      memory_(memory),
       stream_((device.make_current(), Stream())),
       log_(stream_, totals),
       buffers_{PinnedMemory(kBufferBytes), PinnedMemory(kBufferBytes)} {}
@@ -27,6 +42,7 @@ KeyUploader::KeyUploader(Device& device, LaunchTotals* totals)
 int64_t KeyUploader::transient_bytes(const HeadFormat& format) {
   // HeadTensor::read_rows may take up to 1 MiB of its own.
   constexpr int64_t kReaderBytes = int64_t{1} << 20;
+  if (!format.has_features()) return kReaderBytes;
   return kReaderBytes + rows_at_once(format) * format.source_row_bytes() + format.head_dim * 4;
 }
 
@@ -48,40 +64,57 @@ int KeyUploader::exponent_of(const HeadFormat& format, const HeadTensor& k, int6
   return largest;
 }
 
+/// For `rows` rows as the tensor has them, or fewer where memory is short.
+KeyMemory::Held KeyUploader::source_memory(const HeadFormat& format, int64_t& rows) {
+  while (true) {
+    try {
+      return memory_.take(rows * format.source_row_bytes());
+    } catch (const OutOfDeviceMemory&) {
+      if (rows <= kLeastPieceRows) throw;
+      rows = round_up(rows / 2, kLeastPieceRows);
+    }
+  }
+}
+
+void KeyUploader::copy(std::byte* to, const std::byte* pinned, int64_t bytes) {
+  log_.time_copy("copy to the device", bytes, [&] {
+    check(cudaMemcpyAsync(to, pinned, static_cast<size_t>(bytes), cudaMemcpyHostToDevice, stream_),
+          "copying keys to the device");
+  });
+}
+
 int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
                         int64_t padded_rows, std::byte* to) {
   const std::lock_guard lock(mutex_);
   device_.make_current();
   const int exponent = exponent_of(format, k, batch, head);
-  const int64_t piece = rows_at_once(format);
-  std::vector<std::byte> rows(static_cast<size_t>(piece * format.source_row_bytes()));
-  std::vector<float> scratch(static_cast<size_t>(format.head_dim));
+  int64_t piece = std::min(rows_at_once(format), round_up(k.tokens(), format.row_unit()));
+  const bool features = format.has_features();
+  const KeyMemory::Held raw = features ? KeyMemory::Held() : source_memory(format, piece);
+  std::byte* const source = features ? nullptr : static_cast<std::byte*>(raw->data());
+  std::vector<std::byte> rows(features ? static_cast<size_t>(piece * format.source_row_bytes())
+                                       : 0);
   int turn = 0;
-  int64_t packed_rows = 0;
+  int64_t placed = 0;
   for (int64_t begin = 0; begin < k.tokens(); begin += piece, turn = 1 - turn) {
     const IndexRange keys{begin, std::min(begin + piece, k.tokens())};
-    k.read_rows(batch, head, keys, rows.data());
+    std::byte* const pinned = buffers_[turn].data();
     // An event that was never recorded is waited for in no time.
     copied_[turn].wait();
-    std::byte* const packed = buffers_[turn].data();
-    packed_rows = begin + round_up(keys.size(), format.row_unit());
-    for (int64_t key = begin; key < packed_rows; ++key) {
-      const std::byte* const row =
-          key < keys.end ? rows.data() + (key - begin) * format.source_row_bytes() : nullptr;
-      pack_row(format, Operand::keys, row, exponent, scratch, key - begin, packed);
-    }
-    const int64_t bytes = (packed_rows - begin) * format.row_bytes();
-    log_.time_copy("copy to the device", bytes, [&] {
-      check(cudaMemcpyAsync(to + begin * format.row_bytes(), packed, static_cast<size_t>(bytes),
-                            cudaMemcpyHostToDevice, stream_),
-            "copying keys to the device");
-    });
+    k.read_rows(batch, head, keys, features ? rows.data() : pinned);
+    if (features) pack(format, exponent, rows.data(), keys.size(), pinned);
+    std::byte* const target = to + begin * format.row_bytes();
+    copy(features ? target : source, pinned,
+         keys.size() * (features ? format.row_bytes() : format.source_row_bytes()));
     copied_[turn].record(stream_);
+    placed = begin + round_up(keys.size(), format.row_unit());
+    if (features) continue;
+    place_rows(format, Operand::keys, source, keys.size(), placed - begin, target, stream_, log_);
   }
-  const int64_t padding = (padded_rows - packed_rows) * format.row_bytes();
+  const int64_t padding = (padded_rows - placed) * format.row_bytes();
   if (padding > 0) {
     log_.time_copy("clear", padding, [&] {
-      check(cudaMemsetAsync(to + packed_rows * format.row_bytes(), 0, static_cast<size_t>(padding),
+      check(cudaMemsetAsync(to + placed * format.row_bytes(), 0, static_cast<size_t>(padding),
                             stream_),
             "clearing device memory");
     });

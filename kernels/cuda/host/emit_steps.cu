@@ -63,7 +63,7 @@ void DeviceHead::emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
   check(kernels_.resident_blocks(format_.padded_dim, &resident), "the entries' occupancy");
   const int64_t tile_bytes = int64_t{rows.call.row_tiles} * kTileRows * kTileKeys * bytes;
   const int slot_tiles = static_cast<int>(std::max<int64_t>(1, lane.slot_bytes() / tile_bytes));
-  const int step = step_tiles(rows);
+  const int step = step_tiles(rows.call.row_tiles);
   const auto end_tile = static_cast<int>(ceil_div(output.keys.end, kTileKeys));
   int turn = 0;
   for (auto tile = static_cast<int>(output.keys.begin / kTileKeys); tile < end_tile;) {

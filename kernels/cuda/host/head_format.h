@@ -20,6 +20,9 @@ struct HeadFormat {
 
   static HeadFormat of(const AttentionProblem& problem, bool tiled = false);
   int64_t source_row_bytes() const { return head_dim * dtype_bytes(source); }
+  /// Whether rows are features, which the host makes of the tensor's; else the device places what
+  /// the tensor has (row_layout.h).
+  bool has_features() const { return is_linear(score); }
   /// A row's share of the whole.
   int64_t row_bytes() const;
   /// Rows come in multiples of this.
@@ -30,11 +33,9 @@ struct HeadFormat {
 /// overflow; 0 for all scores but linear:elu1. `scratch` has head_dim elements.
 int row_exponent(const HeadFormat& format, const std::byte* row, std::span<float> scratch);
 
-enum class Operand { queries, keys };
-
-/// Writes one row as the device wants it: row `index` of those that begin at `packed`. `row` null:
-/// zeros. `exponent` and `scratch` as above.
-void pack_row(const HeadFormat& format, Operand operand, const std::byte* row, int exponent,
-              std::span<float> scratch, int64_t index, std::byte* packed);
+/// Writes the features of a row, float32, and zeros up to row_bytes(). For formats with features
+/// alone; `exponent` and `scratch` as above.
+void pack_features(const HeadFormat& format, const std::byte* row, int exponent,
+                   std::span<float> scratch, std::byte* packed);
 
 }  // namespace attnscope::cuda

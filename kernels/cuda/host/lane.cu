@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "kernels/cuda/host/blas_library.h"
 
 namespace attnscope::cuda {
 namespace {
@@ -16,13 +17,14 @@ void check_blas(cublasStatus_t status, const char* what) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   if (status == CUBLAS_STATUS_ALLOC_FAILED) throw OutOfDeviceMemory();
   throw Error(ErrorCode::unavailable,
-              std::string("cuda: ") + what + ": " + cublasGetStatusString(status));
+              std::string("cuda: ") + what + ": " + blas_library().status_text(status));
 }
 
 }  // namespace
 
 Lane::Lane(Device& device, LaunchTotals* profile)
     : queries(device),
+      query_source(device),
       scales(device),
       mask_tiles(device),
       mask_bits(device),
@@ -57,36 +59,19 @@ Lane::Lane(Device& device, LaunchTotals* profile)
 Lane::~Lane() {
   // After an error that sticks this fails, and so may what follows: what can be freed is.
   cudaSetDevice(device_.index());
-  if (blas_ != nullptr) cublasDestroy(blas_);
+  if (blas_ != nullptr) blas_library().destroy(blas_);
 }
 
 std::vector<DeviceBuffer*> Lane::buffers() {
-  return {&queries,
-          &scales,
-          &mask_tiles,
-          &mask_bits,
-          &mask_biases,
-          &products,
-          &parts,
-          &row_parts,
-          &row_facts,
-          &row_sums,
-          &masses,
-          &totals,
-          &row_masses,
-          &columns,
-          &diagonals,
-          &offsets,
-          &block_sums,
-          &block_maxima,
-          &runs,
-          &tile_runs,
-          &key_places,
-          &weights,
-          &values,
-          &value_blocks,
-          &value_totals,
-          &slots_[0]->memory,
+  return {&queries,          &query_source, &scales,
+          &mask_tiles,       &mask_bits,    &mask_biases,
+          &products,         &parts,        &row_parts,
+          &row_facts,        &row_sums,     &masses,
+          &totals,           &row_masses,   &columns,
+          &diagonals,        &offsets,      &block_sums,
+          &block_maxima,     &runs,         &tile_runs,
+          &key_places,       &weights,      &values,
+          &value_blocks,     &value_totals, &slots_[0]->memory,
           &slots_[1]->memory};
 }
 
@@ -157,44 +142,50 @@ void Lane::clear(void* memory, int64_t bytes) {
 
 void Lane::open_blas() {
   if (blas_ != nullptr) return;
-  check_blas(cublasCreate(&blas_), "cuBLAS");
-  check_blas(cublasSetStream(blas_, stream_), "cuBLAS");
+  const BlasLibrary& library = blas_library();
+  check_blas(library.create(&blas_), "cuBLAS");
+  check_blas(library.set_stream(blas_, stream_), "cuBLAS");
   // A workspace of its own: otherwise results could depend on what other streams do. Products are
   // float32 throughout: no TF32 unless a call asks for it, and no sums rounded to the inputs' type.
-  check_blas(cublasSetWorkspace(blas_, blas_workspace_.get<std::byte>(kBlasWorkspaceBytes),
-                                kBlasWorkspaceBytes),
+  check_blas(library.set_workspace(blas_, blas_workspace_.get<std::byte>(kBlasWorkspaceBytes),
+                                   kBlasWorkspaceBytes),
              "cuBLAS");
-  check_blas(cublasSetMathMode(blas_, static_cast<cublasMath_t>(
-                                          CUBLAS_DEFAULT_MATH |
-                                          CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+  check_blas(library.set_math_mode(blas_, static_cast<cublasMath_t>(
+                                              CUBLAS_DEFAULT_MATH |
+                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
              "cuBLAS");
 }
 
-void Lane::multiply_values(const float* weights_in, int64_t stride, int rows,
+void Lane::multiply_values(const float* weights_in, int64_t stride, int row_tiles,
                            const float* values_in, int64_t keys, int channels, float* out) {
   open_blas();
   const float one = 1;
   const float zero = 0;
-  const auto multiply = [&](int64_t first_block, int64_t blocks, int64_t block_keys) {
+  const int64_t block_elements = int64_t{row_tiles} * kTileRows * channels;
+  const auto multiply = [&](int row_tile, int64_t first_block, int64_t blocks, int64_t block_keys) {
     if (blocks == 0 || block_keys == 0) return;
     const int64_t first_key = first_block * kValueKeys;
-    const GemmShape shape{rows, channels, block_keys, blocks, blocks, blocks};
+    const int64_t first_row = int64_t{row_tile} * kTileRows;
+    const GemmShape shape{kTileRows, channels, block_keys, blocks, blocks, blocks};
     log_.time([&] { return gemm_work("weights times values", shape); },
               [&] {
-                check_blas(cublasGemmStridedBatchedEx(
-                               blas_, CUBLAS_OP_N, CUBLAS_OP_N, channels, rows,
+                check_blas(blas_library().multiply(
+                               blas_, CUBLAS_OP_N, CUBLAS_OP_N, channels, kTileRows,
                                static_cast<int>(block_keys), &one, values_in + first_key * channels,
                                CUDA_R_32F, channels, int64_t{kValueKeys} * channels,
-                               weights_in + first_key, CUDA_R_32F, static_cast<int>(stride),
-                               kValueKeys, &zero, out + first_block * rows * channels, CUDA_R_32F,
-                               channels, int64_t{rows} * channels, static_cast<int>(blocks),
+                               weights_in + first_row * stride + first_key, CUDA_R_32F,
+                               static_cast<int>(stride), kValueKeys, &zero,
+                               out + first_block * block_elements + first_row * channels,
+                               CUDA_R_32F, channels, block_elements, static_cast<int>(blocks),
                                CUBLAS_COMPUTE_32F, CUBLAS_GEMM_DEFAULT),
                            "cublasGemmStridedBatchedEx");
               });
   };
   const int64_t whole = keys / kValueKeys;
-  multiply(0, whole, kValueKeys);
-  multiply(whole, 1, keys % kValueKeys);
+  for (int row_tile = 0; row_tile < row_tiles; ++row_tile) {
+    multiply(row_tile, 0, whole, kValueKeys);
+    multiply(row_tile, whole, 1, keys % kValueKeys);
+  }
 }
 
 void Lane::multiply(const CallArgs& call, cudaDataType type, bool tf32, int first, int tiles,
@@ -203,28 +194,29 @@ void Lane::multiply(const CallArgs& call, cudaDataType type, bool tf32, int firs
   const bool rounded = tf32 && type == CUDA_R_32F;
   const cublasComputeType_t compute = rounded ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
   const int64_t element = type == CUDA_R_32F ? 4 : 2;
-  const auto* keys = static_cast<const std::byte*>(call.keys) +
-                     int64_t{first} * kTileKeys * call.padded_dim * element;
+  const int64_t row_bytes = call.padded_dim * element;
+  const auto* keys = static_cast<const std::byte*>(call.keys) + first * kTileKeys * row_bytes;
   const float one = 1;
   const float zero = 0;
   const int columns_out = tiles * kTileKeys;
-  // Row-major products are column-major products of the transposes. A tile of rows is one matrix of
-  // the batch, so that the shape, and with it the order of every sum, is always the same.
-  const GemmShape shape{kTileRows,      columns_out, call.padded_dim, call.row_tiles,
-                        call.row_tiles, 1,           element};
-  log_.time(
-      [&] {
-        return gemm_work(rounded ? "queries times keys in TF32" : "queries times keys", shape);
-      },
-      [&] {
-        check_blas(
-            cublasGemmStridedBatchedEx(
-                blas_, CUBLAS_OP_T, CUBLAS_OP_N, columns_out, kTileRows, call.padded_dim, &one,
-                keys, type, call.padded_dim, 0, call.queries, type, call.padded_dim,
-                int64_t{kTileRows} * call.padded_dim, &zero, products_out, CUDA_R_32F, columns_out,
-                int64_t{kTileRows} * columns_out, call.row_tiles, compute, CUBLAS_GEMM_DEFAULT),
-            "cublasGemmStridedBatchedEx");
-      });
+  const GemmShape shape{kTileRows, columns_out, call.padded_dim, 1, 1, 1, element};
+  for (int64_t row_tile = 0; row_tile < call.row_tiles; ++row_tile) {
+    const auto* rows =
+        static_cast<const std::byte*>(call.queries) + row_tile * kTileRows * row_bytes;
+    float* const out = products_out + row_tile * kTileRows * columns_out;
+    log_.time(
+        [&] {
+          return gemm_work(rounded ? "queries times keys in TF32" : "queries times keys", shape);
+        },
+        [&] {
+          // Row-major products are column-major products of the transposes.
+          check_blas(blas_library().multiply(
+                         blas_, CUBLAS_OP_T, CUBLAS_OP_N, columns_out, kTileRows, call.padded_dim,
+                         &one, keys, type, call.padded_dim, 0, rows, type, call.padded_dim, 0,
+                         &zero, out, CUDA_R_32F, columns_out, 0, 1, compute, CUBLAS_GEMM_DEFAULT),
+                     "cublasGemmStridedBatchedEx");
+        });
+  }
 }
 
 LanePool::LanePool(Device& device, int lanes, LaunchTotals* totals)

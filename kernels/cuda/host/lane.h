@@ -41,6 +41,8 @@ class Lane {
 
   /// Steps are this many rows and output bytes at most.
   int most_rows() const { return most_rows_; }
+  /// Whether memory has proved too small for steps of kMostRows.
+  bool is_halved() const { return most_rows_ < kMostRows; }
   int64_t slot_bytes() const { return slot_bytes_; }
   /// Gives all device memory back and makes the steps half as large; false: they are the smallest
   /// already.
@@ -80,16 +82,21 @@ class Lane {
     download(to.data(), from, static_cast<int64_t>(to.size_bytes()));
   }
 
+  /// What cuBLAS multiplies has a shape that depends on the head alone, not on how many rows a call
+  /// has: it chooses its algorithm, and with it the order of every sum, by the shape. So each tile
+  /// of rows is a product of its own.
+  ///
   /// Queues products = queries · keysᵀ of row tiles with key tiles [first, first + tiles), float32,
   /// [row_tiles · kTileRows, tiles · kTileKeys], see CallArgs. The inputs are of this type; with
   /// `tf32`, float32 ones are rounded to TF32's 10 bits.
   void multiply(const CallArgs& call, cudaDataType type, bool tf32, int first, int tiles,
                 float* products);
 
-  /// Queues out = weights · values, block by block of kValueKeys keys: out[block] is [rows,
-  /// channels] of the block's keys alone. `weights` [rows, stride], `values` [keys, channels].
+  /// Queues out = weights · values, block by block of kValueKeys keys: out[block] is [row_tiles ·
+  /// kTileRows, channels] of the block's keys alone. `weights` [row_tiles · kTileRows, stride],
+  /// `values` [keys, channels]. The number of keys must not depend on that of rows.
   static constexpr int kValueKeys = 256;
-  void multiply_values(const float* weights, int64_t stride, int rows, const float* values,
+  void multiply_values(const float* weights, int64_t stride, int row_tiles, const float* values,
                        int64_t keys, int channels, float* out);
 
   /// One half of the double buffer through which results leave the device.
@@ -101,7 +108,8 @@ class Lane {
   };
   Slot& slot(int i) { return *slots_[i]; }
 
-  DeviceBuffer queries, scales, mask_tiles, mask_bits, mask_biases, products, parts, row_parts;
+  DeviceBuffer queries, query_source, scales, mask_tiles, mask_bits, mask_biases, products, parts,
+      row_parts;
   DeviceBuffer row_facts, row_sums, masses, totals, row_masses, columns, diagonals, offsets;
   DeviceBuffer block_sums, block_maxima, runs, tile_runs, key_places;
   DeviceBuffer weights, values, value_blocks, value_totals;

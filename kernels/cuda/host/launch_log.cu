@@ -38,6 +38,7 @@ LaunchProfile LaunchTotals::describe(const LaunchWork& work, const KernelLaunch&
 }
 
 void LaunchTotals::add(const LaunchWork& work, const KernelLaunch& launch, double seconds) {
+  if (muted_) return;
   const dim3 grid = launch.shape.grid;
   const Key key(work.kernel, work.product, launch.kernel, grid.x, grid.y, grid.z,
                 launch.shape.threads, launch.shape.shared_bytes, work.splits);
@@ -49,11 +50,6 @@ void LaunchTotals::add(const LaunchWork& work, const KernelLaunch& launch, doubl
   profile.seconds += seconds;
   profile.flops += work.flops;
   profile.bytes += work.bytes;
-}
-
-void LaunchTotals::clear() {
-  const std::lock_guard lock(mutex_);
-  entries_.clear();
 }
 
 std::vector<LaunchProfile> LaunchTotals::profiles() const {

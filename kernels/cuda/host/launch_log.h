@@ -22,15 +22,24 @@ class LaunchTotals {
  public:
   explicit LaunchTotals(const Device& device) : device_(device) {}
 
+  /// While it lives, nothing that the calling thread adds counts: maps that a device computes to be
+  /// checked are nobody's concern.
+  class Muted {
+   public:
+    Muted() { muted_ = true; }
+    ~Muted() { muted_ = false; }
+    Muted(const Muted&) = delete;
+    Muted& operator=(const Muted&) = delete;
+  };
+
   void add(const LaunchWork& work, const KernelLaunch& launch, double seconds);
-  /// Forgets everything.
-  void clear();
   /// Longest first.
   std::vector<LaunchProfile> profiles() const;
 
  private:
   using Key = std::tuple<std::string, std::string, const void*, unsigned, unsigned, unsigned, int,
                          int64_t, int>;
+  static inline thread_local bool muted_ = false;
   LaunchProfile describe(const LaunchWork& work, const KernelLaunch& launch) const;
 
   const Device& device_;

@@ -16,7 +16,8 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
                              double* totals) const {
   const int padded_rows = rows.call.row_tiles * kTileRows;
   const int64_t elements = int64_t{padded_rows} * kValueChannels;
-  const int step = std::min(step_tiles(rows), Lane::kStoredTiles);
+  // The same however many rows there are, see Lane::multiply_values.
+  const int step = std::min(step_tiles(Lane::kStoredRows / kTileRows), Lane::kStoredTiles);
   const auto blocks = static_cast<int>(ceil_div(int64_t{step} * kTileKeys, Lane::kValueKeys));
   float* const weights = lane.weights.get<float>(padded_rows * int64_t{step} * kTileKeys);
   float* const products = lane.value_blocks.get<float>(blocks * elements);
@@ -38,7 +39,7 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
     emit_tiles(lane, rows, args, 1);
     const auto* const data = static_cast<const float*>(lane.values.data());
     for (int64_t panel = 0; panel < values.panels(); ++panel) {
-      lane.multiply_values(weights, args.stride, padded_rows,
+      lane.multiply_values(weights, args.stride, rows.call.row_tiles,
                            data + (panel * values.keys + first_key) * kValueChannels, keys,
                            kValueChannels, products);
       const AddBlocksArgs add{elements, static_cast<int>(ceil_div(keys, Lane::kValueKeys)),
@@ -60,6 +61,10 @@ void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
     throw usage_error(problem_.name() + ": backend cuda does not compute outputs of score " +
                       std::string(score_name(format_.score)) + ": --backend cpu");
   }
+  const auto elsewhere = [&](const BoundHead& head) {
+    head.outputs(queries, norms, values, target, workspace);
+  };
+  if (!trusts(KnownWork::outputs)) return elsewhere(fallback_head());
   const auto on_device = [&](Lane& lane) {
     const int64_t panels = values.panels();
     const auto count = static_cast<size_t>(panels * values.keys * kValueChannels);
@@ -96,8 +101,7 @@ void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
       }
     }
   };
-  run(on_device,
-      [&](const BoundHead& head) { head.outputs(queries, norms, values, target, workspace); });
+  run(on_device, elsewhere);
 }
 
 void DeviceHead::refuse_output(int64_t row, int64_t channel) const {

@@ -38,7 +38,7 @@ void DeviceHead::reduce_step(Lane& lane, Rows& rows, int64_t first, ReduceStep& 
     args.row_sums = lane.row_sums.get<TileRowSums>(key_tiles_ * stride);
     args.masses = lane.masses.get<float>(plan.run_count() * stride);
   }
-  const int step_size = step_tiles(rows);
+  const int step_size = step_tiles(rows.call.row_tiles);
   const IndexRange wanted = plan.key_tiles();
   for (auto tile = static_cast<int>(wanted.begin); tile < wanted.end;) {
     const int end = std::min((tile / step_size + 1) * step_size, static_cast<int>(wanted.end));
@@ -117,7 +117,7 @@ void DeviceHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction
   require_one_sign(problem_, "what a map adds up to");
   const auto total = static_cast<int64_t>(queries.index.size());
   assert(first == 0 && total == panel.num_rows());
-  if (!reduces_here()) {
+  if (!reduces_here() || !trusts(KnownWork::reductions)) {
     fallback_head().reduce(queries, first, panel, workspace);
     return;
   }

@@ -14,7 +14,7 @@ std::unique_ptr<TexelBuffer> KeptTexels::take() {
 void KeptTexels::release() { keeper_.give_back(*this, take()); }
 
 TexelKeeper::TexelKeeper(Device& device) : device_(device) {
-  device.set_reclaim([this] { return drop(); });
+  device.add_reclaim([this] { return drop(); });
 }
 
 void TexelKeeper::set_wanted(bool wanted) {

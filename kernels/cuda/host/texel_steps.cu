@@ -65,7 +65,7 @@ void DeviceHead::pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
     copy_texels(pending, step.first, request, step.target);
     pending.slot = nullptr;
   };
-  const int stride = step_tiles(rows);
+  const int stride = step_tiles(rows.call.row_tiles);
   const auto end_tile = static_cast<int>(ceil_div(request.keys.end, kTileKeys));
   int turn = 0;
   for (auto tile = static_cast<int>(request.keys.begin / kTileKeys); tile < end_tile;) {
@@ -139,7 +139,7 @@ bool DeviceHead::pool(const QueryBlock& queries, std::span<const RowNorm> norms,
   assert(request.level >= 0 && request.level <= kMostTexelLevel);
   assert(request.keys.begin % side == 0 &&
          (request.keys.end % side == 0 || request.keys.end == problem_.num_keys()));
-  if (!on_device_) return false;
+  if (!is_on_device() || !trusts(KnownWork::texels)) return false;
   return try_on_device([&](Lane& lane) {
     const auto total = static_cast<int64_t>(queries.index.size());
     // Steps are whole tiles of rows, and so whole texels.

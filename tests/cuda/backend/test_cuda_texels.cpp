@@ -215,6 +215,8 @@ TEST_CASE("only texels leave the device") {
   TexelBench scratch(oracle, 8);
   const Rect rect{{0, 256}, {0, 2048}};
   Texels texels(rect.rows, rect.keys, 4);
+  // The first time the device is checked.
+  REQUIRE(pool(*scratch.scratch, rect, Quantity::logits, 4, texels));
   const auto before = emulation::counters();
   REQUIRE(pool(*scratch.scratch, rect, Quantity::logits, 4, texels));
   const auto after = emulation::counters();
@@ -225,6 +227,10 @@ TEST_CASE("only texels leave the device") {
 TEST_CASE("a device without memory for texels leaves them to the caller") {
   const Oracle oracle({.shape = {1, 1, 1, 300, 1490, 64}, .dtype = DType::bf16});
   const Rect whole{{0, 300}, {0, 1490}};
+  const Texels expected = [&] {
+    TexelBench plenty(oracle, 8);
+    return pooled_by_host(*plenty.scratch, whole, Quantity::weights, 1);
+  }();
   int halved = 0;
   int refused = 0;
   for (int64_t limit = int64_t{1} << 20; limit > 10000; limit = limit * 3 / 4) {
@@ -232,11 +238,14 @@ TEST_CASE("a device without memory for texels leaves them to the caller") {
     INFO("limit " << limit);
     Texels got(whole.rows, whole.keys, 1);
     const bool pooled = pool(*scratch.scratch, whole, Quantity::weights, 1, got);
-    const Texels expected = pooled_by_host(*scratch.scratch, whole, Quantity::weights, 1);
-    if (pooled) {
+    // Norms that the CPU has computed have other last bits.
+    const bool elsewhere = std::any_of(
+        scratch.notices.begin(), scratch.notices.end(),
+        [](const std::string& line) { return line.find("on the CPU") != std::string::npos; });
+    if (pooled && !elsewhere) {
       check_equal(got, expected, 1e-2);
       halved += scratch.notices.empty() ? 0 : 1;
-    } else {
+    } else if (!pooled) {
       ++refused;
       CHECK_FALSE(scratch.notices.empty());
     }

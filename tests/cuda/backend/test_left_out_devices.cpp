@@ -94,7 +94,7 @@ TEST_CASE(
   };
   const Opened opened({device_of("Old", 8, 0), device_of("New", 8, 0)}, fails_once);
   REQUIRE(opened.notices.size() == 1);
-  CHECK(opened.notices[0].find("cuda: device 0 is left out: cuda: the row sums: ") == 0);
+  CHECK(opened.notices[0].find("cuda: device 0 is left out: cuda: placing rows: ") == 0);
   CHECK(opened.notices[0].find("cudaErrorNoKernelImageForDevice") != std::string::npos);
   CHECK(opened.backend->description() == "cuda (New, 4 workers)");
   check_maps(*opened.backend);

@@ -108,6 +108,20 @@ void fail_gemm(int nth, int status);
 /// Whether warpgroups multiply wrongly: every product is a little too large.
 void spoil_warpgroups(bool spoil);
 
+/// Whether cuBLAS' products are wrong: every one is a little too large.
+void spoil_gemms(bool spoil);
+
+/// Whether the order in which cuBLAS sums products follows from their shape, as that of the
+/// algorithm that it chooses may; else it is always that of k.
+void order_gemms_by_shape(bool order);
+
+/// Whether atomic additions of integers are wrong: each adds a 64th too much.
+void spoil_sums(bool spoil);
+
+/// Whether there is no cuBLAS on the machine.
+void hide_cublas(bool hide);
+bool is_cublas_hidden();
+
 /// cudaMalloc fails when more than this many bytes would be live.
 void limit_device_memory(std::size_t bytes);
 

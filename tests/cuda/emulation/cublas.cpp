@@ -1,6 +1,8 @@
+#include <atomic>
 #include <cstdint>
 
 #include "cublas_v2.h"
+#include "tests/cuda/emulation/control.h"
 #include "tests/cuda/emulation/cublas_product.h"
 #include "tests/cuda/emulation/device_memory.h"
 #include "tests/cuda/emulation/streams.h"
@@ -13,6 +15,8 @@ struct cublasContext {
 };
 
 namespace {
+
+std::atomic<bool> hidden = false;
 
 // Ends the program where cuBLAS would read or write what is not there.
 void check_operand(const char* name, const void* data, std::size_t bytes, long long rows,
@@ -47,6 +51,13 @@ Operand operand(const void* data, cudaDataType type, bool transposed, int leadin
 }
 
 }  // namespace
+
+namespace attnscope::cuda::emulation {
+
+void hide_cublas(bool hide) { hidden = hide; }
+bool is_cublas_hidden() { return hidden; }
+
+}  // namespace attnscope::cuda::emulation
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (begin_call() != cudaSuccess || devices().empty()) {

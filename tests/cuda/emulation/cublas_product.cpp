@@ -1,8 +1,11 @@
 #include "tests/cuda/emulation/cublas_product.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <vector>
 
+#include "tests/cuda/emulation/control.h"
 #include "tests/cuda/emulation/number_formats.h"
 #include "tests/cuda/emulation/tensor_products.h"
 
@@ -20,7 +23,20 @@ float element(const unsigned char* data, cudaDataType type, bool tf32, long long
   return type == CUDA_R_16F ? to_float<Half>(bits) : to_float<Bfloat>(bits);
 }
 
+std::atomic<bool> spoilt = false;
+std::atomic<bool> ordered_by_shape = false;
+
+/// The first of k that is summed: 0, or any where shapes choose the order.
+std::size_t first_of_sum(const Product& product) {
+  if (!ordered_by_shape || product.k == 0) return 0;
+  const int shape = 7 * product.m + 5 * product.n + 3 * product.batches;
+  return static_cast<std::size_t>(shape % product.k);
+}
+
 }  // namespace
+
+void spoil_gemms(bool spoil) { spoilt = spoil; }
+void order_gemms_by_shape(bool order) { ordered_by_shape = order; }
 
 std::size_t element_bytes(cudaDataType type) {
   return type == CUDA_R_32F ? 4 : type == CUDA_R_16F || type == CUDA_R_16BF ? 2 : 0;
@@ -32,6 +48,7 @@ void multiply(const Product& product) {
   std::vector<float> a(m * k);  // [k, m], so that a column of c is summed at once
   std::vector<float> b(k);      // of a column of c
   std::vector<float> sums(m);
+  const float factor = spoilt ? 1.01f * product.alpha : product.alpha;
   for (int batch = 0; batch < product.batches; ++batch) {
     for (std::size_t p = 0; p < k; ++p) {
       for (std::size_t i = 0; i < m; ++i) {
@@ -49,10 +66,12 @@ void multiply(const Product& product) {
                     batch * product.b.batch_step + static_cast<long long>(p) * product.b.row_step +
                         j * product.b.column_step);
       }
-      add_products(b.data(), a.data(), 1, k, m, sums.data());
+      const std::size_t first = first_of_sum(product);
+      add_products(b.data() + first, a.data() + first * m, 1, k - first, m, sums.data());
+      add_products(b.data(), a.data(), 1, first, m, sums.data());
       float* c = product.c + batch * product.c_batch_step + j * product.c_column_step;
       for (std::size_t i = 0; i < m; ++i) {
-        c[i] = product.alpha * sums[i] + (product.beta == 0 ? 0.0f : product.beta * c[i]);
+        c[i] = factor * sums[i] + (product.beta == 0 ? 0.0f : product.beta * c[i]);
       }
     }
   }

@@ -152,6 +152,10 @@ void reset() {
   reset_memory();
   reset_kernels();
   spoil_warpgroups(false);
+  spoil_gemms(false);
+  spoil_sums(false);
+  order_gemms_by_shape(false);
+  hide_cublas(false);
   State& all = state();
   const std::lock_guard lock(all.mutex);
   all.devices = {Device{}};

@@ -1,13 +1,17 @@
+#include <atomic>
 #include <cstring>
 
 #include "device_intrinsics.h"
 #include "tensor_core.h"
 #include "tests/cuda/emulation/block_runner.h"
+#include "tests/cuda/emulation/control.h"
 #include "tests/cuda/emulation/number_formats.h"
 #include "tests/cuda/emulation/tensor_products.h"
 
 namespace attnscope::cuda::emulation {
 namespace {
+
+std::atomic<bool> sums_spoilt = false;
 
 struct ExchangeLane {
   std::uint64_t value;
@@ -164,6 +168,10 @@ void load_matrices(unsigned* r, const void* shared_row) {
 void start_copy_16(void* shared, const void* global, bool valid) {
   BlockRunner::running().copy_async(shared, global, valid);
 }
+
+void spoil_sums(bool spoil) { sums_spoilt = spoil; }
+
+std::uint64_t surplus_of_sum(std::uint64_t value) { return sums_spoilt ? value / 64 : 0; }
 
 void commit_copies() { BlockRunner::running().commit_copies(); }
 

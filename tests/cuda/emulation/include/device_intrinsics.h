@@ -19,6 +19,7 @@ void wait_for_warp();
 std::uint64_t exchange(std::uint64_t value, unsigned source_lane);
 bool any_of_warp(bool value);
 unsigned lane_of_thread();
+std::uint64_t surplus_of_sum(std::uint64_t value);
 unsigned short half_bits(float value);
 float half_value(unsigned short bits);
 
@@ -81,7 +82,8 @@ __device__ inline float from_bfloat_bits(unsigned short bits) {
 }
 
 __device__ inline void add_atomic(unsigned long long* target, unsigned long long value) {
-  std::atomic_ref(*target).fetch_add(value, std::memory_order_relaxed);
+  std::atomic_ref(*target).fetch_add(value + emulation::surplus_of_sum(value),
+                                     std::memory_order_relaxed);
 }
 
 __device__ inline void add_atomic(int* target, int value) {

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/cuda/host/head_format.h"
+#include "kernels/cuda/host/launch_log.h"
+
+namespace attnscope::cuda {
+
+enum class Operand { queries, keys };
+
+/// Queues what brings `count` rows of a tensor, packed in device memory, to the layout of `format`:
+/// `placed` rows, those beyond `count` zeros, whole units of HeadFormat::row_unit(). Not for
+/// features, which the host makes.
+void place_rows(const HeadFormat& format, Operand operand, const std::byte* source, int64_t count,
+                int64_t placed, std::byte* to, cudaStream_t stream, LaunchLog& log);
+
+}  // namespace attnscope::cuda
