@@ -148,6 +148,8 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
   product.begin();
   WorkItem pieces[kPieces];
   masked_products(call, product, row_tile, key_tile, pieces);
+  RowScales scales;
+  load_row_scales(call, args.scales, row_tile, scales);
   // The product's own use of the memory ends here.
   block_barrier();
   const TileWeights tile(dynamic_shared_memory());
@@ -158,7 +160,7 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
       const int row = row_of(piece, half);
       const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row;
       const bool exists = line < call.rows;
-      make_entries<Product::kFeatures>(call, false, args.scales, line, half, pieces[piece]);
+      make_entries<Product::kFeatures>(call.score, false, scales[piece][half], half, pieces[piece]);
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll

@@ -42,6 +42,11 @@ __device__ inline float log2_fast(float x) {
   return std::log2(std::fabs(x) < kSmallestNormalFloat ? std::copysign(0.0f, x) : x);
 }
 
+__device__ inline float reciprocal_fast(float x) {
+  const float result = 1.0f / (std::fabs(x) < kSmallestNormalFloat ? std::copysign(0.0f, x) : x);
+  return std::fabs(result) < kSmallestNormalFloat ? std::copysign(0.0f, result) : result;
+}
+
 #define ATTNSCOPE_EMULATED_SHUFFLES(type)                                                        \
   __device__ inline type shuffle(type v, int lane) {                                             \
     std::uint64_t bits = 0;                                                                      \
