@@ -159,8 +159,8 @@ __device__ inline void store_empty(const EmitArgs& args, int row_tile, int key_t
 /// Grid (groups of Product::kRowTiles row tiles, splits): one block emits a share of the key tiles
 /// of its rows.
 template <class Product>
-__global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
-    emit_rows(EmitArgs args) {
+__global__ void __launch_bounds__(Product::kBlockThreads)
+    emit_rows(const __grid_constant__ EmitArgs args) {
   const int tiles = args.end_tile - args.first_tile;
   const int share = (tiles + static_cast<int>(gridDim.y) - 1) / static_cast<int>(gridDim.y);
   const int begin = args.first_tile + static_cast<int>(blockIdx.y) * share;

@@ -20,11 +20,21 @@ struct RowLaunches {
             Product::kBlockThreads, Product::shared_bytes(call.padded_dim)};
   }
 
+  using SumsKernel = void (*)(NormArgs);
+  static SumsKernel sums_kernel(int padded_dim, bool moments) {
+    // Products that never take the polynomial have no kernels with it.
+    if constexpr (Product::takes_polynomial(1)) {
+      if (Product::takes_polynomial(padded_dim)) {
+        return moments ? cuda::sum_rows<Product, true, true> : cuda::sum_rows<Product, false, true>;
+      }
+    }
+    return moments ? cuda::sum_rows<Product, true, false> : cuda::sum_rows<Product, false, false>;
+  }
+
   static cudaError_t sum_rows(const NormArgs& args, bool moments, cudaStream_t stream) {
     const LaunchShape launched =
         shape(args.call, args.end_segment - args.first_segment, args.split_segments);
-    return moments ? launch(cuda::sum_rows<Product, true>, launched, stream, args)
-                   : launch(cuda::sum_rows<Product, false>, launched, stream, args);
+    return launch(sums_kernel(args.call.padded_dim, moments), launched, stream, args);
   }
 
   static cudaError_t emit(const EmitArgs& args, int split_tiles, cudaStream_t stream) {
@@ -34,10 +44,11 @@ struct RowLaunches {
 
   static cudaError_t resident_blocks(int padded_dim, int* blocks) {
     const auto bytes = static_cast<size_t>(Product::shared_bytes(padded_dim));
-    const cudaError_t allowed = allow_shared(cuda::sum_rows<Product, true>, bytes);
+    const SumsKernel kernel = sums_kernel(padded_dim, true);
+    const cudaError_t allowed = allow_shared(kernel, bytes);
     if (allowed != cudaSuccess) return allowed;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, cuda::sum_rows<Product, true>,
-                                                         Product::kBlockThreads, bytes);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, Product::kBlockThreads,
+                                                         bytes);
   }
 
   static void put(KernelSet& set) {

@@ -182,7 +182,7 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
 
 /// Grid (row tiles, key tiles from first_tile on).
 template <class Product>
-__global__ void __launch_bounds__(kThreads) reduce_tiles(ReduceArgs args) {
+__global__ void __launch_bounds__(kThreads) reduce_tiles(const __grid_constant__ ReduceArgs args) {
   static_assert(kThreads == kTileRows && kThreads == kTileKeys);
   const int row_tile = static_cast<int>(blockIdx.x);
   const int key_tile = args.first_tile + static_cast<int>(blockIdx.y);

@@ -225,7 +225,7 @@ __device__ inline void store_block_texels(const TexelArgs& args, int row_tile, i
 
 /// Grid (row tiles, splits), as emit_rows: one block pools a share of the key tiles of its rows.
 template <class Product>
-__global__ void __launch_bounds__(kThreads) pool_tiles(TexelArgs args) {
+__global__ void __launch_bounds__(kThreads) pool_tiles(const __grid_constant__ TexelArgs args) {
   static_assert(Product::kRowTiles == 1 && Product::kBlockThreads == kThreads);
   const int row_tile = static_cast<int>(blockIdx.x);
   const int tiles = args.end_tile - args.first_tile;

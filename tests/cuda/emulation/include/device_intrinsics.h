@@ -47,6 +47,10 @@ __device__ inline float reciprocal_fast(float x) {
   return std::fabs(result) < kSmallestNormalFloat ? std::copysign(0.0f, result) : result;
 }
 
+__device__ inline float larger_or_nan(float a, float b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::fmax(a, b);
+}
+
 #define ATTNSCOPE_EMULATED_SHUFFLES(type)                                                        \
   __device__ inline type shuffle(type v, int lane) {                                             \
     std::uint64_t bits = 0;                                                                      \
