@@ -9,6 +9,14 @@
 
 namespace attnscope::cuda {
 
+/// Blocks of a kernel that one multiprocessor of the current device holds at once.
+template <typename Kernel>
+cudaError_t resident(Kernel kernel, int threads, size_t shared_bytes, int* blocks) {
+  const cudaError_t allowed = allow_shared(kernel, shared_bytes);
+  if (allowed != cudaSuccess) return allowed;
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared_bytes);
+}
+
 /// The kernels whose blocks pass over keys.
 template <class Product>
 struct RowLaunches {
@@ -44,11 +52,7 @@ struct RowLaunches {
 
   static cudaError_t resident_blocks(int padded_dim, int* blocks) {
     const auto bytes = static_cast<size_t>(Product::shared_bytes(padded_dim));
-    const SumsKernel kernel = sums_kernel(padded_dim, true);
-    const cudaError_t allowed = allow_shared(kernel, bytes);
-    if (allowed != cudaSuccess) return allowed;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, Product::kBlockThreads,
-                                                         bytes);
+    return resident(sums_kernel(padded_dim, true), Product::kBlockThreads, bytes, blocks);
   }
 
   static void put(KernelSet& set) {
@@ -80,6 +84,11 @@ struct LaunchSet {
         stream, args);
   }
 
+  static cudaError_t resident_pools(int padded_dim, int* blocks) {
+    return resident(pool_tiles<Product>, Product::kBlockThreads,
+                    static_cast<size_t>(Product::shared_bytes(padded_dim)), blocks);
+  }
+
   static KernelSet set(const char* name, bool stored, int capability) {
     KernelSet set;
     set.name = set.reduce_name = name;
@@ -88,6 +97,7 @@ struct LaunchSet {
     set.shared_bytes = shared_bytes;
     set.reduce = reduce;
     set.pool = pool;
+    set.resident_pools = resident_pools;
     RowLaunches<Product>::put(set);
     return set;
   }

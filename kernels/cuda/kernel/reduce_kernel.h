@@ -87,8 +87,9 @@ __device__ inline void reduce_column(const ReduceArgs& args, const TileWeights& 
     block_max = fmaxf(block_max, weight);
     const bool last = row + 1 == rows;
     if (!last && tile.rows[row + 1].begins_group == 0) continue;
-    total += to_fixed(sum, args.fixed_scale);
-    block_total += to_fixed(sum, args.block_scale);
+    // Only what is wanted: doubles are slow on many devices.
+    if (args.columns != nullptr) total += to_fixed(sum, args.fixed_scale);
+    if (in_block) block_total += to_fixed(sum, args.block_scale);
     sum = 0;
     const int block_row = tile.rows[row].block_row;
     if (!in_block || (!last && tile.rows[row + 1].block_row == block_row)) continue;
