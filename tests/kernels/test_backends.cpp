@@ -36,7 +36,7 @@ struct Worst {
 };
 
 /// Relative tolerance of a weight: its own logit and the row's sum.
-double weight_tolerance(const Oracle::Row& row) { return 1e-4 + 2 * row.logit_error; }
+double weight_tolerance(double logit_error) { return 1e-4 + 2 * logit_error; }
 
 /// A case and its expected rows, kept for all backends.
 struct Expected {
@@ -49,7 +49,8 @@ struct Expected {
   }
 };
 
-void check_norms(const Expected& expected, const std::vector<RowNorm>& norms, Worst& worst) {
+void check_norms(const Expected& expected, const NamedBackend& named,
+                 const std::vector<RowNorm>& norms, Worst& worst) {
   for (size_t i = 0; i < norms.size(); ++i) {
     const Oracle::Row& row = expected.rows[i];
     const double lse = row.lse;
@@ -59,24 +60,28 @@ void check_norms(const Expected& expected, const std::vector<RowNorm>& norms, Wo
       continue;
     }
     CHECK((norms[i].sum >= 1 && norms[i].sum < 2));
-    worst.take(norms[i].lse(), lse,
-               2e-5 + 2e-6 * std::fabs(lse) + (row.one_sign ? row.logit_error : 0), "lse",
-               static_cast<int64_t>(i), 0);
+    worst.take(
+        norms[i].lse(), lse,
+        2e-5 + 2e-6 * std::fabs(lse) + lse_error_of(named, expected.oracle.description(), row),
+        "lse", static_cast<int64_t>(i), 0);
   }
 }
 
-void check_weights(const Expected& expected, const GuardedTile& tile, Worst& worst) {
+void check_weights(const Expected& expected, const NamedBackend& named, const GuardedTile& tile,
+                   Worst& worst) {
   const ScoreFunction score = expected.oracle.problem().score();
   for (size_t i = 0; i < expected.rows.size(); ++i) {
     const Oracle::Row& row = expected.rows[i];
     const double floor = 1e-3 / static_cast<double>(row.weights.size());
+    const double relative =
+        weight_tolerance(logit_error_of(named, expected.oracle.description(), row));
     const auto r = static_cast<int64_t>(i);
     double sum = 0;
     for (size_t j = 0; j < row.weights.size(); ++j) {
       const auto c = static_cast<int64_t>(j);
       const double weight = row.weights[j];
       sum += tile.value(r, c);
-      worst.take(tile.value(r, c), weight, floor + weight_tolerance(row) * weight, "weight", r, c);
+      worst.take(tile.value(r, c), weight, floor + relative * weight, "weight", r, c);
       if (std::isinf(row.logits[j]) && tile.value(r, c) != 0) {
         FAIL_CHECK(place("a masked weight is not 0:", r, c));
       }
@@ -90,7 +95,8 @@ void check_weights(const Expected& expected, const GuardedTile& tile, Worst& wor
   }
 }
 
-void check_logits(const Expected& expected, const HeadRun& run, Worst& worst) {
+void check_logits(const Expected& expected, const NamedBackend& named, const HeadRun& run,
+                  Worst& worst) {
   const AttentionProblem& problem = expected.oracle.problem();
   const IndexRange keys{std::min<int64_t>(3, problem.num_keys() - 1), problem.num_keys()};
   GuardedTile tile(problem.num_queries(), keys.size(), 64, Encoding::f32);
@@ -102,10 +108,10 @@ void check_logits(const Expected& expected, const HeadRun& run, Worst& worst) {
       const auto r = static_cast<int64_t>(i);
       const double logit = row.logits[static_cast<size_t>(keys.begin + c)];
       // Of random signs, errors of d roundings grow with the root of their number.
-      const double bound =
-          row.one_sign
-              ? row.logit_error
-              : 0x1p-24 * row.magnitude * (4 + std::sqrt(static_cast<double>(problem.head_dim())));
+      const double of_signs =
+          0x1p-24 * row.magnitude * (4 + std::sqrt(static_cast<double>(problem.head_dim())));
+      const double proven = logit_error_of(named, expected.oracle.description(), row);
+      const double bound = row.one_sign ? proven : std::max(of_signs, proven);
       worst.take(tile.value(r, c), logit, 1e-12 + bound, "logit", r, c + keys.begin);
     }
   }
@@ -123,11 +129,11 @@ void check_head(const Expected& expected, const NamedBackend& named) {
     run.emit(rows, {}, {0, problem.num_keys()}, Quantity::weights, tile);
   } else {
     const auto norms = run.emit_panel(rows, {0, problem.num_keys()}, tile);
-    check_norms(expected, norms, worst);
+    check_norms(expected, named, norms, worst);
   }
   CHECK(tile.guards_intact());
-  check_weights(expected, tile, worst);
-  if (!is_linear(problem.score())) check_logits(expected, run, worst);
+  check_weights(expected, named, tile, worst);
+  if (!is_linear(problem.score())) check_logits(expected, named, run, worst);
   worst.check();
 }
 
@@ -248,6 +254,23 @@ TEST_CASE("linear scores of features near 0 agree with double precision", "[numb
       }
     }
   }
+}
+
+TEST_CASE("what tensor cores cut off is allowed of real devices that have them alone") {
+  std::vector<NamedBackend> backends = all_backends();
+  NamedBackend& last = backends.back();
+  const AttentionCase bf16{.shape = {1, 1, 1, 1, 9, 64}, .dtype = DType::bf16};
+  const AttentionCase f32{.shape = {1, 1, 1, 1, 9, 64}};
+  const Oracle::Row row = Oracle(bf16).row(0, 0, 0);
+  last.on_device = false;
+  CHECK(logit_error_of(last, bf16, row) == row.logit_error);
+  CHECK(lse_error_of(last, bf16, row) == 0);
+  last.on_device = true;
+  const bool has_them = last.backend->name() != "cuda-cublas";
+  const double cut = has_them ? 6 * 0x1p-23 * row.magnitude : 0;
+  CHECK(logit_error_of(last, bf16, row) == Approx(std::max(cut, row.logit_error)));
+  CHECK(lse_error_of(last, bf16, row) == Approx(cut));
+  CHECK(lse_error_of(last, f32, row) == 0);
 }
 
 TEST_CASE("this machine's devices are among the backends of the suite") {

@@ -58,8 +58,8 @@ struct Outputs {
 };
 
 /// Of one output: what rounded weights and float32 sums over 256 keys may add up to.
-double tolerance(const Oracle::Row& row, double magnitude, double largest) {
-  return (3e-5 + 2 * row.logit_error) * magnitude + 0x1p-90 * largest;
+double tolerance(double logit_error, double magnitude, double largest) {
+  return (3e-5 + 2 * logit_error) * magnitude + 0x1p-90 * largest;
 }
 
 void check_head(const Oracle& oracle, const NamedBackend& named, int64_t batch, int64_t head) {
@@ -75,12 +75,13 @@ void check_head(const Oracle& oracle, const NamedBackend& named, int64_t batch, 
   std::string place;
   for (int64_t i = 0; i < outputs.rows; ++i) {
     const Oracle::Row row = oracle.row(batch, head, i);
+    const double logit_error = logit_error_of(named, description, row);
     if (is_normalised(description.score)) {
       const double lse = outputs.norms[static_cast<size_t>(i)].lse();
       if (std::isinf(row.lse)) {
         CHECK(lse == row.lse);
       } else {
-        const double of_sums = row.one_sign ? row.logit_error : 0;
+        const double of_sums = lse_error_of(named, description, row);
         CHECK(std::fabs(lse - row.lse) <= 2e-5 + 2e-6 * std::fabs(row.lse) + of_sums);
       }
     }
@@ -98,7 +99,7 @@ void check_head(const Oracle& oracle, const NamedBackend& named, int64_t batch, 
         CHECK(got == 0);
         continue;
       }
-      const double error = std::fabs(got - sum) / tolerance(row, magnitude, largest);
+      const double error = std::fabs(got - sum) / tolerance(logit_error, magnitude, largest);
       if (error <= worst) continue;
       worst = std::isnan(error) ? 1e300 : error;
       place = "row " + std::to_string(i) + ", channel " + std::to_string(c) + ": got " +

@@ -24,11 +24,6 @@ void append_bits(const std::vector<float>& biases, std::vector<uint32_t>& bits) 
 
 }  // namespace
 
-int MaskTiles::mixed() const {
-  return static_cast<int>(
-      std::count_if(tiles.begin(), tiles.end(), [](uint32_t tile) { return tile >= kMixedTile; }));
-}
-
 std::vector<MaskedColumn> MaskTiles::columns(int64_t rows) const {
   const int64_t tile_bytes =
       biases.empty() ? kTileRows * (kTileKeys / 8) : kTileRows * kTileKeys * 4;

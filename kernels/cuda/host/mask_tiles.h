@@ -21,7 +21,6 @@ struct MaskTiles {
   std::vector<uint32_t> bits;
   std::vector<float> biases;
 
-  int mixed() const;
   /// Of every column of tiles, where not all are full: rows of tiles that are not empty, and bytes.
   std::vector<MaskedColumn> columns(int64_t rows) const;
 

@@ -101,7 +101,7 @@ void DeviceHead::pool_step(Lane& lane, Rows& rows, std::span<const RowNorm> norm
 void DeviceHead::launch_texels(Lane& lane, const Rows& rows, TexelArgs& args,
                                const TexelStep& step) const {
   int resident = 1;
-  check(kernels_.resident_blocks(format_.padded_dim, &resident), "the texels' occupancy");
+  check(kernels_.resident_pools(format_.padded_dim, &resident), "the texels' occupancy");
   const SplitPlan plan = plan_splits(args.call.row_tiles, args.end_tile - args.first_tile,
                                      share_.device.multiprocessors(), resident);
   const auto launch = [&] {

@@ -8,24 +8,41 @@ namespace attnscope::cuda {
 namespace {
 
 constexpr int kCombineThreads = 128;
+constexpr int kWarpLanes = 32;
 
 __device__ int row_of_thread() { return static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x); }
 
 /// 2^n for whole n ≤ 0; 0 below what double holds, and for NaN.
 __device__ double exact_power(float n) {
-  return n >= -1000.0f ? ldexp(1.0, static_cast<int>(n)) : 0.0;
+  constexpr int kBias = 1023;
+  constexpr int kFractionBits = 52;
+  if (!(n >= -1000.0f)) return 0;
+  return __builtin_bit_cast(double, static_cast<int64_t>(static_cast<int>(n) + kBias)
+                                        << kFractionBits);
 }
 
-/// One row a thread: its segments in order, all by the largest of their references.
-__global__ void combine_rows(CombineRowsArgs args) {
-  const int row = row_of_thread();
+/// Combines what the lanes of a warp hold, each with the one whose number differs in one bit: all
+/// of them get the same.
+template <typename T, typename Combine>
+__device__ T across_warp(T value, Combine combine) {
+  for (int bit = 1; bit < kWarpLanes; bit *= 2) value = combine(value, shuffle_xor(value, bit));
+  return value;
+}
+
+/// One row a warp, whose lanes share its segments out: all by the largest of their references.
+/// Which lane adds what, and in which order, depends on the number of segments alone.
+__global__ void combine_rows(const __grid_constant__ CombineRowsArgs args) {
+  const int row = row_of_thread() / kWarpLanes;
+  const int lane = static_cast<int>(threadIdx.x) % kWarpLanes;
   if (row >= args.rows) return;
+  const auto larger = [](float a, float b) { return fmaxf(a, b); };
+  const auto add = [](double a, double b) { return a + b; };
   RowPart whole;
-  for (int segment = 0; segment < args.segments; ++segment) {
-    const float reference = args.parts[segment * args.stride + row].reference;
-    if (reference > whole.reference) whole.reference = reference;
+  for (int segment = lane; segment < args.segments; segment += kWarpLanes) {
+    whole.reference = larger(whole.reference, args.parts[segment * args.stride + row].reference);
   }
-  for (int segment = 0; segment < args.segments; ++segment) {
+  whole.reference = across_warp(whole.reference, larger);
+  for (int segment = lane; segment < args.segments; segment += kWarpLanes) {
     const RowPart part = args.parts[segment * args.stride + row];
     whole.any |= part.any;
     if (part.reference == kNoReference) continue;
@@ -33,12 +50,16 @@ __global__ void combine_rows(CombineRowsArgs args) {
     const double scale = exact_power(shift);
     whole.sum += scale * part.sum;
     whole.moment += scale * (part.moment + static_cast<double>(shift) * part.sum);
-    whole.largest = fmaxf(whole.largest, part.largest + shift);
+    whole.largest = larger(whole.largest, part.largest + shift);
   }
-  args.rows_out[row] = whole;
+  whole.sum = across_warp(whole.sum, add);
+  whole.moment = across_warp(whole.moment, add);
+  whole.largest = across_warp(whole.largest, larger);
+  whole.any = across_warp(whole.any, [](int a, int b) { return a | b; });
+  if (lane == 0) args.rows_out[row] = whole;
 }
 
-__global__ void combine_tiles(CombineArgs args) {
+__global__ void combine_tiles(const __grid_constant__ CombineArgs args) {
   const int row = row_of_thread();
   if (row >= args.rows) return;
   RowTotals totals;
@@ -62,7 +83,7 @@ __global__ void combine_tiles(CombineArgs args) {
 }
 
 /// One element a thread, its blocks in order.
-__global__ void add_blocks(AddBlocksArgs args) {
+__global__ void add_blocks(const __grid_constant__ AddBlocksArgs args) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= args.count) return;
   double total = args.totals[i];
@@ -84,7 +105,7 @@ cudaError_t launch_add_blocks(const AddBlocksArgs& args, cudaStream_t stream) {
 }
 
 cudaError_t launch_combine_rows(const CombineRowsArgs& args, cudaStream_t stream) {
-  return launch(combine_rows, row_shape(args.rows), stream, args);
+  return launch(combine_rows, row_shape(int64_t{args.rows} * kWarpLanes), stream, args);
 }
 
 cudaError_t launch_combine_tiles(const CombineArgs& args, cudaStream_t stream) {

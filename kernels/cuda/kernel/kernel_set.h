@@ -33,6 +33,8 @@ struct KernelSet {
   cudaError_t (*reduce)(const ReduceArgs& args, cudaStream_t stream) = nullptr;
   /// Blocks of sum_rows (with moments) that one multiprocessor holds at once.
   cudaError_t (*resident_blocks)(int padded_dim, int* blocks) = nullptr;
+  /// Blocks of pool that one multiprocessor holds at once.
+  cudaError_t (*resident_pools)(int padded_dim, int* blocks) = nullptr;
   /// As emit.
   cudaError_t (*pool)(const TexelArgs& args, int split_tiles, cudaStream_t stream) = nullptr;
 };

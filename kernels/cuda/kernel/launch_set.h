@@ -9,6 +9,14 @@
 
 namespace attnscope::cuda {
 
+/// Blocks of a kernel that one multiprocessor of the current device holds at once.
+template <typename Kernel>
+cudaError_t resident(Kernel kernel, int threads, size_t shared_bytes, int* blocks) {
+  const cudaError_t allowed = allow_shared(kernel, shared_bytes);
+  if (allowed != cudaSuccess) return allowed;
+  return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, kernel, threads, shared_bytes);
+}
+
 /// The kernels whose blocks pass over keys.
 template <class Product>
 struct RowLaunches {
@@ -20,11 +28,21 @@ struct RowLaunches {
             Product::kBlockThreads, Product::shared_bytes(call.padded_dim)};
   }
 
+  using SumsKernel = void (*)(NormArgs);
+  static SumsKernel sums_kernel(int padded_dim, bool moments) {
+    // Products that never take the polynomial have no kernels with it.
+    if constexpr (Product::takes_polynomial(1)) {
+      if (Product::takes_polynomial(padded_dim)) {
+        return moments ? cuda::sum_rows<Product, true, true> : cuda::sum_rows<Product, false, true>;
+      }
+    }
+    return moments ? cuda::sum_rows<Product, true, false> : cuda::sum_rows<Product, false, false>;
+  }
+
   static cudaError_t sum_rows(const NormArgs& args, bool moments, cudaStream_t stream) {
     const LaunchShape launched =
         shape(args.call, args.end_segment - args.first_segment, args.split_segments);
-    return moments ? launch(cuda::sum_rows<Product, true>, launched, stream, args)
-                   : launch(cuda::sum_rows<Product, false>, launched, stream, args);
+    return launch(sums_kernel(args.call.padded_dim, moments), launched, stream, args);
   }
 
   static cudaError_t emit(const EmitArgs& args, int split_tiles, cudaStream_t stream) {
@@ -34,10 +52,7 @@ struct RowLaunches {
 
   static cudaError_t resident_blocks(int padded_dim, int* blocks) {
     const auto bytes = static_cast<size_t>(Product::shared_bytes(padded_dim));
-    const cudaError_t allowed = allow_shared(cuda::sum_rows<Product, true>, bytes);
-    if (allowed != cudaSuccess) return allowed;
-    return cudaOccupancyMaxActiveBlocksPerMultiprocessor(blocks, cuda::sum_rows<Product, true>,
-                                                         Product::kBlockThreads, bytes);
+    return resident(sums_kernel(padded_dim, true), Product::kBlockThreads, bytes, blocks);
   }
 
   static void put(KernelSet& set) {
@@ -69,6 +84,11 @@ struct LaunchSet {
         stream, args);
   }
 
+  static cudaError_t resident_pools(int padded_dim, int* blocks) {
+    return resident(pool_tiles<Product>, Product::kBlockThreads,
+                    static_cast<size_t>(Product::shared_bytes(padded_dim)), blocks);
+  }
+
   static KernelSet set(const char* name, bool stored, int capability) {
     KernelSet set;
     set.name = set.reduce_name = name;
@@ -77,6 +97,7 @@ struct LaunchSet {
     set.shared_bytes = shared_bytes;
     set.reduce = reduce;
     set.pool = pool;
+    set.resident_pools = resident_pools;
     RowLaunches<Product>::put(set);
     return set;
   }

@@ -16,7 +16,8 @@ class MmaProduct {
   static constexpr bool kFeatures = false;
   static constexpr int kRowTiles = 1;
   static constexpr int kBlockThreads = kThreads;
-  static constexpr int kLeastBlocks = 1;
+  static constexpr bool kOverlaps = false;
+  static constexpr bool takes_polynomial(int) { return false; }
 
   __device__ MmaProduct(const CallArgs& call, int row_tile, int key_begin, int key_end)
       : call_(call),

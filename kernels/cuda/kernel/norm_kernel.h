@@ -1,6 +1,7 @@
 // Sums of rows over their keys, without their entries ever leaving the registers. Device code.
 #pragma once
 
+#include "kernels/cuda/kernel/polynomial_power.h"
 #include "kernels/cuda/kernel/tile_entries.h"
 
 namespace attnscope::cuda {
@@ -29,58 +30,84 @@ struct RowSums {
   /// and moving such a reference would round the next one away.
   static constexpr float kLeastReference = -2 * kMaxExponent;
 
-  __device__ void begin(float first) {
-    sum = 0;
-    moment = 0;
+  /// Takes in that the largest product of some keys is `top`, by selections alone where kSelect
+  /// says so: the same numbers either way. Unless any lane's reference moves, that is nothing to
+  /// do.
+  template <bool kSelect>
+  __device__ void meet(const ScoreFactors& score, float top) {
+    const bool none = top <= kMaskedProduct;  // all are masked
+    const bool first = reference < kLeastReference;
+    const float most = relative_exponent(score, top, reference);
     // Finite and not kNoReference, however low: a key has counted.
-    reference = fmaxf(first, kNoReference / 2);
-    largest = kMasked;
-  }
-
-  __device__ void move(float next) {
-    const float shift = reference - next;
-    const auto scale = static_cast<double>(power_of_two(shift));
-    moment = scale * (moment + static_cast<double>(shift) * sum);
-    sum *= scale;
-    largest += shift;
-    reference = next;
+    const float begun = fmaxf(floorf(relative_exponent(score, top, 0)), kNoReference / 2);
+    const float moved = most <= kHeadroom ? reference : reference + floorf(most);
+    const float next = none ? reference : first ? begun : moved;
+    if (kSelect || warp_any(!(next == reference))) {
+      const float shift = reference - next;
+      const double scale = none ? 1.0 : first ? 0.0 : static_cast<double>(power_of_two(shift));
+      moment = scale * (moment + static_cast<double>(shift) * sum);
+      sum *= scale;
+      largest = first && !none ? kMasked : largest + shift;
+      reference = next;
+    }
+    if (!none) largest = larger(largest, relative_exponent(score, top, reference));
   }
 };
 
-/// Adds a tile's entries of one row half of a piece.
-template <bool kMoments>
-__device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& piece, int half,
-                                   RowSums& sums) {
+/// The largest product of a row within a piece. Four chains: a single one would be as long as all
+/// the rest of the work.
+__device__ inline float largest_product(const WorkItem& piece, int half) {
   // Exponents grow with products, and masked products are the lowest.
-  float top = kMaskedProduct;
+  float top[4];
+#pragma unroll
+  for (int group = 0; group < kGroups; ++group) {
+    const float pair = larger(piece[group][2 * half], piece[group][2 * half + 1]);
+    top[group % 4] = group < 4 ? pair : larger(top[group % 4], pair);
+  }
+  return larger(kMaskedProduct, larger(larger(top[0], top[1]), larger(top[2], top[3])));
+}
+
+/// Of a lane's 32 entries of a row, every kPolynomialOf-th is made without the unit that makes
+/// powers of two: it is that unit that tiles of few channels wait for.
+constexpr int kPolynomialOf = 5;
+
+/// Adds a tile's entries of the two rows of a piece.
+template <bool kMoments, bool kPolynomial, bool kSelect>
+__device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& piece,
+                                   RowSums (&sums)[2]) {
+  float top[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) top[half] = largest_product(piece, half);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    sums[half].meet<kSelect>(score, across_row(top[half], larger));
+  }
+  float sum[2][2] = {};
+  float moment[2] = {};
 #pragma unroll
   for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
-    for (int c = 0; c < 2; ++c) top = larger(top, piece[group][2 * half + c]);
-  }
-  top = across_row(top, larger);
-  if (top <= kMaskedProduct) return;
-  if (sums.reference < RowSums::kLeastReference) {
-    sums.begin(floorf(relative_exponent(score, top, 0)));
-  } else {
-    const float most = relative_exponent(score, top, sums.reference);
-    if (!(most <= RowSums::kHeadroom)) sums.move(sums.reference + floorf(most));
-  }
-  sums.largest = larger(sums.largest, relative_exponent(score, top, sums.reference));
-  float tile_sum = 0;
-  float tile_moment = 0;
-#pragma unroll
-  for (int group = 0; group < kGroups; ++group) {
-#pragma unroll
-    for (int c = 0; c < 2; ++c) {
-      const float x = relative_exponent(score, piece[group][2 * half + c], sums.reference);
-      const float entry = exp2_fast(x);
-      tile_sum += entry;
-      if (kMoments && entry > 0) tile_moment = __builtin_fmaf(entry, x, tile_moment);
+    for (int i = 0; i < 4; ++i) {
+      const int half = i / 2;
+      float x = relative_exponent(score, piece[group][i], sums[half].reference);
+      if (kPolynomial && (2 * group + i % 2) % kPolynomialOf == 0) {
+        const Power power = polynomial_power(x);
+        sum[half][i % 2] = __builtin_fmaf(power.fraction, power.whole, sum[half][i % 2]);
+        if (kMoments) {
+          moment[half] = __builtin_fmaf(power.fraction * power.whole, power.x, moment[half]);
+        }
+      } else {
+        const float entry = exp2_fast(x);
+        sum[half][i % 2] += entry;
+        if (kMoments) moment[half] = __builtin_fmaf(entry, entry > 0 ? x : 0.0f, moment[half]);
+      }
     }
   }
-  sums.sum += static_cast<double>(tile_sum);
-  if (kMoments) sums.moment += static_cast<double>(tile_moment);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    sums[half].sum += static_cast<double>(sum[half][0] + sum[half][1]);
+    if (kMoments) sums[half].moment += static_cast<double>(moment[half]);
+  }
 }
 
 /// The same for linear scores, whose entries are the products.
@@ -111,11 +138,94 @@ __device__ inline RowPart whole_row(const RowSums& sums) {
   return part;
 }
 
+/// Writes what a segment has found of the rows of a piece, and begins the next.
+__device__ inline void end_segment(const NormArgs& args, int row_tile, int segment, int piece,
+                                   RowSums (&sums)[2]) {
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const RowPart part = whole_row(sums[half]);
+    const int row = row_tile * kTileRows + row_of(piece, half);
+    const int64_t rows = static_cast<int64_t>(args.call.row_tiles) * kTileRows;
+    if (lane_id() % 4 == 0) args.parts[segment * rows + row] = part;
+    sums[half] = RowSums();
+  }
+}
+
+__device__ inline bool ends_segment(int key_tile, int last_tile) {
+  return (key_tile + 1) % kSegmentTiles == 0 || key_tile + 1 == last_tile;
+}
+
+/// The first tile from `tile` on in which not all entries count.
+__device__ inline int end_of_whole_tiles(const CallArgs& call, int row_tile, int tile,
+                                         int last_tile) {
+  const int whole = call.num_keys / kTileKeys;
+  const int end = whole < last_tile ? whole : last_tile;
+  if (call.mask.tiles == nullptr) return tile < end ? end : tile;
+  while (tile < end && tile_class(call, row_tile, tile) == kFullTile) ++tile;
+  return tile;
+}
+
+/// Sums tiles in which all entries count: while one piece's entries are added up, the products of
+/// the other are made. The same numbers as tile by tile.
+template <bool kMoments, bool kPolynomial, class Product>
+__device__ inline void add_whole_tiles(const NormArgs& args, Product& product, int begin, int end,
+                                       int last_tile, RowSums (&sums)[kPieces][2]) {
+  const int row_tile = product.row_tile();
+  WorkItem pieces[kPieces];
+  const auto add = [&](int key_tile, int piece) {
+    add_softmax<kMoments, kPolynomial, true>(args.call.score, pieces[piece], sums[piece]);
+    sums[piece][0].any = sums[piece][1].any = true;
+    if (ends_segment(key_tile, last_tile)) {
+      end_segment(args, row_tile, key_tile / kSegmentTiles, piece, sums[piece]);
+    }
+  };
+  product.start(0, pieces[0]);
+  product.finish(pieces[0]);
+  for (int key_tile = begin;; ++key_tile) {
+    product.start(1, pieces[1]);
+    add(key_tile, 0);
+    // Nothing is under way when the loop comes round, or the compiler makes every product wait.
+    product.finish(pieces[1]);
+    product.leave_tile();
+    if (key_tile + 1 == end) break;
+    product.start(0, pieces[0]);
+    add(key_tile, 1);
+    product.finish(pieces[0]);
+  }
+  add(end - 1, 1);
+}
+
+/// Sums a tile of any kind.
+template <bool kMoments, bool kPolynomial, class Product>
+__device__ inline void add_any_tile(const CallArgs& call, Product& product, int key_tile,
+                                    RowSums (&sums)[kPieces][2]) {
+  const uint32_t tile = tile_class(call, product.row_tile(), key_tile);
+  if (tile == kEmptyTile) {
+    product.pass_over(key_tile);
+    return;
+  }
+  WorkItem pieces[kPieces];
+  product.compute(key_tile, pieces);
+  RowsThatCount counts;
+  apply_mask(call, tile, key_tile, pieces, counts);
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) sums[piece][half].any |= counts[piece][half];
+    if (Product::kFeatures && call.score.kind == ScoreKind::linear) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) add_linear(pieces[piece], half, sums[piece][half]);
+    } else {
+      add_softmax<kMoments, kPolynomial, false>(call.score, pieces[piece], sums[piece]);
+    }
+  }
+}
+
 /// Grid (groups of Product::kRowTiles row tiles, splits): one block sums `split_segments` segments
 /// of keys for each of its tiles of rows.
-template <class Product, bool kMoments>
-__global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
-    sum_rows(NormArgs args) {
+template <class Product, bool kMoments, bool kPolynomial>
+__global__ void __launch_bounds__(Product::kBlockThreads)
+    sum_rows(const __grid_constant__ NormArgs args) {
   const CallArgs& call = args.call;
   const int begin = args.first_segment + static_cast<int>(blockIdx.y) * args.split_segments;
   const int end = begin + args.split_segments < args.end_segment ? begin + args.split_segments
@@ -125,43 +235,21 @@ __global__ void __launch_bounds__(Product::kBlockThreads, Product::kLeastBlocks)
                   last_tile);
   if (!product.begin()) return;
   const int row_tile = product.row_tile();
-  for (int segment = begin; segment < end; ++segment) {
-    RowSums sums[kPieces][2];
-    const int first = segment * kSegmentTiles;
-    const int stop = first + kSegmentTiles < last_tile ? first + kSegmentTiles : last_tile;
-    for (int key_tile = first; key_tile < stop; ++key_tile) {
-      const uint32_t tile = tile_class(call, row_tile, key_tile);
-      if (tile == kEmptyTile) {
-        product.pass_over(key_tile);
+  RowSums sums[kPieces][2];
+  for (int key_tile = begin * kSegmentTiles; key_tile < last_tile; ++key_tile) {
+    if constexpr (Product::kOverlaps) {
+      const int whole = end_of_whole_tiles(call, row_tile, key_tile, last_tile);
+      if (key_tile < whole) {
+        add_whole_tiles<kMoments, kPolynomial>(args, product, key_tile, whole, last_tile, sums);
+        key_tile = whole - 1;
         continue;
       }
-      WorkItem pieces[kPieces];
-      product.compute(key_tile, pieces);
-      RowsThatCount counts;
-      apply_mask(call, tile, key_tile, pieces, counts);
-#pragma unroll
-      for (int piece = 0; piece < kPieces; ++piece) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          RowSums& row_sums = sums[piece][half];
-          row_sums.any |= counts[piece][half];
-          if (Product::kFeatures && call.score.kind == ScoreKind::linear) {
-            add_linear(pieces[piece], half, row_sums);
-          } else {
-            add_softmax<kMoments>(call.score, pieces[piece], half, row_sums);
-          }
-        }
-      }
     }
+    add_any_tile<kMoments, kPolynomial>(call, product, key_tile, sums);
+    if (!ends_segment(key_tile, last_tile)) continue;
 #pragma unroll
     for (int piece = 0; piece < kPieces; ++piece) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const RowPart part = whole_row(sums[piece][half]);
-        const int row = row_tile * kTileRows + row_of(piece, half);
-        const int64_t rows = static_cast<int64_t>(call.row_tiles) * kTileRows;
-        if (lane_id() % 4 == 0) args.parts[segment * rows + row] = part;
-      }
+      end_segment(args, row_tile, key_tile / kSegmentTiles, piece, sums[piece]);
     }
   }
 }

@@ -87,8 +87,9 @@ __device__ inline void reduce_column(const ReduceArgs& args, const TileWeights& 
     block_max = fmaxf(block_max, weight);
     const bool last = row + 1 == rows;
     if (!last && tile.rows[row + 1].begins_group == 0) continue;
-    total += to_fixed(sum, args.fixed_scale);
-    block_total += to_fixed(sum, args.block_scale);
+    // Only what is wanted: doubles are slow on many devices.
+    if (args.columns != nullptr) total += to_fixed(sum, args.fixed_scale);
+    if (in_block) block_total += to_fixed(sum, args.block_scale);
     sum = 0;
     const int block_row = tile.rows[row].block_row;
     if (!in_block || (!last && tile.rows[row + 1].block_row == block_row)) continue;
@@ -148,6 +149,8 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
   product.begin();
   WorkItem pieces[kPieces];
   masked_products(call, product, row_tile, key_tile, pieces);
+  RowScales scales;
+  load_row_scales(call, args.scales, row_tile, scales);
   // The product's own use of the memory ends here.
   block_barrier();
   const TileWeights tile(dynamic_shared_memory());
@@ -158,7 +161,7 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
       const int row = row_of(piece, half);
       const int64_t line = static_cast<int64_t>(row_tile) * kTileRows + row;
       const bool exists = line < call.rows;
-      make_entries<Product::kFeatures>(call, false, args.scales, line, half, pieces[piece]);
+      make_entries<Product::kFeatures>(call.score, false, scales[piece][half], half, pieces[piece]);
 #pragma unroll
       for (int group = 0; group < kGroups; ++group) {
 #pragma unroll
@@ -180,7 +183,7 @@ __device__ inline TileWeights load_tile(const ReduceArgs& args, int row_tile, in
 
 /// Grid (row tiles, key tiles from first_tile on).
 template <class Product>
-__global__ void __launch_bounds__(kThreads) reduce_tiles(ReduceArgs args) {
+__global__ void __launch_bounds__(kThreads) reduce_tiles(const __grid_constant__ ReduceArgs args) {
   static_assert(kThreads == kTileRows && kThreads == kTileKeys);
   const int row_tile = static_cast<int>(blockIdx.x);
   const int key_tile = args.first_tile + static_cast<int>(blockIdx.y);

@@ -12,7 +12,8 @@ class StoredProduct {
   static constexpr bool kFeatures = true;
   static constexpr int kRowTiles = 1;
   static constexpr int kBlockThreads = kThreads;
-  static constexpr int kLeastBlocks = 1;
+  static constexpr bool kOverlaps = false;
+  static constexpr bool takes_polynomial(int) { return false; }
 
   __device__ StoredProduct(const CallArgs& call, int row_tile, int, int)
       : call_(call), row_tile_(row_tile) {}

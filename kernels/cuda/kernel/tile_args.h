@@ -38,7 +38,8 @@ constexpr int query_place(int row) {
 }
 
 /// Sums over keys are formed in float32 within a thread's part of a tile, then in double within a
-/// segment of this many tiles, then over segments in order: whatever the launch, the same bits.
+/// segment of this many tiles, then over segments in an order that their number alone decides:
+/// whatever the launch, the same bits.
 inline constexpr int kSegmentTiles = 8;
 inline constexpr int kSegmentKeys = kSegmentTiles * kTileKeys;
 

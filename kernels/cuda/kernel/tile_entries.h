@@ -45,23 +45,52 @@ constexpr float kMasked = -__builtin_inff();
 constexpr float kMaskedProduct = -3e38f;
 constexpr float kLowestProduct = -2.9e38f;
 
+/// Words of a mask's bits: keys and groups of keys of one, and the bits of those that are a lane's,
+/// counted from its first.
+constexpr int kWordKeys = 32;
+constexpr int kWordGroups = kWordKeys / 8;
+constexpr uint32_t kLaneBits = 0x03030303;
+
 /// Which of a lane's rows have a key that counts in this tile.
 using RowsThatCount = bool[kPieces][2];
+
+/// Adds the finite biases of a word of keys, in units of the product, to those whose bit is set;
+/// clears the bits of those whose bias is none. Bits and biases are counted from this lane's first
+/// key of the word.
+__device__ inline void add_biases(const CallArgs& call, const float* biases, int word, int half,
+                                  WorkItem& piece, uint32_t& bits) {
+#pragma unroll
+  for (int i = 0; i < kWordGroups; ++i) {
+#pragma unroll
+    for (int c = 0; c < 2; ++c) {
+      const uint32_t bit = 1u << (8 * i + c);
+      if ((bits & bit) == 0) continue;
+      const float bias = biases[8 * i + c];
+      if (!(bias >= -3.402823466e38f)) bits &= ~bit;
+      float& product = piece[word * kWordGroups + i][2 * half + c];
+      product = fmaxf(product + bias * call.score.bias_factor, kLowestProduct);
+    }
+  }
+}
 
 /// Leaves the tile's mask in its products: kMaskedProduct where an entry does not count or lies
 /// beyond the last key; finite biases are added, in units of the product.
 __device__ inline void apply_mask(const CallArgs& call, uint32_t tile, int key_tile,
                                   WorkItem (&pieces)[kPieces], RowsThatCount& counts) {
-  constexpr int kWordKeys = 32;
   const bool mixed = tile >= kMixedTile;
   const int keys = call.num_keys - key_tile * kTileKeys;
+  const bool whole = !mixed && keys >= kTileKeys;
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) counts[piece][half] = whole;
+  }
+  if (whole) return;
+  const int first = key_of(0, 0);
 #pragma unroll
   for (int piece = 0; piece < kPieces; ++piece) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      counts[piece][half] = true;
-      if (!mixed && keys >= kTileKeys) continue;
-      counts[piece][half] = false;
       const int64_t line =
           static_cast<int64_t>(tile - kMixedTile) * kTileRows + row_of(piece, half);
 #pragma unroll
@@ -71,20 +100,18 @@ __device__ inline void apply_mask(const CallArgs& call, uint32_t tile, int key_t
         if (mixed && call.mask.bits != nullptr) {
           bits &= call.mask.bits[line * (kTileKeys / kWordKeys) + word];
         }
+        bits = bits >> first & kLaneBits;
+        if (mixed && call.mask.biases != nullptr) {
+          add_biases(call, call.mask.biases + line * kTileKeys + word * kWordKeys + first, word,
+                     half, pieces[piece], bits);
+        }
+        counts[piece][half] |= bits != 0;
 #pragma unroll
-        for (int i = 0; i < kWordKeys / 8; ++i) {
-          const int group = word * (kWordKeys / 8) + i;
+        for (int i = 0; i < kWordGroups; ++i) {
 #pragma unroll
           for (int c = 0; c < 2; ++c) {
-            float& product = pieces[piece][group][2 * half + c];
-            bool kept = (bits >> (key_of(i, c) % kWordKeys) & 1) != 0;
-            if (mixed && call.mask.biases != nullptr && kept) {
-              const float bias = call.mask.biases[line * kTileKeys + key_of(group, c)];
-              kept = bias >= -3.402823466e38f;
-              product = fmaxf(product + bias * call.score.bias_factor, kLowestProduct);
-            }
-            if (!kept) product = kMaskedProduct;
-            counts[piece][half] |= kept;
+            float& product = pieces[piece][word * kWordGroups + i][2 * half + c];
+            if ((bits >> (8 * i + c) & 1) == 0) product = kMaskedProduct;
           }
         }
       }

@@ -22,7 +22,7 @@ class WgmmaProduct {
   static constexpr bool kFeatures = false;
   static constexpr int kRowTiles = 2;
   static constexpr int kBlockThreads = (kRowTiles + 1) * kThreads;
-  static constexpr int kLeastBlocks = 1;
+  static constexpr bool kOverlaps = true;
   /// A tile's chunks are all in the ring at once.
   static constexpr int kMostChunks = 4;
 
@@ -64,35 +64,56 @@ class WgmmaProduct {
 
   __device__ int row_tile() const { return first_row_tile_ + group_; }
 
-  /// compute() or pass_over() must be called for every key tile, in order.
+  /// Row sums of heads of one chunk wait for powers of two, others for products.
+  static constexpr bool takes_polynomial(int padded_dim) { return chunks_of(padded_dim) == 1; }
+
+  /// For every key tile, in order: compute(), pass_over(), or both pieces by start() and finish(),
+  /// then leave_tile().
   __device__ void compute(int, WorkItem (&pieces)[kPieces]) {
-    if (!rows_seen_) barrier_wait(rows_full_, 0);
-    rows_seen_ = true;
-    const int first_stage = stage_;
-    const unsigned char* const rows = rows_ + group_ * chunks_ * kChunkBytes;
+    wait_for_rows();
+    int stage = stage_;
+    unsigned parity = parity_;
     for (int chunk = 0; chunk < chunks_; ++chunk) {
-      barrier_wait(full_ + stage_, parity_);
+      barrier_wait(full_ + stage, parity);
       // Nothing may branch from here to the last product: the compiler would make each wait for
       // the one before. Channels that a head does not have are zeros.
       wgmma_begin(pieces);
 #pragma unroll
       for (int step = 0; step < kChunkChannels / kStep; ++step) {
-        const unsigned char* const keys = ring_ + stage_ * kChunkBytes + step * kStepBytes;
 #pragma unroll
         for (int piece = 0; piece < kPieces; ++piece) {
-          const unsigned char* const queries = rows + chunk * kChunkBytes +
-                                               piece * kWarps * kPieceRows * kChunkRowBytes +
-                                               step * kStepBytes;
-          wgmma_64x128x16(pieces[piece], queries, keys, chunk + step > 0, Tag());
+          multiply(piece, chunk, step, stage, pieces[piece]);
         }
       }
       wgmma_commit();
-      next_stage();
+      advance(stage, parity);
     }
     wgmma_wait(pieces);
-    for (int chunk = 0, stage = first_stage; chunk < chunks_; ++chunk) {
-      leave(stage);
-      stage = stage + 1 == kStages ? 0 : stage + 1;
+    leave_tile();
+  }
+
+  /// The products of a piece of the tile are under way until finish(); one at a time.
+  __device__ void start(int piece, WorkItem& item) {
+    wait_for_rows();
+    int stage = stage_;
+    unsigned parity = parity_;
+    for (int chunk = 0; chunk < chunks_; ++chunk) {
+      barrier_wait(full_ + stage, parity);
+      wgmma_begin(item);
+#pragma unroll
+      for (int step = 0; step < kChunkChannels / kStep; ++step) {
+        multiply(piece, chunk, step, stage, item);
+      }
+      wgmma_commit();
+      advance(stage, parity);
+    }
+  }
+  __device__ void finish(WorkItem& item) { wgmma_wait(item); }
+
+  __device__ void leave_tile() {
+    for (int chunk = 0; chunk < chunks_; ++chunk) {
+      leave(stage_);
+      advance(stage_, parity_);
     }
   }
 
@@ -101,7 +122,7 @@ class WgmmaProduct {
     for (int chunk = 0; chunk < chunks_; ++chunk) {
       barrier_wait(full_ + stage_, parity_);
       leave(stage_);
-      next_stage();
+      advance(stage_, parity_);
     }
   }
 
@@ -133,9 +154,24 @@ class WgmmaProduct {
     return any;
   }
 
-  __device__ void next_stage() {
-    stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
-    if (stage_ == 0) parity_ ^= 1;
+  /// To the next stage of the ring, and the parity of its phase.
+  __device__ static void advance(int& stage, unsigned& parity) {
+    stage = stage + 1 == kStages ? 0 : stage + 1;
+    if (stage == 0) parity ^= 1;
+  }
+
+  __device__ void wait_for_rows() {
+    if (!rows_seen_) barrier_wait(rows_full_, 0);
+    rows_seen_ = true;
+  }
+
+  /// Adds the products of 16 channels of a chunk, of the keys in a stage.
+  __device__ void multiply(int piece, int chunk, int step, int stage, WorkItem& item) const {
+    const unsigned char* const queries = rows_ + (group_ * chunks_ + chunk) * kChunkBytes +
+                                         piece * kWarps * kPieceRows * kChunkRowBytes +
+                                         step * kStepBytes;
+    const unsigned char* const keys = ring_ + stage * kChunkBytes + step * kStepBytes;
+    wgmma_64x128x16(item, queries, keys, chunk + step > 0, Tag());
   }
 
   /// The calling warp reads the stage no more.
@@ -159,7 +195,7 @@ class WgmmaProduct {
         copy_bulk(ring_ + stage_ * kChunkBytes,
                   keys + (static_cast<int64_t>(tile) * chunks_ + chunk) * kChunkBytes, kChunkBytes,
                   full_ + stage_);
-        next_stage();
+        advance(stage_, parity_);
       }
     }
   }

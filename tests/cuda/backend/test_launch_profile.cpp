@@ -117,6 +117,16 @@ TEST_CASE("kernels that multiply have the products' flops, others none") {
     const LaunchProfile entries = sum_of(profiles, "entries");
     CHECK(entries.bytes > 300 * 1500 * 2);
     CHECK(sum_of(profiles, "combine rows").flops == 0);
+    // A warp a row, four of them a block.
+    CHECK(sum_of(profiles, "combine rows").grid == std::array<int64_t, 3>{75, 1, 1});
+    CHECK(sum_of(profiles, "combine rows").fills_device());
+  }
+  {
+    const auto backend = backend_on(8, true);
+    HeadRun(oracle, *backend, 0, 0).norms(iota(12));
+    const auto profiles = backend->device()->launch_profile();
+    // One tile of rows with two segments on 4 multiprocessors.
+    CHECK_FALSE(sum_of(profiles, "row sums").fills_device());
     CHECK_FALSE(sum_of(profiles, "combine rows").fills_device());
   }
   const auto backend = backend_on(7, true);

@@ -20,7 +20,26 @@ namespace {
 constexpr std::byte kGuard{0xa5};
 constexpr size_t kGuardBytes = 64;
 
+/// What tensor cores that cut sums off may lose of a row's logits; 0 of backends that have none.
+double cut_off(const NamedBackend& named, const AttentionCase& description,
+               const Oracle::Row& row) {
+  const bool tensor_cores = named.on_device && named.backend->name() != "cuda-cublas" &&
+                            description.dtype != DType::f32 && !is_linear(description.score);
+  if (!tensor_cores) return 0;
+  return 0x1p-23 * row.magnitude * (2 + static_cast<double>(description.shape.head_dim) / 16);
+}
+
 }  // namespace
+
+double logit_error_of(const NamedBackend& named, const AttentionCase& description,
+                      const Oracle::Row& row) {
+  return std::max(row.logit_error, cut_off(named, description, row));
+}
+
+double lse_error_of(const NamedBackend& named, const AttentionCase& description,
+                    const Oracle::Row& row) {
+  return std::max(row.one_sign ? row.logit_error : 0.0, cut_off(named, description, row));
+}
 
 bool only_devices_are_tested() {
   const char* const asked = std::getenv("ATTNSCOPE_TEST_BACKENDS");

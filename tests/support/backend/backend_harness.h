@@ -22,6 +22,16 @@ struct NamedBackend {
   }
 };
 
+/// How far the backend may be off a row's logits: Oracle::Row::logit_error, and on the tensor cores
+/// of a real device at least (2 + d/16)·2⁻²³·M. They add the products of 16 channels to a sum at a
+/// time, and what does not fit the sum's bits is cut off: up to 2⁻²³ of the sum each time, always
+/// to the same side, so that it does not cancel out over channels or keys as roundings do.
+double logit_error_of(const NamedBackend& named, const AttentionCase& description,
+                      const Oracle::Row& row);
+/// The same of an LSE, where roundings of terms with random signs leave nothing to be seen.
+double lse_error_of(const NamedBackend& named, const AttentionCase& description,
+                    const Oracle::Row& row);
+
 /// The reference, the CPU backend on every instruction set of this machine, and its bf16 dot
 /// products (native where there are any, and emulated), the CUDA backend on emulated devices, and
 /// on those of this machine. With ATTNSCOPE_TEST_BACKENDS=devices in the environment, the last

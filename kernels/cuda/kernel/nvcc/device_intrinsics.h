@@ -35,6 +35,24 @@ __device__ inline float log2_fast(float x) {
   return result;
 }
 
+/// 1 / x to 1 unit in the last place; results below 2^-126 are taken as 0 (rcp.approx.ftz).
+__device__ inline float reciprocal_fast(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
+/// The larger one; NaN where either is (max.NaN).
+__device__ inline float larger_or_nan(float a, float b) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+#else
+  return a != a ? a : b != b ? b : fmaxf(a, b);
+#endif
+}
+
 /// The v of the lane whose number differs from the caller's in the bits of mask (shfl.sync.bfly).
 __device__ inline unsigned shuffle_xor(unsigned v, int mask) {
   unsigned result;

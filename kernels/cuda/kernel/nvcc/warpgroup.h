@@ -103,17 +103,25 @@ __device__ inline void copy_bulk(void* shared, const void* global, unsigned byte
       cute::SM90_BULK_COPY_G2S::copy(global, barrier, shared, static_cast<int32_t>(bytes)));
 }
 
-/// The wgmma that follow may write these accumulators, which nothing else touches until wgmma_wait.
+/// The wgmma that follow may write these accumulators, which nothing else touches until wgmma_wait:
+/// those of one piece, or of several.
+template <int kGroups>
+__device__ inline void wgmma_fence(float (&d)[kGroups][4]) {
+#pragma unroll
+  for (auto& group : d) {
+#pragma unroll
+    for (float& value : group) cute::warpgroup_fence_operand(value);
+  }
+}
+template <int kGroups>
+__device__ inline void wgmma_begin(float (&d)[kGroups][4]) {
+  wgmma_fence(d);
+  ATTNSCOPE_SM90A_ONLY(cute::warpgroup_arrive());
+}
 template <int kPieces, int kGroups>
 __device__ inline void wgmma_begin(float (&d)[kPieces][kGroups][4]) {
 #pragma unroll
-  for (auto& piece : d) {
-#pragma unroll
-    for (auto& group : piece) {
-#pragma unroll
-      for (float& value : group) cute::warpgroup_fence_operand(value);
-    }
-  }
+  for (auto& piece : d) wgmma_fence(piece);
   ATTNSCOPE_SM90A_ONLY(cute::warpgroup_arrive());
 }
 
@@ -158,17 +166,16 @@ __device__ inline void wgmma_64x128x16(float (&d)[16][4], const void* a, const v
 __device__ inline void wgmma_commit() { ATTNSCOPE_SM90A_ONLY(cute::warpgroup_commit_batch()); }
 
 /// Waits for all of them.
+template <int kGroups>
+__device__ inline void wgmma_wait(float (&d)[kGroups][4]) {
+  ATTNSCOPE_SM90A_ONLY(cute::warpgroup_wait<0>());
+  wgmma_fence(d);
+}
 template <int kPieces, int kGroups>
 __device__ inline void wgmma_wait(float (&d)[kPieces][kGroups][4]) {
   ATTNSCOPE_SM90A_ONLY(cute::warpgroup_wait<0>());
 #pragma unroll
-  for (auto& piece : d) {
-#pragma unroll
-    for (auto& group : piece) {
-#pragma unroll
-      for (float& value : group) cute::warpgroup_fence_operand(value);
-    }
-  }
+  for (auto& piece : d) wgmma_fence(piece);
 }
 
 }  // namespace attnscope::cuda

@@ -43,6 +43,15 @@ __device__ inline float log2_fast(float x) {
   return std::log2(std::fabs(x) < kSmallestNormalFloat ? std::copysign(0.0f, x) : x);
 }
 
+__device__ inline float reciprocal_fast(float x) {
+  const float result = 1.0f / (std::fabs(x) < kSmallestNormalFloat ? std::copysign(0.0f, x) : x);
+  return std::fabs(result) < kSmallestNormalFloat ? std::copysign(0.0f, result) : result;
+}
+
+__device__ inline float larger_or_nan(float a, float b) {
+  return std::isnan(a) ? a : std::isnan(b) ? b : std::fmax(a, b);
+}
+
 #define ATTNSCOPE_EMULATED_SHUFFLES(type)                                                        \
   __device__ inline type shuffle(type v, int lane) {                                             \
     std::uint64_t bits = 0;                                                                      \

@@ -51,6 +51,11 @@ __device__ inline void copy_bulk(void* shared, const void* global, unsigned byte
   emulation::start_bulk_copy(shared, global, bytes, barrier);
 }
 
+template <int kGroups>
+__device__ inline void wgmma_begin(float (&d)[kGroups][4]) {
+  emulation::begin_products(&d[0][0], kGroups * 4);
+}
+
 template <int kPieces, int kGroups>
 __device__ inline void wgmma_begin(float (&d)[kPieces][kGroups][4]) {
   emulation::begin_products(&d[0][0][0], kPieces * kGroups * 4);
@@ -67,6 +72,11 @@ __device__ inline void wgmma_64x128x16(float (&d)[16][4], const void* a, const v
 }
 
 __device__ inline void wgmma_commit() { emulation::commit_products(); }
+
+template <int kGroups>
+__device__ inline void wgmma_wait(float (&d)[kGroups][4]) {
+  emulation::wait_for_products(&d[0][0], kGroups * 4);
+}
 
 template <int kPieces, int kGroups>
 __device__ inline void wgmma_wait(float (&d)[kPieces][kGroups][4]) {
