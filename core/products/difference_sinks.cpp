@@ -25,7 +25,14 @@ bool has_weight(std::span<const float> row) {
   return std::any_of(row.begin(), row.end(), [](float weight) { return weight > 0; });
 }
 
-bool is_live(const RowPair& pair) { return has_weight(pair.a) && has_weight(pair.b); }
+bool is_there(std::span<const float> row) {
+  return std::none_of(row.begin(), row.end(), [](float weight) { return std::isnan(weight); });
+}
+
+/// Whether a row has weight in both maps, and all of it is there.
+bool is_live(const RowPair& pair) {
+  return has_weight(pair.a) && has_weight(pair.b) && is_there(pair.a) && is_there(pair.b);
+}
 
 /// Nothing where it is of a masked logit, or not there.
 bool has_difference(float a, float b) { return std::isfinite(a) && std::isfinite(b); }

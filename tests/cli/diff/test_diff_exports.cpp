@@ -139,7 +139,7 @@ TEST_CASE("what only one file has is not compared, and counted") {
     INFO(name);
     CHECK(found[name].is_null());
   }
-  CHECK(run_diff({whole, part}).out.find("1600 of 3600 entries are in both files") !=
+  CHECK(run_diff({whole, part}).out.find("1600 of 3600 entries are on both sides") !=
         std::string::npos);
 }
 
