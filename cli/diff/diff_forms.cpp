@@ -6,6 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/common/head_table.h"
 #include "cli/common/run_steps.h"
 #include "cli/diff/diff_pictures.h"
 #include "cli/diff/diff_report.h"
@@ -141,7 +142,7 @@ PairAxis part_axis(const char* name, const char* long_name,
 
 void print_parts(const ComparedPair& pair, const PartDifference& found) {
   fmt::print("A  {}\nB  {}\n   mass of key parts, A - B (and of |A - B|), mean over the queries\n",
-             pair.a.label, pair.b.label);
+             head_label(pair.a.name), head_label(pair.b.name));
   fmt::print("   {:>12}", "query");
   for (const SequencePart& part : found.key_parts) fmt::print(" {:>18}", one_line(part.name));
   size_t at = 0;

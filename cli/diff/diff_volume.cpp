@@ -85,7 +85,8 @@ class VolumeForm final : public DiffForm {
       describe(pair, chosen);
     }
     volumes_.model = "A − B";
-    volumes_.capture = difference_text(job.sides, pairs).lines.front();
+    volumes_.capture = joined_parts({"A: " + job.sides.a.path().filename().string(),
+                                     "B: " + job.sides.b.path().filename().string()});
     volumes_.domain = "all";
     if (extension() == ".png") {
       check_film_size(o.out, volumes_.grid, std::ssize(pairs), style({}));

@@ -109,8 +109,8 @@ int64_t ComputedSide::reader_bytes(int64_t rows) const {
 
 int64_t ComputedSide::workspace_bytes(int64_t rows) const {
   const AttentionProblem& problem = *task_.problem;
-  return std::max(backend_.workspace_bytes(problem, rows, problem.num_keys(), true),
-                  backend_.workspace_bytes(problem, rows, problem.num_keys(), false));
+  const bool one_product = entries_.quantity == Quantity::weights && is_normalised(problem.score());
+  return backend_.workspace_bytes(problem, rows, problem.num_keys(), one_product);
 }
 
 void ComputedSide::prepare() {
