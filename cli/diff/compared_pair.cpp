@@ -94,9 +94,11 @@ void cut_same(ComparedPair& pair, const DiffCut& cut) {
     throw usage_error(fmt::format("{} and {} have no {}row and key in common", a.label, b.label,
                                   cut.sample > 0 ? "sampled " : ""));
   }
+  if (std::ssize(queries) == all) queries.clear();
   pair.rows = queries.empty() ? all : std::ssize(queries);
   pair.whole = pair.keys == IndexRange{0, pair.map_keys};
-  pair.cut_a = pair.cut_b = {std::move(queries), {pair.keys}, pair.logits};
+  const QueryList list = queries.empty() ? nullptr : shared_list(std::move(queries), nullptr);
+  pair.cut_a = pair.cut_b = {list, {pair.keys}, pair.logits};
 }
 
 /// A segment of both maps, by its places in each.
@@ -212,11 +214,11 @@ void cut_segments(ComparedPair& pair, const DiffCut& cut) {
   }
   pair.query_parts = parts_of(queries);
   pair.key_parts = parts_of(keys);
-  pair.cut_a = {indices_of(ranges_of(queries, &CommonSegment::a)),
+  pair.cut_a = {shared_list(indices_of(ranges_of(queries, &CommonSegment::a)), nullptr),
                 ranges_of(keys, &CommonSegment::a), false};
-  pair.cut_b = {indices_of(ranges_of(queries, &CommonSegment::b)),
+  pair.cut_b = {shared_list(indices_of(ranges_of(queries, &CommonSegment::b)), nullptr),
                 ranges_of(keys, &CommonSegment::b), false};
-  pair.rows = std::ssize(pair.cut_a.queries);
+  pair.rows = std::ssize(*pair.cut_a.list);
   pair.keys = {0, pair.key_parts.back().tokens.end};
   pair.whole = false;
 }
@@ -256,13 +258,26 @@ ComparedPair compared_pair(const SideHead& a, const SideHead& b, const DiffCut& 
   return pair;
 }
 
+namespace {
+
+void share_lists(const ComparedPair& before, ComparedPair& pair) {
+  for (const auto side : {&ComparedPair::cut_a, &ComparedPair::cut_b}) {
+    QueryList& list = (pair.*side).list;
+    if (list) list = shared_list(*list, (before.*side).list);
+  }
+}
+
+}  // namespace
+
 std::vector<ComparedPair> compared_pairs(const DiffSides& sides, const SelectionOptions& selection,
                                          const OtherValues& other, const DiffCut& cut) {
   std::vector<ComparedPair> pairs;
   for (const auto& [a, b] :
        pair_heads(sides.a.selected(selection), OtherHeads(sides.b.heads(), sides.b.path().string()),
                   other, &sides.a == &sides.b)) {
-    pairs.push_back(compared_pair(sides.a.head(a), sides.b.head(b), cut));
+    ComparedPair pair = compared_pair(sides.a.head(a), sides.b.head(b), cut);
+    if (!pairs.empty()) share_lists(pairs.back(), pair);
+    pairs.push_back(std::move(pair));
   }
   return pairs;
 }
@@ -282,7 +297,7 @@ std::vector<HeadTask> tasks_of(const std::vector<ComparedPair>& pairs) {
                    head.name.batch,
                    head.name.head,
                    {0, problem->num_queries()},
-                   cut.queries,
+                   cut.queries(),
                    {0, problem->num_keys()}});
   };
   for (const ComparedPair& pair : pairs) {

@@ -35,7 +35,7 @@ struct ComparedPair {
   bool same_tokens() const { return query_parts.empty(); }
   bool of_exports() const { return a.problem == nullptr || b.problem == nullptr; }
   int64_t query_at(int64_t row) const {
-    return cut_a.queries.empty() ? row : cut_a.queries[static_cast<size_t>(row)];
+    return cut_a.list ? (*cut_a.list)[static_cast<size_t>(row)] : row;
   }
   /// Whether all rows and keys of the maps are compared.
   bool has_all() const { return same_tokens() && whole && rows == map_queries; }

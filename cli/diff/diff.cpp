@@ -95,33 +95,80 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
   if (!o.out.empty()) check_diff_name(o.out);
 }
 
+/// What a run compares, and where.
+struct DiffRun {
+  std::unique_ptr<DiffSide> a, second;
+  RunBackend backend;  ///< none: both are exports
+  int64_t memory = 0;
+
+  const DiffSide& b() const { return second ? *second : *a; }
+  DiffSides sides() const { return {*a, b(), backend.get()}; }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> all = a->files();
+    if (!second) return all;
+    const auto more = second->files();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void require_unchanged() const {
+    if (a->capture() != nullptr) a->capture()->require_unchanged();
+    if (second && second->capture() != nullptr) second->capture()->require_unchanged();
+  }
+};
+
+DiffRun open_run(const DiffOptions& o, const Console& console) {
+  DiffRun run;
+  run.a = open_side(o, o.capture.capture, true, console);
+  if (!o.second.empty()) run.second = open_side(o, o.second, false, console);
+  run.memory = memory_of(*run.a, run.second.get(), o.run);
+  if (run.a->capture() != nullptr || run.b().capture() != nullptr) {
+    run.backend = make_run_backend(o.run, console);
+    return run;
+  }
+  check_export_options(o.capture, o.run);
+  if (o.dry_run) throw usage_error("--dry-run: nothing of an export is computed");
+  return run;
+}
+
+void check_captures(const DiffOptions& o, const DiffRun& run, const Console& console) {
+  const auto check = [&](const DiffSide& side) {
+    if (side.capture() == nullptr) return;
+    check_capture(*side.capture(), o.capture, *run.backend, run.memory, console);
+  };
+  check(*run.a);
+  if (run.second) check(*run.second);
+}
+
+/// Says what begins, and has the tensors of captures looked through.
+void begin_watch(DiffWatch& watch, const DiffRun& run, const std::vector<ComparedPair>& pairs,
+                 const RunPlan& plan, MemoryBudget& budget, const Console& console) {
+  if (!run.backend) {
+    watch.reading.emplace(console);
+    return;
+  }
+  console.say(fmt::format("diff of {} pairs of heads: {}FLOP, memory {} (limit {})", pairs.size(),
+                          format_count(plan.flops), format_bytes(plan.memory_bytes),
+                          format_bytes(plan.budget_bytes)));
+  const std::vector<HeadTask> tasks = tasks_of(pairs);
+  watch.checked.emplace(console, tasks, *run.backend);
+  watch.checked->check_logits(tasks, *run.backend, budget);
+}
+
 int run_diff(const CommandParser& command, const DiffOptions& o) {
   const Console console(o.quiet);
   check_diff_options(command, o);
-  if (o.product.empty() && compares_tables(o)) return diff_tables(o, console);
+  if (o.product.empty() && compares_tables(o)) {
+    if (o.by_segment) throw usage_error("--segments: numbers of heads have no segments");
+    return diff_tables(o, console);
+  }
   if (o.classes)
     throw usage_error("--classes lists changes of class in tables of numbers of heads");
-  const auto a = open_side(o, o.capture.capture, true, console);
-  const auto second = o.second.empty() ? nullptr : open_side(o, o.second, false, console);
-  const DiffSide& b = second ? *second : *a;
-  const bool computes = a->capture() != nullptr || b.capture() != nullptr;
-  if (!computes) {
-    check_export_options(o.capture, o.run);
-    if (o.dry_run) throw usage_error("--dry-run: nothing of an export is computed");
-  }
-  RunBackend backend;
-  if (computes) backend = make_run_backend(o.run, console);
-  const DiffSides sides{*a, b, backend.get()};
+  const DiffRun run = open_run(o, console);
+  const DiffSides sides = run.sides();
   auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment});
   const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
-  const int64_t memory = memory_of(*a, second.get(), o.run);
-  const auto check = [&](const DiffSide& side) {
-    if (side.capture() == nullptr) return;
-    check_capture(*side.capture(), o.capture, *backend, memory, console);
-  };
-  check(*a);
-  if (second) check(*second);
-  MemoryBudget budget(memory);
+  check_captures(o, run, console);
+  MemoryBudget budget(run.memory);
   const PairRunner runner(sides, budget, o.run.threads, console);
   const MakePairSink make = maps ? maps->sink_maker() : MakePairSink(make_number_sink);
   RunPlan plan = runner.plan(pairs, make);
@@ -130,33 +177,16 @@ int run_diff(const CommandParser& command, const DiffOptions& o) {
     print_plan(plan, o.json);
     return kExitOk;
   }
-  std::vector<std::filesystem::path> inputs = a->files();
-  if (second) {
-    const auto more = second->files();
-    inputs.insert(inputs.end(), more.begin(), more.end());
-  }
-  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = run.files()});
   DiffWatch watch;
-  if (computes) {
-    console.say(fmt::format("diff of {} pairs of heads: {}FLOP, memory {} (limit {})", pairs.size(),
-                            format_count(plan.flops), format_bytes(plan.memory_bytes),
-                            format_bytes(plan.budget_bytes)));
-    const std::vector<HeadTask> tasks = tasks_of(pairs);
-    watch.checked.emplace(console, tasks, *backend);
-    watch.checked->check_logits(tasks, *backend, budget);
-  } else {
-    watch.reading.emplace(console);
-  }
-  const auto require_unchanged = [&] {
-    if (a->capture() != nullptr) a->capture()->require_unchanged();
-    if (second && second->capture() != nullptr) second->capture()->require_unchanged();
-  };
+  begin_watch(watch, run, pairs, plan, budget, console);
   if (maps) {
-    maps->run(runner, plan, watch.stop(), require_unchanged, console);
+    maps->run(
+        runner, plan, watch.stop(), [&] { run.require_unchanged(); }, console);
     return kExitOk;
   }
   const auto rows = compare_numbers(o, pairs, runner, plan, watch.stop());
-  require_unchanged();
+  run.require_unchanged();
   return report_numbers(o, sides, rows, console);
 }
 

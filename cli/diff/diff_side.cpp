@@ -64,7 +64,7 @@ class CaptureSide final : public DiffSide {
     const AttentionProblem& problem = *head.problem;
     const HeadTask task{&problem,       head.name.batch,
                         head.name.head, {0, problem.num_queries()},
-                        cut.queries,    {0, problem.num_keys()}};
+                        cut.queries(),  {0, problem.num_keys()}};
     return std::make_unique<ComputedSide>(
         task, SideEntries{cut.keys, cut.logits ? Quantity::logits : Quantity::weights}, *backend,
         dynamic_cast<const ComputedSide*>(other));
@@ -114,8 +114,7 @@ class ExportSide final : public DiffSide {
   std::unique_ptr<MapSide> open(const SideHead& head, const SideCut& cut, const TileBackend*,
                                 const MapSide*) const override {
     return std::make_unique<StoredSide>(maps_, *heads_.at(head.name),
-                                        cut.queries.empty() ? *head.queries : cut.queries,
-                                        cut.keys.front());
+                                        cut.list ? *cut.list : *head.queries, cut.keys.front());
   }
 
  private:
@@ -124,6 +123,11 @@ class ExportSide final : public DiffSide {
 };
 
 }  // namespace
+
+QueryList shared_list(std::vector<int64_t> queries, const QueryList& before) {
+  if (before && *before == queries) return before;
+  return std::make_shared<const std::vector<int64_t>>(std::move(queries));
+}
 
 std::unique_ptr<DiffSide> make_diff_side(Capture capture) {
   return std::make_unique<CaptureSide>(std::move(capture));

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,21 @@ struct SideHead {
   std::vector<std::string> words = {};  ///< of the text of its queries, where they are known
 };
 
+using QueryList = std::shared_ptr<const std::vector<int64_t>>;
+
 /// The rows and keys of a head that are compared.
 struct SideCut {
-  std::vector<int64_t> queries;  ///< ascending; empty: all
+  /// Ascending; null: all. Pairs that are cut alike share one list.
+  QueryList list;
   std::vector<IndexRange> keys;
   bool logits = false;
+
+  std::span<const int64_t> queries() const {
+    return list ? std::span<const int64_t>(*list) : std::span<const int64_t>();
+  }
 };
+/// A list of its own, or `before` where that is the same.
+QueryList shared_list(std::vector<int64_t> queries, const QueryList& before);
 
 /// A capture or an export whose heads are compared. Thread-safe.
 class DiffSide {

@@ -18,8 +18,7 @@ int reading_threads() {
 
 }  // namespace
 
-DifferencePlan PairRunner::plan_of_pair(const ComparedPair&, const OpenedPair& opened,
-                                        const PairSink& sink) const {
+DifferencePlan PairRunner::plan_of_pair(const OpenedPair& opened, const PairSink& sink) const {
   const int usual = sides_.backend != nullptr ? sides_.backend->workers() : reading_threads();
   return plan_pair(*opened.a, *opened.b, sink, budget_.available(),
                    threads_ > 0 ? threads_ : usual);
@@ -33,7 +32,7 @@ RunPlan PairRunner::plan(const std::vector<ComparedPair>& pairs, const MakePairS
   plan.rows = 0;
   for (const ComparedPair& pair : pairs) {
     const auto sink = make(pair);
-    const DifferencePlan each = plan_of_pair(pair, OpenedPair(sides_, pair), *sink);
+    const DifferencePlan each = plan_of_pair(OpenedPair(sides_, pair), *sink);
     plan.flops += each.flops;
     plan.entries += static_cast<int64_t>(each.entries);
     plan.memory_bytes = std::max(plan.memory_bytes, each.bytes);
@@ -50,14 +49,14 @@ double PairRunner::seconds(const std::vector<ComparedPair>& pairs, const RunPlan
   for (SideCut* const cut : {&few.cut_a, &few.cut_b}) {
     std::vector<int64_t> queries;
     for (const int64_t row : places) {
-      queries.push_back(cut->queries.empty() ? row : cut->queries[static_cast<size_t>(row)]);
+      queries.push_back(cut->list ? (*cut->list)[static_cast<size_t>(row)] : row);
     }
-    cut->queries = std::move(queries);
+    cut->list = shared_list(std::move(queries), nullptr);
   }
   few.rows = std::ssize(places);
   RowNumbers sink({few.normalised, few.whole});
   OpenedPair opened(sides_, few);
-  const DifferencePlan own = plan_of_pair(few, opened, sink);
+  const DifferencePlan own = plan_of_pair(opened, sink);
   const auto start = std::chrono::steady_clock::now();
   stream_pair(*opened.a, *opened.b, sink, own, budget_);
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
@@ -82,7 +81,7 @@ void PairRunner::run(const std::vector<ComparedPair>& pairs, const RunPlan& plan
         {}};
     const auto sink = make(pairs[i]);
     OpenedPair opened(sides_, pairs[i]);
-    const DifferencePlan own = plan_of_pair(pairs[i], opened, *sink);
+    const DifferencePlan own = plan_of_pair(opened, *sink);
     if (!stream_pair(*opened.a, *opened.b, *sink, own, budget_, control)) {
       throw interrupted_error(kNothingWritten);
     }

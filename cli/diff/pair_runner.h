@@ -31,8 +31,7 @@ class PairRunner {
            const TakePairSink& take, const std::stop_token& stop) const;
 
  private:
-  DifferencePlan plan_of_pair(const ComparedPair& pair, const OpenedPair& opened,
-                              const PairSink& sink) const;
+  DifferencePlan plan_of_pair(const OpenedPair& opened, const PairSink& sink) const;
 
   const DiffSides& sides_;
   MemoryBudget& budget_;

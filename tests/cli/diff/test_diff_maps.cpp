@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
@@ -288,5 +289,30 @@ TEST_CASE("what cannot be written leaves nothing") {
     CHECK(result.exit_code == 1);
     CHECK_FALSE(std::filesystem::exists(captures.folder / name));
     CHECK_FALSE(std::filesystem::exists(captures.folder / (name + ".part")));
+  }
+}
+
+TEST_CASE("a run that is stopped leaves nothing, of exports too") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"a", "b"}) {
+    const std::string capture = folder / (name + ".safetensors");
+    ReferenceCall({1, 4, 4, 900, 900, 8}, name == "a" ? 1 : 2).write(capture);
+    REQUIRE(
+        run_attnscope({"export", capture, "-o", folder / (name + ".h5"), "--quiet"}).exit_code ==
+        0);
+  }
+  const std::vector<std::vector<std::string>> runs{
+      {"diff", folder / "a.h5", folder / "b.h5", "--memory", "2MiB"},
+      {"diff", folder / "a.h5", folder / "b.h5", "--product", "pooled:64"},
+      {"diff", folder / "a.h5", folder / "b.safetensors", "--backend", "reference", "--product",
+       "pooled:64"}};
+  for (const auto& run : runs) {
+    const std::string out = folder / "out.h5";
+    const auto result = stop_in_the_midst(run, out, SIGINT);
+    INFO(run.back() << ": " << result.err);
+    CHECK(result.exit_code == 4);
+    CHECK(result.err.find("nothing was written") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(out));
+    CHECK_FALSE(std::filesystem::exists(out + ".part"));
   }
 }

@@ -1,3 +1,5 @@
+#include "cli/diff/diff_forms.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 
 #include "cli/common/head_table.h"
 #include "cli/common/query_options.h"
-#include "cli/diff/diff_forms.h"
 #include "cli/diff/diff_pictures.h"
 #include "core/base/error.h"
 #include "core/products/chosen_tokens.h"
@@ -46,9 +47,9 @@ ChosenTokens choose_queries(const QueryOptions& options, const ComparedPair& pai
 }
 
 /// Cuts the pair to the queries. Throws Error(usage) where one is not there.
-void cut_to(const std::vector<int64_t>& queries, ComparedPair& pair) {
-  const std::vector<int64_t>& there = pair.cut_a.queries;
-  for (const int64_t query : queries) {
+void cut_to(const QueryList& list, ComparedPair& pair) {
+  const std::span<const int64_t> there = pair.cut_a.queries();
+  for (const int64_t query : *list) {
     if (there.empty() || std::binary_search(there.begin(), there.end(), query)) continue;
     throw usage_error(
         fmt::format("--product volume: {} and {} do not both have the row of query {}",
@@ -61,8 +62,8 @@ void cut_to(const std::vector<int64_t>& queries, ComparedPair& pair) {
                     pair.a.label, pair.b.label));
   }
   if (pair.logits) throw usage_error("--product volume: logits have no volume of weights");
-  pair.cut_a.queries = pair.cut_b.queries = queries;
-  pair.rows = std::ssize(queries);
+  pair.cut_a.list = pair.cut_b.list = list;
+  pair.rows = std::ssize(*list);
 }
 
 class VolumeForm final : public DiffForm {
@@ -77,9 +78,11 @@ class VolumeForm final : public DiffForm {
                       pairs.front().a.label));
     }
     volumes_.grid = {keys.frames(), keys.height(), keys.width()};
+    QueryList list;
     for (ComparedPair& pair : pairs) {
       const ChosenTokens chosen = choose_queries(o.queries, pair);
-      cut_to(chosen.tokens, pair);
+      list = shared_list(chosen.tokens, list);
+      cut_to(list, pair);
       volumes_.query_text = o.queries.any() ? describe_chosen(o.queries, chosen, false)
                                             : "mean of the video's queries";
       describe(pair, chosen);
