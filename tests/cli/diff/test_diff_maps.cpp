@@ -302,7 +302,7 @@ TEST_CASE("a run that is stopped leaves nothing, of exports too") {
         0);
   }
   const std::vector<std::vector<std::string>> runs{
-      {"diff", folder / "a.h5", folder / "b.h5", "--memory", "2MiB"},
+      {"diff", folder / "a.h5", folder / "b.h5", "--memory", "3MiB"},
       {"diff", folder / "a.h5", folder / "b.h5", "--product", "pooled:64"},
       {"diff", folder / "a.h5", folder / "b.safetensors", "--backend", "reference", "--product",
        "pooled:64"}};
