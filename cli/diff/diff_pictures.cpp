@@ -53,8 +53,8 @@ ColourChoice difference_colours(std::span<const float> differences, ScaleKind sc
     if (std::isfinite(difference)) sizes.push_back(std::abs(difference));
   }
   const ColourScale fitted = ColourScale::fit({Colormap::coolwarm, ScaleKind::sqrt, {}}, sizes);
-  if (fitted.is_of_nothing()) return {Colormap::coolwarm, scale, {}};
-  const double end = fitted.range().high;
+  // Where nothing differs, all is in the middle of whatever range.
+  const double end = fitted.is_of_nothing() ? 1 : fitted.range().high;
   return {Colormap::coolwarm, scale, {false, -end, end, false}};
 }
 

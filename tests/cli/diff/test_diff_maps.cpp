@@ -7,6 +7,7 @@
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
+#include "tests/support/png_picture.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
@@ -63,6 +64,24 @@ struct Captures {
     return difference[static_cast<size_t>(i)][static_cast<size_t>(j)];
   }
 };
+
+/// Pixels of a map's picture, left of its colour bar, that are red (A larger) and blue (B larger).
+struct Coloured {
+  int64_t red = 0, blue = 0;
+};
+Coloured coloured_in(const std::string& path) {
+  constexpr int kBar = 180;
+  const Picture picture = read_png(path);
+  Coloured found;
+  for (int y = 0; y < static_cast<int>(picture.height); ++y) {
+    for (int x = 0; x < static_cast<int>(picture.width) - kBar; ++x) {
+      const auto pixel = picture.at(x, y);
+      found.red += pixel.r > pixel.b + 40 ? 1 : 0;
+      found.blue += pixel.b > pixel.r + 40 ? 1 : 0;
+    }
+  }
+  return found;
+}
 
 /// The parts of the sequence.
 std::vector<std::pair<int64_t, int64_t>> parts() {
@@ -236,14 +255,20 @@ TEST_CASE("differences are drawn") {
     CHECK(std::filesystem::file_size(picture.back()) > 1000);
   }
   CHECK(read_file(captures.folder / "mean.png") != read_file(captures.folder / "pooled.png"));
-  // Several pairs, and pairs without any difference.
+  const Coloured drawn = coloured_in(captures.folder / "pooled.png");
+  CHECK(drawn.red > 50000);
+  CHECK(drawn.blue > 50000);
+  // Several pairs, and pairs without any difference, which are grey but for their labels.
   for (const std::string product : {"pooled:4", "frames"}) {
     for (const std::string b : {"b", "a"}) {
       const auto result = run_attnscope(
           {"diff", captures.folder / "a.safetensors", captures.folder / (b + ".safetensors"),
            "--product", product, "-o", captures.folder / "both.png", "--force", "--quiet"});
       INFO(result.err);
-      CHECK(result.exit_code == 0);
+      REQUIRE(result.exit_code == 0);
+      const Coloured both = coloured_in(captures.folder / "both.png");
+      CHECK((both.red > 3000) == (b == "b"));
+      CHECK((both.blue > 3000) == (b == "b"));
     }
   }
 }
