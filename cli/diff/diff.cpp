@@ -242,7 +242,9 @@ Command add_diff_command(CLI::App& app) {
   add_capture_options(command, o.capture);
   command.add_option("SECOND", o.second,
                      "the capture, export or table that side B is of (default: the first)");
-  command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
+  command
+      .add_option("-o", o.out,
+                  "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed")
       .type_name("FILE");
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
       .in_range(1, int64_t{1} << 31)

@@ -46,7 +46,6 @@ class CaptureSide final : public DiffSide {
   SideHead head(const HeadName& name) const override {
     const CallEntry& call = *calls_.at(name);
     const AttentionProblem& problem = *call.problem;
-    const auto words = call.tokens_of(name.batch);
     return {name,
             problem.name(),
             &problem.query_tokens(),
@@ -57,7 +56,7 @@ class CaptureSide final : public DiffSide {
             nullptr,
             {0, problem.num_keys()},
             "",
-            {words.begin(), words.end()}};
+            call.tokens_of(name.batch)};
   }
   std::unique_ptr<MapSide> open(const SideHead& head, const SideCut& cut,
                                 const TileBackend* backend, const MapSide* other) const override {

@@ -29,7 +29,7 @@ struct SideHead {
   const std::vector<int64_t>* queries = nullptr;
   IndexRange keys;
   std::string dtype;
-  std::vector<std::string> words = {};  ///< of the text of its queries, where they are known
+  std::span<const std::string> words = {};  ///< of its prompt, where they are known
 };
 
 using QueryList = std::shared_ptr<const std::vector<int64_t>>;

@@ -145,6 +145,23 @@ TEST_CASE("parts of sequences are frames, text and named segments") {
   REQUIRE(segments.size() == 2);
   CHECK(segments[0] == SequencePart{"video", {0, 60}});
   CHECK(segments[1] == SequencePart{"text", {60, 64}});
+  // Of a token map: its segments, the video's as frames.
+  const auto segment = [](const std::string& name, Modality modality, IndexRange tokens) {
+    TokenSegment made;
+    made.name = name;
+    made.modality = modality;
+    made.tokens = tokens;
+    if (modality == Modality::video) made.grid = {2, 3, 4};
+    return made;
+  };
+  const TokenGrid map = TokenGrid::of_segments({segment("prompt", Modality::text, {0, 7}),
+                                                segment("film", Modality::video, {7, 31}),
+                                                segment("ref1", Modality::reference, {31, 40})});
+  CHECK(sequence_segments(map) ==
+        std::vector<SequencePart>{{"prompt", {0, 7}}, {"film", {7, 31}}, {"ref1", {31, 40}}});
+  CHECK(sequence_frames(map) ==
+        std::vector<SequencePart>{
+            {"prompt", {0, 7}}, {"t0", {7, 19}}, {"t1", {19, 31}}, {"ref1", {31, 40}}});
   CHECK(sequence_frames(TokenGrid::unknown(5)) == std::vector<SequencePart>{{"video", {0, 5}}});
 }
 
