@@ -256,8 +256,8 @@ Json maps_json(const DiffJob& job) {
   for (const ComparedPair& pair : job.pairs) {
     Json each{{"a", name_json(pair.a.name)}, {"b", name_json(pair.b.name)}};
     if (pair.of_exports()) {
-      each["stored_a"] = pair.a.dtype;
-      each["stored_b"] = pair.b.dtype;
+      each["stored_a"] = pair.a.dtype.empty() ? Json() : Json(pair.a.dtype);
+      each["stored_b"] = pair.b.dtype.empty() ? Json() : Json(pair.b.dtype);
     }
     pairs.push_back(std::move(each));
   }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -115,17 +116,19 @@ std::vector<TableColumn> columns_of(const Json& pairs, const std::vector<std::st
   std::vector<TableColumn> columns;
   for (const std::string& name : names) {
     TableColumn column{name, {}, {}};
-    for (const Json& pair : pairs) {
-      const Json value = value_at(flat(pair), name);
-      if (value.is_string()) {
-        column.words.push_back(value.get<std::string>());
+    std::vector<Json> values;
+    for (const Json& pair : pairs) values.push_back(value_at(flat(pair), name));
+    const bool words = std::any_of(values.begin(), values.end(),
+                                   [](const Json& value) { return value.is_string(); });
+    for (const Json& value : values) {
+      if (words) {
+        // Only some pairs may have them.
+        column.words.push_back(value.is_string() ? value.get<std::string>() : "");
       } else {
         column.numbers.push_back(value.is_number() ? value.get<double>()
                                                    : std::numeric_limits<double>::quiet_NaN());
       }
     }
-    // Of words that only some pairs have.
-    if (column.has_words() && !column.numbers.empty()) column.words.resize(pairs.size());
     columns.push_back(std::move(column));
   }
   return columns;

@@ -1,8 +1,10 @@
 // attnscope diff of captures of different tokens: segment by segment, or refused.
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
+#include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
@@ -13,11 +15,12 @@ using nlohmann::json;
 namespace {
 
 /// A video of 2 x 5 x 8 after some text.
-ReferenceCall call_with(int64_t text, uint64_t seed, const std::string& grid = "2x5x8") {
+ReferenceCall call_with(int64_t text, uint64_t seed, const std::string& grid = "2x5x8",
+                        const std::string& layer = "2") {
   const int64_t tokens = text + 80;
   return ReferenceCall({1, 1, 1, tokens, tokens, 16}, seed)
       .fact("step", "4")
-      .fact("layer", "2")
+      .fact("layer", layer)
       .fact("grid", grid)
       .fact("text", std::to_string(text) + "@start");
 }
@@ -103,6 +106,27 @@ TEST_CASE("captures with other prompts are compared over their video") {
   REQUIRE(run_diff(folder, "a.safetensors", "b.safetensors", {"-o", folder / "d.csv"}).exit_code ==
           0);
   CHECK(read_file(folder / "d.csv").find("query_segment,key_segment,mass_a") != std::string::npos);
+}
+
+TEST_CASE("a file holds pairs of the same and of other tokens") {
+  const TemporaryFolder folder;
+  // Layer 1 has the same tokens in both, layer 2 another prompt.
+  for (const std::string side : {"a", "b"}) {
+    const uint64_t seed = side == "a" ? 1 : 2;
+    std::filesystem::create_directory(folder.path() / side);
+    call_with(10, seed, "2x5x8", "1").write(folder.path() / side / "one.safetensors");
+    call_with(side == "a" ? 10 : 14, seed).write(folder.path() / side / "two.safetensors");
+  }
+  REQUIRE(run_diff(folder, "a", "b", {"-o", folder / "d.h5"}).exit_code == 0);
+  const json rows = rows_of(run_diff(folder, "a", "b", {"--json"}));
+  REQUIRE(rows.size() == 2);
+  CHECK_FALSE(rows[0].contains("query_segment"));
+  CHECK(rows[1]["query_segment"] == "video");
+  const auto mass = read_dataset(folder / "d.h5", "/mass_a").values;
+  REQUIRE(mass.size() == 2);
+  CHECK(std::isnan(mass[0]));
+  CHECK(mass[1] == rows[1]["mass_a"].get<double>());
+  CHECK(read_dataset(folder / "d.h5", "/a_layer").values == std::vector<double>{1, 2});
 }
 
 TEST_CASE("captures of the same tokens are compared by segment when asked to") {
