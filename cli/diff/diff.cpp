@@ -1,7 +1,7 @@
 #include <fmt/core.h>
 
-#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
@@ -10,126 +10,51 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
-#include "cli/diff/diff_exports.h"
-#include "cli/diff/diff_pairs.h"
+#include "cli/common/stored_input.h"
+#include "cli/diff/diff_maps.h"
+#include "cli/diff/diff_numbers.h"
+#include "cli/diff/diff_options.h"
 #include "cli/diff/diff_report.h"
 #include "cli/diff/diff_tables.h"
 #include "core/base/error.h"
-#include "core/problem/sampled_rows.h"
+#include "core/products/pooled_map.h"
+#include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
 
-/// What a run over the pairs would take: each pair by itself, one after the other.
-RunPlan plan_of_pairs(const DiffPairs& pairs, const TileBackend& backend, MemoryBudget& budget,
-                      int threads) {
-  RunPlan plan;
-  plan.command = "diff";
-  plan.heads = static_cast<int64_t>(pairs.pairs.size());
-  plan.budget_bytes = budget.limit();
-  plan.rows = 0;
-  for (const NamedPair& pair : pairs.pairs) {
-    const DifferencePlan each = plan_difference(pair.heads, backend, budget.available(), threads);
-    plan.flops += each.flops;
-    plan.entries += static_cast<int64_t>(each.entries);
-    plan.memory_bytes = std::max(plan.memory_bytes, each.bytes);
-    plan.workers = std::max(plan.workers, each.workers);
-    *plan.rows += pair.heads.a.num_rows();
-  }
-  return plan;
+/// One side: an export, or a capture with the options of captures.
+std::unique_ptr<DiffSide> open_side(const DiffOptions& o, const std::string& path, bool is_first,
+                                    const Console& console) {
+  if (is_export_file(path)) return make_diff_side(path);
+  CaptureOptions capture = o.capture;
+  capture.capture = path;
+  if (!is_first) capture.tensors = {};
+  return make_diff_side(open_capture(capture, o.run, console));
 }
 
-/// By some rows of the first pair, which are compared now.
-double seconds_of(const DiffPairs& pairs, const RunPlan& whole, const TileBackend& backend,
-                  MemoryBudget& budget, int threads) {
-  constexpr int64_t kRows = 192;
-  HeadPair pair = pairs.pairs.front().heads;
-  const std::vector<int64_t> few = sampled_rows(pair.a.problem->num_queries(), kRows);
-  pair.a.row_list = pair.b.row_list = few;
-  const DifferencePlan plan = plan_difference(pair, backend, budget.available(), threads);
-  const auto start = std::chrono::steady_clock::now();
-  compare_heads(pair, plan, backend, budget);
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
-  return plan.flops > 0 ? spent.count() * whole.flops / plan.flops : spent.count();
+/// What is left of --memory beside the captures' calls.
+int64_t memory_of(const DiffSide& a, const DiffSide* second, const RunOptions& run) {
+  const Capture* const first = a.capture() != nullptr ? a.capture()
+                               : second != nullptr    ? second->capture()
+                                                      : nullptr;
+  if (first == nullptr) return memory_limit(run);
+  const bool both = a.capture() != nullptr && second != nullptr && second->capture() != nullptr;
+  return memory_beside(*first, run) - (both ? counted_bytes(*second->capture()) : 0);
 }
 
-std::vector<DiffRow> compare_pairs(const DiffOptions& o, const DiffPairs& pairs,
-                                   const RunPlan& whole, const TileBackend& backend,
-                                   MemoryBudget& budget, const Console& console,
-                                   const std::stop_token& stop) {
-  constexpr double kTicks = 1000;
-  const auto count = static_cast<double>(pairs.pairs.size());
-  Progress progress(console, "diff", static_cast<int64_t>(count * kTicks),
-                    static_cast<double>(whole.entries) / (count * kTicks), "entries");
-  std::vector<DiffRow> rows;
-  for (const NamedPair& pair : pairs.pairs) {
-    const auto before = static_cast<double>(rows.size());
-    const StreamControl control{stop,
-                                [&](const StreamProgress& p) {
-                                  const double part = static_cast<double>(p.tiles_done) /
-                                                      static_cast<double>(p.tiles_total);
-                                  progress.update(static_cast<int64_t>((before + part) * kTicks));
-                                },
-                                {}};
-    const DifferencePlan plan =
-        plan_difference(pair.heads, backend, budget.available(), o.run.threads);
-    const auto compared = compare_heads(pair.heads, plan, backend, budget, control);
-    if (!compared) throw interrupted_error(kNothingWritten);
-    rows.push_back({pair.a, pair.b, summarise_rows(pair.heads, *compared, o.top)});
-  }
-  return rows;
-}
+/// What watches a run for signals, and of captures has found their tensors good.
+struct DiffWatch {
+  std::optional<CheckedRun> checked;
+  std::optional<InterruptWatch> reading;
+  std::stop_token stop() const { return checked ? checked->stop() : reading->token(); }
+};
 
-/// A second capture, opened as the first, or none.
-std::optional<Capture> open_second(const DiffOptions& o, const Console& console) {
-  if (o.second.empty()) return std::nullopt;
-  CaptureOptions second = o.capture;
-  second.capture = o.second;
-  second.tensors = {};
-  return open_capture(second, o.run, console);
-}
-
-int run_diff(const DiffOptions& o) {
-  const Console console(o.quiet);
-  if (!o.out.empty()) check_diff_name(o.out);
-  if (compares_tables(o)) return diff_tables(o, console);
-  if (compares_exports(o)) return diff_exports(o, console);
-  if (o.classes)
-    throw usage_error("--classes lists changes of class in tables of numbers of heads");
-  const Capture a = open_capture(o.capture, o.run, console);
-  const std::optional<Capture> second = open_second(o, console);
-  const Capture& b = second ? *second : a;
-  const DiffPairs pairs = make_diff_pairs(a, o.selection, b, o.other, o.sample);
-  const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_beside(a, o.run) - (second ? counted_bytes(*second) : 0);
-  check_capture(a, o.capture, *backend, memory, console);
-  if (second) check_capture(*second, o.capture, *backend, memory, console);
-  MemoryBudget budget(memory);
-  RunPlan plan = plan_of_pairs(pairs, *backend, budget, o.run.threads);
-  if (o.dry_run) {
-    plan.seconds = seconds_of(pairs, plan, *backend, budget, o.run.threads);
-    print_plan(plan, o.json);
-    return kExitOk;
-  }
-  std::vector<std::filesystem::path> inputs = a.files();
-  if (second) {
-    const auto more = second->files();
-    inputs.insert(inputs.end(), more.begin(), more.end());
-  }
-  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
-  console.say(fmt::format("diff of {} pairs of heads: {}FLOP, memory {} (limit {})",
-                          pairs.pairs.size(), format_count(plan.flops),
-                          format_bytes(plan.memory_bytes), format_bytes(plan.budget_bytes)));
-  const std::vector<HeadTask> tasks = pairs.tasks();
-  const CheckedRun run(console, tasks, *backend);
-  run.check_logits(tasks, *backend, budget);
-  const std::vector<DiffRow> rows =
-      compare_pairs(o, pairs, plan, *backend, budget, console, run.stop());
-  a.require_unchanged();
-  if (second) second->require_unchanged();
+int report_numbers(const DiffOptions& o, const DiffSides& sides, const std::vector<DiffRow>& rows,
+                   const Console& console) {
   const nlohmann::ordered_json json =
-      diff_json(a.path().filename().string(), b.path().filename().string(), rows);
+      diff_json(sides.a.path().filename().string(), sides.b.path().filename().string(), rows);
   if (!o.out.empty()) {
     write_diff(json, o.out, o.force);
     console.say(fmt::format("wrote {} ({} pairs)", o.out, rows.size()));
@@ -137,6 +62,132 @@ int run_diff(const DiffOptions& o) {
   print_result(
       o.json, !o.out.empty(), [&] { return json; }, [&] { print_diff_table(rows); });
   return kExitOk;
+}
+
+std::vector<DiffRow> compare_numbers(const DiffOptions& o, const std::vector<ComparedPair>& pairs,
+                                     const PairRunner& runner, const RunPlan& plan,
+                                     const std::stop_token& stop) {
+  std::vector<DiffRow> rows;
+  runner.run(
+      pairs, plan, make_number_sink,
+      [&](size_t i, PairSink& sink) {
+        for (DiffRow& row : found_numbers(pairs[i], sink, o.top)) rows.push_back(std::move(row));
+      },
+      stop);
+  return rows;
+}
+
+void check_diff_options(const CommandParser& command, const DiffOptions& o) {
+  const bool maps = !o.product.empty();
+  if (o.classes && maps) throw usage_error("--classes and --product: take one of them");
+  if (maps) {
+    for (const char* const name : {"--top", "--sample", "--segments"}) {
+      if (command.count(name) == 0) continue;
+      throw usage_error(fmt::format("{} does not apply to --product {}", name, o.product));
+    }
+    return;
+  }
+  for (const char* const name :
+       {"--query", "--index", "--text-token", "--pool", "--colour-scale"}) {
+    if (command.count(name) == 0) continue;
+    throw usage_error(fmt::format("{} belongs to --product", name));
+  }
+  if (!o.out.empty()) check_diff_name(o.out);
+}
+
+/// What a run compares, and where.
+struct DiffRun {
+  std::unique_ptr<DiffSide> a, second;
+  RunBackend backend;  ///< none: both are exports
+  int64_t memory = 0;
+
+  const DiffSide& b() const { return second ? *second : *a; }
+  DiffSides sides() const { return {*a, b(), backend.get()}; }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> all = a->files();
+    if (!second) return all;
+    const auto more = second->files();
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  void require_unchanged() const {
+    if (a->capture() != nullptr) a->capture()->require_unchanged();
+    if (second && second->capture() != nullptr) second->capture()->require_unchanged();
+  }
+};
+
+DiffRun open_run(const DiffOptions& o, const Console& console) {
+  DiffRun run;
+  run.a = open_side(o, o.capture.capture, true, console);
+  if (!o.second.empty()) run.second = open_side(o, o.second, false, console);
+  run.memory = memory_of(*run.a, run.second.get(), o.run);
+  if (run.a->capture() != nullptr || run.b().capture() != nullptr) {
+    run.backend = make_run_backend(o.run, console);
+    return run;
+  }
+  check_export_options(o.capture, o.run);
+  if (o.dry_run) throw usage_error("--dry-run: nothing of an export is computed");
+  return run;
+}
+
+void check_captures(const DiffOptions& o, const DiffRun& run, const Console& console) {
+  const auto check = [&](const DiffSide& side) {
+    if (side.capture() == nullptr) return;
+    check_capture(*side.capture(), o.capture, *run.backend, run.memory, console);
+  };
+  check(*run.a);
+  if (run.second) check(*run.second);
+}
+
+/// Says what begins, and has the tensors of captures looked through.
+void begin_watch(DiffWatch& watch, const DiffRun& run, const std::vector<ComparedPair>& pairs,
+                 const RunPlan& plan, MemoryBudget& budget, const Console& console) {
+  if (!run.backend) {
+    watch.reading.emplace(console);
+    return;
+  }
+  console.say(fmt::format("diff of {} pairs of heads: {}FLOP, memory {} (limit {})", pairs.size(),
+                          format_count(plan.flops), format_bytes(plan.memory_bytes),
+                          format_bytes(plan.budget_bytes)));
+  const std::vector<HeadTask> tasks = tasks_of(pairs);
+  watch.checked.emplace(console, tasks, *run.backend);
+  watch.checked->check_logits(tasks, *run.backend, budget);
+}
+
+int run_diff(const CommandParser& command, const DiffOptions& o) {
+  const Console console(o.quiet);
+  check_diff_options(command, o);
+  if (o.product.empty() && compares_tables(o)) {
+    if (o.by_segment) throw usage_error("--segments: numbers of heads have no segments");
+    return diff_tables(o, console);
+  }
+  if (o.classes)
+    throw usage_error("--classes lists changes of class in tables of numbers of heads");
+  const DiffRun run = open_run(o, console);
+  const DiffSides sides = run.sides();
+  auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment});
+  const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
+  check_captures(o, run, console);
+  MemoryBudget budget(run.memory);
+  const PairRunner runner(sides, budget, o.run.threads, console);
+  const MakePairSink make = maps ? maps->sink_maker() : MakePairSink(make_number_sink);
+  RunPlan plan = runner.plan(pairs, make);
+  if (o.dry_run) {
+    plan.seconds = runner.seconds(pairs, plan);
+    print_plan(plan, o.json);
+    return kExitOk;
+  }
+  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = run.files()});
+  DiffWatch watch;
+  begin_watch(watch, run, pairs, plan, budget, console);
+  if (maps) {
+    maps->run(
+        runner, plan, watch.stop(), [&] { run.require_unchanged(); }, console);
+    return kExitOk;
+  }
+  const auto rows = compare_numbers(o, pairs, runner, plan, watch.stop());
+  run.require_unchanged();
+  return report_numbers(o, sides, rows, console);
 }
 
 void add_other_options(CommandParser& command, OtherValues& o) {
@@ -156,6 +207,32 @@ void add_other_options(CommandParser& command, OtherValues& o) {
 
 }  // namespace
 
+/// What is made of the differences.
+void add_map_options(CommandParser& command, DiffOptions& o) {
+  const std::string group = "The difference as a map (--product)";
+  command
+      .add_option("--product", o.product,
+                  "pooled[:N] (blocks of N x N, 64), frames (frame x frame) or volume (of a\n"
+                  "query, or of the mean query of the video), into -o .h5 or .png; volume also\n"
+                  ".npy and .gif; frames without -o: printed")
+      .type_name("NAME")
+      .group(group);
+  add_query_options(command, o.queries, false);
+  add_text_token_option(command, o.queries);
+  command
+      .add_option("--pool", o.pool,
+                  "pooled as a picture: max (of the largest size, with its sign; default) or mean")
+      .one_of(pool_names())
+      .type_name("NAME")
+      .group(group);
+  command
+      .add_option("--colour-scale", o.colour_scale,
+                  "of pictures: symlog or linear (default of frames)")
+      .one_of({"symlog", "linear"})
+      .type_name("NAME")
+      .group(group);
+}
+
 Command add_diff_command(CLI::App& app) {
   auto options = std::make_shared<DiffOptions>();
   DiffOptions& o = *options;
@@ -165,7 +242,9 @@ Command add_diff_command(CLI::App& app) {
   add_capture_options(command, o.capture);
   command.add_option("SECOND", o.second,
                      "the capture, export or table that side B is of (default: the first)");
-  command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
+  command
+      .add_option("-o", o.out,
+                  "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed")
       .type_name("FILE");
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
       .in_range(1, int64_t{1} << 31)
@@ -173,6 +252,9 @@ Command add_diff_command(CLI::App& app) {
   command.add_option("--top", o.top, "how many of the rows that differ most are listed (default 5)")
       .in_range(0, 100000)
       .type_name("N");
+  command.add_flag("--segments", o.by_segment,
+                   "compare segment by segment also where the tokens are the same");
+  add_map_options(command, o);
   add_other_options(command, o.other);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
@@ -187,9 +269,13 @@ Command add_diff_command(CLI::App& app) {
       "  attnscope diff dump/ --layers 3 --heads 1 --b-head 2\n"
       "  attnscope diff dump/ --steps 0 --b-step 40 --sample 256 -o drift.csv\n"
       "  attnscope diff base/ tuned/ --layers 10-20 --json\n"
+      "  attnscope diff base/ tuned/ --layers 12 --heads 3 --product pooled:64 -o change.png\n"
+      "  attnscope diff base/ tuned/ --product frames -o frames.h5\n"
+      "  attnscope diff base/ tuned/ --product volume --query 6,15,22 -o change.gif\n"
+      "  attnscope diff maps.h5 dump/                              (what an export rounded)\n"
       "  attnscope diff before.h5 after.h5 -o changes.csv          (tables of attnscope stats)\n"
       "  attnscope diff metrics.h5 --classes                       (a table of several runs)");
-  return {command, [options] { return run_diff(*options); }};
+  return {command, [command, options] { return run_diff(command, *options); }};
 }
 
 }  // namespace attnscope

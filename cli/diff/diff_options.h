@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/common/capture_options.h"
+#include "cli/common/query_options.h"
 #include "cli/diff/other_heads.h"
 
 namespace attnscope {
@@ -18,6 +19,10 @@ struct DiffOptions {
   OtherValues other;
   RunOptions run;
   std::string out;
+  std::string product;  ///< empty: numbers
+  QueryOptions queries;
+  std::string pool = "max", colour_scale;  ///< empty: what suits the picture
+  bool by_segment = false;
   int64_t sample = 0, top = kListedRows;
   bool classes = false;
   bool dry_run = false, json = false, force = false, quiet = false;

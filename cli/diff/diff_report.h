@@ -5,15 +5,26 @@
 #include <string>
 #include <vector>
 
-#include "cli/diff/diff_pairs.h"
+#include "core/problem/head_name.h"
+#include "core/products/head_difference.h"
+#include "io/results/table_hdf5.h"
 
 namespace attnscope {
+
+/// Which part of two maps of other tokens was compared.
+struct ComparedSegments {
+  std::string queries, keys;      ///< empty: all of maps of the same tokens
+  double mass_a = 0, mass_b = 0;  ///< mean over the rows of what lies on the keys
+  bool renormalised = true;       ///< rows were divided by it
+};
 
 /// What was found of a pair.
 struct DiffRow {
   HeadName a, b;
   HeadDifference found;
-  bool of_exports = false;  ///< whose entries may not all be there
+  bool of_exports = false;                 ///< whose entries may not all be there
+  std::string dtype_a = {}, dtype_b = {};  ///< of an export's entries: "f16"; empty: computed
+  ComparedSegments segments = {};
 };
 
 /// {"format": "attnscope-diff/1", "a", "b", "pairs": [...]}; what is undefined is null.
@@ -23,6 +34,9 @@ nlohmann::ordered_json diff_json(const std::string& a, const std::string& b,
 void print_diff_table(const std::vector<DiffRow>& rows);
 /// The extensions that write_diff() knows. Throws Error(usage) for another.
 void check_diff_name(const std::string& path);
+/// Pairs of a JSON as a table's columns: those of their heads with a_ and b_ before them; without
+/// what is a list itself.
+std::vector<TableColumn> pair_columns(const nlohmann::ordered_json& pairs);
 /// The list of the JSON that becomes a table, and what the table's dimension is called.
 struct DiffList {
   std::string name = "pairs", dimension = "pair";

@@ -1,176 +1,30 @@
 #include "core/products/head_difference.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
-#include <limits>
-#include <memory>
-#include <mutex>
-#include <numeric>
-#include <thread>
 
-#include "core/base/aligned_vector.h"
-#include "core/base/checked_math.h"
 #include "core/base/error.h"
-#include "core/base/start_thread.h"
-#include "core/stream/panel.h"
-#include "core/stream/progress_report.h"
+#include "core/products/computed_side.h"
+#include "core/products/difference_sinks.h"
 
 namespace attnscope {
 namespace {
 
-/// Rows of a worker, the fastest first: a backend reads K once for all of them.
-constexpr int64_t kPairRows[] = {48, 24, 12, 4, 1};
-
 const AttentionProblem& problem_of(const HeadTask& task) { return *task.problem; }
 
-bool is_one_head(const HeadPair& pair) {
-  return pair.a.problem == pair.b.problem && pair.a.batch == pair.b.batch &&
-         pair.a.head == pair.b.head;
-}
-
-int64_t pair_side_bytes(const HeadTask& task, int64_t rows) {
-  const AttentionProblem& problem = problem_of(task);
-  const int64_t row = problem.q().row_bytes() +
-                      problem.num_keys() * static_cast<int64_t>(sizeof(float)) +
-                      static_cast<int64_t>(sizeof(int64_t) + sizeof(RowNorm));
-  return rows * row;
-}
-
-int64_t pair_worker_bytes(const HeadPair& pair, const TileBackend& backend, int64_t rows) {
-  int64_t workspace = 0;
-  for (const HeadTask* task : {&pair.a, &pair.b}) {
-    const AttentionProblem& problem = problem_of(*task);
-    workspace =
-        std::max(workspace, backend.workspace_bytes(problem, rows, problem.num_keys(), true));
+/// Both sides, over all keys.
+struct ComputedPair {
+  ComputedPair(const HeadPair& pair, const TileBackend& backend)
+      : a(pair.a, entries_of(pair.a), backend), b(pair.b, entries_of(pair.b), backend, &a) {}
+  static SideEntries entries_of(const HeadTask& task) {
+    return {{{0, problem_of(task).num_keys()}}, Quantity::weights};
   }
-  return pair_side_bytes(pair.a, rows) + pair_side_bytes(pair.b, rows) + workspace;
-}
-
-/// Both heads, made ready.
-struct BoundPair {
-  BoundPair(const HeadPair& pair, const TileBackend& backend)
-      : first(backend.bind(problem_of(pair.a), pair.a.batch, pair.a.head)) {
-    if (!is_one_head(pair)) {
-      second = backend.bind(problem_of(pair.b), pair.b.batch, pair.b.head);
-    }
-  }
-  const BoundHead& a() const { return *first; }
-  const BoundHead& b() const { return second ? *second : *first; }
-  std::unique_ptr<BoundHead> first, second;
+  ComputedSide a, b;
 };
 
-/// Rows of one side of the pair. Not thread-safe.
-class PairSide {
- public:
-  PairSide(const HeadTask& task, const BoundHead& head, int64_t rows)
-      : task_(task),
-        head_(head),
-        keys_(problem_of(task).num_keys()),
-        index_(static_cast<size_t>(rows)),
-        norms_(static_cast<size_t>(rows)),
-        queries_(static_cast<size_t>(rows * problem_of(task).q().row_bytes())),
-        entries_(static_cast<size_t>(rows * keys_)) {}
-
-  void compute(IndexRange rows, std::span<std::byte> workspace) {
-    const QueryBlock queries = read_query_rows(task_, rows, index_.data(), queries_.data());
-    auto* const block = reinterpret_cast<std::byte*>(entries_.data());
-    const EmitTarget target{{&block, 1}, keys_, keys_, Encoding::f32};
-    const auto count = static_cast<size_t>(rows.size());
-    if (is_normalised(problem_of(task_).score())) {
-      head_.emit_panel(queries, std::span(norms_).first(count), {0, keys_}, target, workspace);
-    } else {
-      head_.emit(queries, {}, {0, keys_}, Quantity::weights, target, workspace);
-    }
-  }
-  std::span<const float> row(int64_t i) const {
-    return {entries_.data() + i * keys_, static_cast<size_t>(keys_)};
-  }
-  double lse(int64_t i) const { return norms_[static_cast<size_t>(i)].lse(); }
-
- private:
-  const HeadTask& task_;
-  const BoundHead& head_;
-  const int64_t keys_;
-  std::vector<int64_t> index_;
-  std::vector<RowNorm> norms_;
-  AlignedVector<std::byte> queries_;
-  AlignedVector<float> entries_;
-};
-
-double lse_difference(double a, double b) {
-  const double difference = a - b;
-  return std::isfinite(difference) ? difference : std::numeric_limits<double>::quiet_NaN();
+RowNumbers row_numbers(const HeadPair& pair) {
+  return RowNumbers({is_normalised(problem_of(pair.a).score()), true});
 }
-
-/// The panels of a pair and what workers share. Thread-safe.
-class PairStream {
- public:
-  PairStream(const HeadPair& pair, const DifferencePlan& plan, const TileBackend& backend,
-             const StreamControl& control)
-      : pair_(pair),
-        plan_(plan),
-        backend_(backend),
-        control_(control),
-        bound_(pair, backend),
-        panels_(ceil_div(pair.a.num_rows(), plan.rows)),
-        progress_(control.progress, panels_),
-        rows_(static_cast<size_t>(pair.a.num_rows())) {}
-
-  /// A worker's thread.
-  void work() {
-    try {
-      PairSide a(pair_.a, bound_.a(), plan_.rows), b(pair_.b, bound_.b(), plan_.rows);
-      AlignedVector<std::byte> workspace(static_cast<size_t>(
-          std::max(backend_.workspace_bytes(problem_of(pair_.a), plan_.rows,
-                                            problem_of(pair_.a).num_keys(), true),
-                   backend_.workspace_bytes(problem_of(pair_.b), plan_.rows,
-                                            problem_of(pair_.b).num_keys(), true))));
-      for (int64_t panel = next_++; panel < panels_; panel = next_++) {
-        if (failed_ || control_.stop.stop_requested()) return;
-        const int64_t first = panel * plan_.rows;
-        compare({first, std::min(pair_.a.num_rows(), first + plan_.rows)}, a, b, workspace);
-        progress_.add_tile();
-      }
-    } catch (...) {
-      const std::lock_guard lock(mutex_);
-      if (!failed_.exchange(true)) error_ = std::current_exception();
-    }
-  }
-
-  std::optional<std::vector<RowDifference>> take() {
-    if (error_) std::rethrow_exception(error_);
-    if (!progress_.complete()) return std::nullopt;
-    progress_.finish();
-    return std::move(rows_);
-  }
-
- private:
-  void compare(IndexRange rows, PairSide& a, PairSide& b, std::span<std::byte> workspace) {
-    a.compute(rows, workspace);
-    b.compute(rows, workspace);
-    const bool normalised = is_normalised(problem_of(pair_.a).score());
-    for (int64_t i = 0; i < rows.size(); ++i) {
-      RowDifference& row = rows_[static_cast<size_t>(rows.begin + i)];
-      row = compare_rows(a.row(i), b.row(i), normalised);
-      if (normalised) row.lse = lse_difference(a.lse(i), b.lse(i));
-    }
-  }
-
-  const HeadPair& pair_;
-  const DifferencePlan& plan_;
-  const TileBackend& backend_;
-  const StreamControl& control_;
-  const BoundPair bound_;
-  const int64_t panels_;
-  std::atomic<int64_t> next_{0};
-  ProgressReport progress_;
-  std::vector<RowDifference> rows_;  ///< each written by one worker
-  std::atomic<bool> failed_{false};
-  std::mutex mutex_;
-  std::exception_ptr error_;
-};
 
 std::string map_size_text(const AttentionProblem& problem) {
   return problem.name() + " has " + std::to_string(problem.num_queries()) + " queries and " +
@@ -193,31 +47,9 @@ void check_comparable(const AttentionProblem& a, const AttentionProblem& b) {
 
 DifferencePlan plan_difference(const HeadPair& pair, const TileBackend& backend,
                                int64_t budget_bytes, int max_workers) {
-  const TileBackend::BindCost a = backend.bind_cost(problem_of(pair.a));
-  const TileBackend::BindCost b = backend.bind_cost(problem_of(pair.b));
-  const int64_t rows = pair.a.num_rows();
-  const int64_t heads = a.resident + (is_one_head(pair) ? 0 : b.resident) +
-                        std::max(a.transient, b.transient) +
-                        rows * static_cast<int64_t>(sizeof(RowDifference));
-  DifferencePlan plan;
-  for (const HeadTask* task : {&pair.a, &pair.b}) {
-    plan.flops += full_flops(*task);
-    plan.entries += static_cast<double>(rows) * static_cast<double>(task->problem->num_keys());
-  }
-  int64_t smallest = INT64_MAX;
-  for (int workers = max_workers > 0 ? max_workers : backend.workers(); workers > 0; --workers) {
-    for (const int64_t most : kPairRows) {
-      plan.workers = workers;
-      plan.rows = std::min(most, rows);
-      plan.bytes = heads + workers * pair_worker_bytes(pair, backend, plan.rows);
-      smallest = std::min(smallest, plan.bytes);
-      if (plan.bytes <= budget_bytes) return plan;
-    }
-  }
-  throw Error(ErrorCode::resource,
-              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
-                  format_bytes(budget_bytes) + ") is too small for two heads: the smallest that " +
-                  "works is " + std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
+  const ComputedPair sides(pair, backend);
+  return plan_pair(sides.a, sides.b, row_numbers(pair), budget_bytes,
+                   max_workers > 0 ? max_workers : backend.workers());
 }
 
 std::optional<std::vector<RowDifference>> compare_heads(const HeadPair& pair,
@@ -226,15 +58,10 @@ std::optional<std::vector<RowDifference>> compare_heads(const HeadPair& pair,
                                                         MemoryBudget& budget,
                                                         const StreamControl& control) {
   check_comparable(problem_of(pair.a), problem_of(pair.b));
-  const MemoryReservation reserved = budget.reserve(plan.bytes, "two heads and their rows");
-  PairStream stream(pair, plan, backend, control);
-  {
-    std::vector<std::jthread> helpers;
-    start_helpers(helpers, static_cast<size_t>(plan.workers - 1),
-                  [&](size_t) { return [&stream] { stream.work(); }; });
-    stream.work();
-  }
-  return stream.take();
+  ComputedPair sides(pair, backend);
+  RowNumbers numbers = row_numbers(pair);
+  if (!stream_pair(sides.a, sides.b, numbers, plan, budget, control)) return std::nullopt;
+  return numbers.take();
 }
 
 std::vector<int64_t> ranked_rows(std::span<const double> divergence, size_t most) {

@@ -8,6 +8,7 @@
 
 #include "core/base/memory_budget.h"
 #include "core/products/map_difference.h"
+#include "core/products/pair_stream.h"
 #include "core/stream/stream_control.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
@@ -22,15 +23,6 @@ struct HeadPair {
 /// Throws Error(usage), one line with both sizes, where the maps of two calls are not of one size,
 /// or their scores are not the same function.
 void check_comparable(const AttentionProblem& a, const AttentionProblem& b);
-
-/// How a pair is streamed.
-struct DifferencePlan {
-  int workers = 1;
-  int64_t rows = 1;  ///< of both maps that a worker holds at once
-  int64_t bytes = 0;
-  double flops = 0;    ///< of the products
-  double entries = 0;  ///< of both maps
-};
 
 /// As many workers and rows as the bytes allow, `max_workers` at most (0: the backend's number).
 /// Throws Error(resource) naming the smallest budget that would do.

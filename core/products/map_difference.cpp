@@ -61,14 +61,20 @@ struct RowPairSums {
   double difference = 0, divergence = 0, entropy = 0, a = 0, b = 0;
 };
 
-template <bool kDivergence>
+/// What sum_pair() takes beside the differences: a logarithm a number and entry.
+enum class PairSums : uint8_t { none, divergence, all };
+
+template <PairSums kSums>
 RowPairSums sum_pair(std::span<const float> a, std::span<const float> b) {
   std::array<double, kSumLanes> difference{}, divergence{}, entropy{}, of_a{}, of_b{};
   const auto add = [&](size_t lane, double x, double y) {
     difference[lane] += std::abs(x - y);
     of_a[lane] += x;
     of_b[lane] += y;
-    if constexpr (kDivergence) {
+    if constexpr (kSums == PairSums::divergence) {
+      // The other part is not computed where nobody asks for it.
+      divergence[lane] += pair_parts(x, y).divergence;
+    } else if constexpr (kSums == PairSums::all) {
       const PairParts parts = pair_parts(x, y);
       divergence[lane] += parts.divergence;
       entropy[lane] += parts.entropy;
@@ -113,6 +119,14 @@ double row_cosine(std::span<const float> a, std::span<const float> b) {
   return std::clamp(product / std::sqrt(size_a * size_b), -1.0, 1.0);
 }
 
+constexpr double kNoDifference = std::numeric_limits<double>::quiet_NaN();
+
+/// Rounding may leave a hair beyond the ends.
+double divergence_of(const RowPairSums& sums) {
+  const bool both = sums.a > 0 && sums.b > 0;
+  return both ? std::clamp(sums.divergence, 0.0, 1.0) : kNoDifference;
+}
+
 }  // namespace
 
 std::string_view difference_name(Difference how) {
@@ -149,16 +163,15 @@ void take_difference(Difference how, std::span<const float> a, std::span<const f
 }
 
 RowDifference compare_rows(std::span<const float> a, std::span<const float> b, bool distributions) {
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  const RowPairSums sums = distributions ? sum_pair<true>(a, b) : sum_pair<false>(a, b);
+  constexpr double kNone = kNoDifference;
+  const RowPairSums sums =
+      distributions ? sum_pair<PairSums::all>(a, b) : sum_pair<PairSums::none>(a, b);
   RowDifference row;
   row.sum_abs = sums.difference;
   if (std::isnan(sums.difference)) return {kNone, kNone, 0, kNone, kNone, kNone, kNone, 0};
   row.entries = static_cast<int64_t>(a.size());
-  const bool both = distributions && sums.a > 0 && sums.b > 0;
-  // Rounding may leave a hair beyond the ends.
-  row.divergence = both ? std::clamp(sums.divergence, 0.0, 1.0) : kNone;
-  row.entropy = both ? -sums.entropy * std::numbers::ln2 : kNone;
+  row.divergence = distributions ? divergence_of(sums) : kNone;
+  row.entropy = std::isnan(row.divergence) ? kNone : -sums.entropy * std::numbers::ln2;
   row.cosine = row_cosine(a, b);
   row.lse = kNone;
   float largest = 0;
@@ -172,13 +185,18 @@ RowDifference compare_rows(std::span<const float> a, std::span<const float> b, b
   return row;
 }
 
+double row_divergence(std::span<const float> a, std::span<const float> b) {
+  const RowPairSums sums = sum_pair<PairSums::divergence>(a, b);
+  return std::isnan(sums.difference) ? kNoDifference : divergence_of(sums);
+}
+
 RowDifference compare_held_rows(std::span<const float> a, std::span<const float> b,
                                 bool distributions) {
   const auto is_held = [&](size_t i) { return std::isfinite(a[i]) && std::isfinite(b[i]); };
   size_t held = 0;
   for (size_t i = 0; i < a.size(); ++i) held += is_held(i) ? 1 : 0;
   if (held == a.size()) return compare_rows(a, b, distributions);
-  constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
+  constexpr double kNone = kNoDifference;
   RowDifference row{0, 0, 0, kNone, kNone, kNone, kNone, static_cast<int64_t>(held)};
   for (size_t i = 0; i < a.size(); ++i) {
     if (!is_held(i)) continue;

@@ -62,8 +62,9 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
                                   rows_.cells(), cols_.cells(), map.values(content.pool).size()));
   }
   const bool single = map.block_rows == 1 && map.block_cols == 1;
-  const std::string cells =
-      single ? "single " + content.value_name + "s" : pooling_text(map, content.pool);
+  const std::string cells = !content.cell_text.empty() ? content.cell_text
+                            : single                   ? "single " + content.value_name + "s"
+                                                       : pooling_text(map, content.pool);
   text_.lines.push_back(
       joined_parts({cells, "exact", content.domain,
                     std::string(scale_kind_name(content.colours.scale)) + " colours"}));

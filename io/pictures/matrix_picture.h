@@ -24,6 +24,7 @@ struct MatrixContent {
   PictureText text;
   std::string domain;  ///< "softmax domain all"
   std::string value_name = "weight";
+  std::string cell_text = {};  ///< what a cell is; empty: as pooling_text() says it
   /// [rows, cols] cells of which nothing is known: hatched, and said. Empty: none.
   std::vector<uint8_t> missing = {};
 };

@@ -218,9 +218,9 @@ class ReadDivergence : public MapJob {
     std::vector<double> found;
     for (int64_t r = 0; r < rows.size(); ++r) {
       const auto at = static_cast<size_t>(r * keys), size = static_cast<size_t>(keys);
-      found.push_back(compare_rows(std::span(a).subspan(at, size), std::span(b).subspan(at, size),
-                                   distributions_)
-                          .divergence);
+      found.push_back(distributions_ ? row_divergence(std::span(a).subspan(at, size),
+                                                      std::span(b).subspan(at, size))
+                                     : std::numeric_limits<double>::quiet_NaN());
     }
     return found;
   }

@@ -139,7 +139,7 @@ TEST_CASE("what only one file has is not compared, and counted") {
     INFO(name);
     CHECK(found[name].is_null());
   }
-  CHECK(run_diff({whole, part}).out.find("1600 of 3600 entries are in both files") !=
+  CHECK(run_diff({whole, part}).out.find("1600 of 3600 entries are on both sides") !=
         std::string::npos);
 }
 
@@ -152,6 +152,60 @@ TEST_CASE("logits have differences, and no divergence") {
   CHECK(found["total_variation"].is_null());
   CHECK(found["js_mean"].is_null());
   CHECK(found["masked_rows"] == 0);
+}
+
+TEST_CASE("an export beside a capture differs by what their captures differ by") {
+  const Exports exports;
+  const std::string a = exports.folder / "a.safetensors", b = exports.folder / "b.safetensors";
+  const json computed = pairs_of({a, b});
+  const std::string of_a = exports.make("a", "a.h5"), of_b = exports.make("b", "b.h5");
+  const json first = pairs_of({of_a, b}), second = pairs_of({a, of_b});
+  REQUIRE(first.size() == 2);
+  for (size_t h = 0; h < 2; ++h) {
+    for (const json* const found : {&first[h], &second[h]}) {
+      for (const auto& [name, value] : computed[h].items()) {
+        INFO(name);
+        if (!value.is_number_float()) continue;
+        CHECK((*found)[name].get<double>() == Approx(value.get<double>()).epsilon(1e-5));
+      }
+      CHECK((*found)["js_mean"] > 0.01);
+      CHECK((*found)["entries"] == kTokens * kTokens);
+    }
+    CHECK(first[h]["stored_a"] == "f32");
+    CHECK(first[h]["stored_b"].is_null());
+    CHECK(second[h]["stored_a"].is_null());
+  }
+  CHECK(first == pairs_of({of_a, b, "--memory", "1300KiB", "--threads", "1"}));
+  // What its own export rounded.
+  const std::string half = exports.make("a", "f16.h5", {"--dtype", "f16", "--compress", "gzip"});
+  const json rounded = pairs_of({half, a})[0];
+  CHECK(rounded["max_abs"] > 0);
+  CHECK(rounded["max_abs"] < 0x1p-11);
+  CHECK(run_diff({half, a}).out.find("A f16 of the file") != std::string::npos);
+  CHECK(pairs_of({of_a, a})[0]["max_abs"] < 1e-6);
+  // A part of it.
+  const json part =
+      pairs_of({a, exports.make("b", "part.h5", {"--cols", "10:50", "--rows", "20:60"})})[0];
+  CHECK(part["entries"] == 1600);
+  CHECK(part["entries_of"] == 40 * kTokens);
+  CHECK(part["js_mean"].is_null());
+  double sum = 0;
+  for (int64_t i = 20; i < 60; ++i) {
+    const auto x = exports.a.row(0, 0, i), y = exports.b.row(0, 0, i);
+    for (size_t j = 10; j < 50; ++j) sum += std::abs(x[j] - y[j]) / 1600;
+  }
+  CHECK(part["mean_abs"].get<double>() == Approx(sum).epsilon(1e-5));
+}
+
+TEST_CASE("exported logits are compared with those of a capture") {
+  const Exports exports;
+  const std::string logits = exports.make("a", "logits.h5", {"--product", "logits"});
+  const json same = pairs_of({logits, exports.folder / "a.safetensors"})[0];
+  const json other = pairs_of({logits, exports.folder / "b.safetensors"})[0];
+  CHECK(same["max_abs"] < 1e-5);
+  CHECK(other["mean_abs"] > 0.01);
+  CHECK(other["js_mean"].is_null());
+  CHECK(other["total_variation"].is_null());
 }
 
 TEST_CASE("exports that cannot be compared are one clear line") {
@@ -171,7 +225,6 @@ TEST_CASE("exports that cannot be compared are one clear line") {
   refusal({a, exports.make("small", "small.h5")}, "maps of different sizes cannot be compared");
   refusal({a, exports.make("a", "logits.h5", {"--product", "logits"})},
           "logits and weights cannot be compared");
-  refusal({a, exports.folder / "b.safetensors"}, "is an export");
   refusal({a}, "would be compared with itself");
   refusal({a, "--b-head", "1", "--threads", "1"}, "--threads");
   refusal({exports.make("a", "p.h5", {"--product", "pooled", "--block", "8"}), "--b-head", "1"},

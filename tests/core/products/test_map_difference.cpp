@@ -99,6 +99,7 @@ TEST_CASE("the divergence of rows is the definition's") {
       // Float32 rows add up to 1 but for 10⁻⁶ or so, which the definition sees as well.
       CHECK(std::abs(compare_rows(a, b).divergence - expected) < 1e-12);
       CHECK(compare_rows(a, b).divergence == compare_rows(b, a).divergence);
+      CHECK(std::abs(row_divergence(a, b) - expected) < 1e-12);
     }
   }
   // Rows that are next to the same: far below what a sum of logarithms would leave.
@@ -154,6 +155,7 @@ TEST_CASE("divergences end at 0 and at a bit") {
   CHECK(row.max_key == 3);
   // A masked row is no distribution, nor are rows that need not add up to 1.
   CHECK(std::isnan(compare_rows(a, none).divergence));
+  CHECK(std::isnan(row_divergence(a, none)));
   CHECK(compare_rows(a, none).sum_abs == 1);
   CHECK(std::isnan(compare_rows(a, b, false).divergence));
   CHECK(compare_rows(a, b, false).max_abs == 0.75);
@@ -162,6 +164,7 @@ TEST_CASE("divergences end at 0 and at a bit") {
   CHECK(std::isnan(compare_rows(missing, b).sum_abs));
   CHECK(std::isnan(compare_rows(missing, b).max_abs));
   CHECK(std::isnan(compare_rows(missing, b).divergence));
+  CHECK(std::isnan(row_divergence(missing, b)));
   CHECK(std::isnan(compare_rows(missing, b).cosine));
   CHECK(std::isnan(compare_rows(missing, b).entropy));
 }

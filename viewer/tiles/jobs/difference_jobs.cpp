@@ -14,6 +14,9 @@
 namespace attnscope {
 namespace {
 
+/// Of rows that are no distributions.
+constexpr double kNoDivergence = std::numeric_limits<double>::quiet_NaN();
+
 /// Rows of both maps that a piece takes.
 int64_t pair_piece_rows(const HeadCache& head, int64_t keys, double flops = kPieceFlops) {
   return std::max<int64_t>(1, piece_rows(*head.problem, keys, flops) / 2);
@@ -229,7 +232,7 @@ class DivergenceJob : public MapJob {
             find = tools.head](WorkerScratch* scratch) mutable -> Completion {
       std::vector<double> divergences;
       pair.each(*scratch, {0, keys}, [&](int64_t, std::span<float> a, std::span<const float> b) {
-        divergences.push_back(compare_rows(a, b, distributions).divergence);
+        divergences.push_back(distributions ? row_divergence(a, b) : kNoDivergence);
       });
       return [this, pair, rows, divergences, shared, find](HeadCache& of, TileStore&) {
         pair.keep_norms(of, find(heads_.b));
