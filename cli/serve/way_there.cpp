@@ -21,9 +21,11 @@ std::string ssh_program() {
 std::string meaning_of(int code, const RemotePlace& place, const std::string& program) {
   if (code == 127) {
     return fmt::format(
-        "{0} has no program {1}: `ssh {0} pip install attnscope=={2}` brings it, or name it with "
+        "{} has no program {}: `ssh {}{} pip install attnscope=={}` brings it, or name it with "
         "--remote-program PATH",
-        place.login(), one_line(program), version());
+        place.login(), one_line(program),
+        place.port == 0 ? std::string() : fmt::format("-p {} ", place.port), place.login(),
+        version());
   }
   if (code == 126) {
     return fmt::format("{} cannot start {}: name the program with --remote-program PATH",
@@ -74,7 +76,8 @@ std::unique_ptr<RemoteLink> open_link(const std::string& name, const std::string
   const RemotePlace place = parse_remote_place(name);
   std::string second_path;
   if (!second.empty()) {
-    const RemotePlace other = parse_remote_place(second);
+    const bool there = is_remote_name(second);
+    const RemotePlace other = there ? parse_remote_place(second) : RemotePlace{};
     if (!other.same_machine(place)) {
       throw usage_error("what is compared lies on one machine: " + one_line(name) + " and " +
                         one_line(second) + " do not");

@@ -54,7 +54,7 @@ std::optional<Greeting> take_greeting(std::string& bytes);
 
 /// The longest frames that each side takes.
 inline constexpr size_t kMostFromClient = size_t{4} << 20;
-inline constexpr size_t kMostFromServer = size_t{256} << 20;
+inline constexpr size_t kMostFromServer = size_t{64} << 20;
 
 /// The bytes of a message, deflated where that is worth it.
 std::string to_frame(const Message& message);

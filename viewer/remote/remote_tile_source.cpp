@@ -172,6 +172,11 @@ std::string RemoteTileSource::warning() const {
   return state_.warning;
 }
 
+bool RemoteTileSource::connected() const {
+  const std::lock_guard lock(mutex_);
+  return problem_.empty();
+}
+
 void RemoteTileSource::require_unchanged() const {
   const std::lock_guard lock(mutex_);
   if (!state_.changed.empty()) {

@@ -55,6 +55,7 @@ class RemoteTileSource : public TileSource {
   std::vector<RemoteAdded> take_added();
   /// What the server's quick check found; empty: nothing.
   std::string warning() const;
+  bool connected() const;
   /// Throws Error(file) where a file there is not as it was when it was opened.
   void require_unchanged() const;
   /// Called from the window's thread when outgoing() has something to say.
