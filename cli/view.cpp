@@ -3,27 +3,26 @@
 #include <array>
 #include <charconv>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cli/common/cache_option.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/stored_input.h"
+#include "cli/serve/capture_tiles.h"
+#include "cli/serve/way_there.h"
 #include "cli/view_options.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/device_facet.h"
 #include "io/capture/capture_growth.h"
 #include "io/export/format/export_manifest.h"
-#include "io/files/input_set.h"
-#include "io/pictures/png_reader.h"
 #include "io/tensors/token_order_file.h"
 #include "viewer/app/run_viewer.h"
+#include "viewer/session/remote_place.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/export_texels.h"
 #include "viewer/tiles/tile_service.h"
@@ -118,6 +117,12 @@ HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOption
   return ids[select_stored(names, options).front()];
 }
 
+/// Of maps on another machine.
+HeadId first_selected(const RemoteHello& hello, const SelectionOptions& options) {
+  const auto own = hello.calls.begin() + static_cast<ptrdiff_t>(hello.own_calls);
+  return first_selected(std::vector<MapSource>(hello.calls.begin(), own), options);
+}
+
 /// Shows the first of the selected heads, and the query.
 void prepare(const ViewRequest& o, Document& document) {
   const auto apply = [&](const Action& action) {
@@ -126,7 +131,7 @@ void prepare(const ViewRequest& o, Document& document) {
   const HeadId first = document.capture ? first_selected(*document.capture, o.selection)
                                         : first_selected(document.calls, o.selection);
   apply(action::SelectHead{first});
-  if (document.other) {
+  if (document.other || (document.remote != nullptr && document.has_second())) {
     const HeadValues values = document.picker.values(first);
     apply(action::SetOther{document.other_picker.nearest_to(values)});
   }
@@ -152,87 +157,6 @@ bool selects_something(const ViewRequest& o) {
          !o.order.empty() || !o.order_keys.empty() || o.reverse;
 }
 
-/// Reads the capture's pictures of its video; empty where it has none. Borrows it.
-std::function<GreyImage(int64_t)> frame_reader(const Capture& capture) {
-  if (capture.frames().empty()) return {};
-  return [&capture](int64_t number) {
-    return read_png_grey(*capture.open_frame(capture.frames().at(static_cast<size_t>(number))));
-  };
-}
-
-/// The tiles of a capture that may grow, in calls and in pictures of its video.
-class CaptureTiles : public TileService {
- public:
-  /// What the captures are of which the calls come, and what they are read from.
-  struct Grown {
-    std::shared_ptr<InputSet> sources = std::make_shared<InputSet>();
-    std::mutex mutex;
-    std::vector<const Capture*> captures;
-    const Capture* pictured = nullptr;
-
-    void take(const Capture& capture) {
-      sources->include(capture.inputs());
-      const std::lock_guard lock(mutex);
-      captures.push_back(&capture);
-      // As Document::take_pictures().
-      if (pictured == nullptr || keeps_pictures(*pictured, capture)) pictured = &capture;
-    }
-    GreyImage read_frame(int64_t number) {
-      const Capture* of = nullptr;
-      {
-        const std::lock_guard lock(mutex);
-        of = pictured;
-      }
-      return read_png_grey(*of->open_frame(of->frames().at(static_cast<size_t>(number))));
-    }
-    std::vector<std::string> stamps() {
-      std::vector<const Capture*> now;
-      {
-        const std::lock_guard lock(mutex);
-        now = captures;
-      }
-      std::vector<std::string> all;
-      for (const Capture* capture : now) {
-        for (std::string& stamp : capture->call_stamps()) all.push_back(std::move(stamp));
-      }
-      return all;
-    }
-  };
-
-  /// Borrows the capture and the backend.
-  CaptureTiles(const Capture& capture, const TileBackend& backend, const ViewRequest& o,
-               std::function<void()> wake)
-      : CaptureTiles(capture, backend, o, std::make_shared<Grown>(), std::move(wake)) {}
-
-  /// Borrows it, too.
-  void add_capture(const Capture& more) {
-    add(map_calls(more), more.held_bytes());
-    grown_->take(more);
-  }
-
- private:
-  CaptureTiles(const Capture& capture, const TileBackend& backend, const ViewRequest& o,
-               const std::shared_ptr<Grown>& grown, std::function<void()> wake)
-      : TileService(map_calls(capture), backend, settings(capture, o, grown), std::move(wake)),
-        grown_(grown) {}
-
-  static Settings settings(const Capture& capture, const ViewRequest& o,
-                           const std::shared_ptr<Grown>& grown) {
-    grown->take(capture);
-    Settings service;
-    service.memory = memory_beside(capture, o.run);
-    service.threads = o.run.threads;
-    service.cache_folders = cache_folders(o.cache, capture);
-    service.sources = grown->sources;
-    service.call_stamps = [grown] { return grown->stamps(); };
-    const bool pictures = o.follow || !capture.frames().empty();
-    if (pictures) service.read_frame = [grown](int64_t n) { return grown->read_frame(n); };
-    return service;
-  }
-
-  const std::shared_ptr<Grown> grown_;
-};
-
 /// Throws where what is named cannot be one that a recorder adds to.
 void check_followed(const ViewRequest& o) {
   const std::string& path = o.capture.capture;
@@ -244,11 +168,19 @@ void check_followed(const ViewRequest& o) {
     throw usage_error("--follow: follows one CAPTURE, and " + one_line(o.second) +
                       " is a second one");
   }
-  if (path.empty() || !has_capture_begun(path)) return;
+  if (path.empty() || is_remote_name(path) || !has_capture_begun(path)) return;
   if (!can_grow(path)) {
     throw usage_error("--follow " + one_line(path) +
                       ": expected a folder that calls are added to, got a file");
   }
+}
+
+/// How this machine computes: of maps on another one the options are the server's.
+RunOptions remote_run(const ViewRequest& o) {
+  if (!is_remote_name(o.capture.capture)) return o.run;
+  RunOptions here;
+  here.memory = o.run.memory;
+  return here;
 }
 
 /// Before there is a window, which opens it once more: its notes, and what is wrong with it.
@@ -284,7 +216,9 @@ int run_view(const ViewRequest& asked) {
   settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {
-    if (!o.follow || has_capture_begun(o.capture.capture)) {
+    if (is_remote_name(o.capture.capture)) {
+      // It is opened below, before the window is.
+    } else if (!o.follow || has_capture_begun(o.capture.capture)) {
       tell_of_capture(o, console);
     } else {
       console.say("waiting for the first call of " + one_line(o.capture.capture));
@@ -298,42 +232,41 @@ int run_view(const ViewRequest& asked) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
   const InterruptWatch interrupt(console);
-  const auto backend = make_run_backend(o.run, console);
+  const WayThere way{o.remote_program, o.run, o.cache, o.follow};
+  std::unique_ptr<RemoteLink> first_link;
+  if (is_remote_name(o.capture.capture)) {
+    first_link = open_link(o.capture.capture, o.second, settings.origin->facts, way,
+                           interrupt.token());
+    first_selected(first_link->hello(), o.selection);
+  }
+  const auto backend = make_run_backend(remote_run(o), console);
+  const TilesOptions tiles{o.run, o.cache, o.follow};
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
-    return std::make_unique<CaptureTiles>(capture, *backend, o, std::move(wake));
+    return std::make_unique<CaptureTiles>(capture, *backend, tiles, std::move(wake));
   };
-  settings.make_source.add = [](TileSource& tiles, const Capture& more) {
-    dynamic_cast<CaptureTiles&>(tiles).add_capture(more);
+  settings.make_source.add = [](TileSource& of, const Capture& more) {
+    dynamic_cast<CaptureTiles&>(of).add_capture(more);
   };
   settings.make_source.of_two = [&](const Capture& capture, const Capture& second,
                                     std::function<void()> wake) {
-    TileService::Settings service;
-    // One account for both.
-    service.memory = memory_beside(capture, o.run) - counted_bytes(second);
-    service.threads = o.run.threads;
-    service.cache_folders = cache_folders(o.cache, capture);
-    service.sources = capture.inputs();
-    service.read_frame = frame_reader(capture);
-    service.call_stamps = [&capture] { return capture.call_stamps(); };
-    std::vector<MapCall> calls = map_calls(capture);
-    service.kept_calls = static_cast<int64_t>(calls.size());
-    service.other_cache_folders = cache_folders(o.cache, second);
-    service.other_sources = second.inputs();
-    const std::vector<MapCall> more = map_calls(second);
-    calls.insert(calls.end(), more.begin(), more.end());
-    return std::make_unique<TileService>(calls, *backend, service, std::move(wake));
+    return tiles_of_two(capture, second, *backend, tiles, std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
-    // Beside the tiles that the window keeps: for a moment, a head.
-    const int64_t memory = memory_beside(capture, o.run);
-    return std::make_unique<QuickCheck>(capture, *backend, memory / 8, std::move(wake));
+    return quick_check_of(capture, *backend, tiles, std::move(wake));
   };
   settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
                                        std::function<void()> wake) {
-    TileService::Settings service;
-    service.memory = memory_limit(o.run);
-    service.threads = o.run.threads > 0 ? o.run.threads : backend->workers();
-    return std::make_unique<TileService>(std::move(reader), service, std::move(wake));
+    return tiles_of_export(std::move(reader), *backend, tiles, std::move(wake));
+  };
+  settings.make_source.of_remote = [&](const CaptureOrigin& origin,
+                                       const std::filesystem::path& second,
+                                       std::function<void()> wake) {
+    const std::string name = origin.path.string();
+    // What was opened before there was a window is what the window shows first.
+    const bool prepared = first_link && name == o.capture.capture && second == o.second;
+    auto link = prepared ? std::move(first_link)
+                         : open_link(name, second.string(), origin.facts, way, interrupt.token());
+    return linked_tiles(std::move(link), one_line(name), memory_limit(o.run), std::move(wake));
   };
   if (const DeviceFacet* const device = backend->device(); device != nullptr) {
     settings.link_textures = [device] { return device->link_textures(); };

@@ -41,6 +41,12 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
           "show calls as a model that is still running adds them to the folder CAPTURE, which "
           "need not be there yet")
       .group(start);
+  command
+      .add_option("--remote-program", o.remote_program,
+                  "of CAPTURE on another machine, ssh://[user@]host[:port]/path: the program there "
+                  "(default attnscope)")
+      .type_name("PATH")
+      .group(start);
   const std::string files = "Sessions, pictures, scripts";
   command.add_option("--session", o.session, "restore this session, and save it with Ctrl+S")
       .type_name("FILE")
@@ -74,6 +80,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       ".part\n"
       "  attnscope view dump/ --follow  # while the model runs\n"
       "  attnscope view base/ tuned/    # two captures, compared\n"
+      "  attnscope view ssh://server/data/dump      # on another machine\n"
       "  attnscope view dump/ --theme light --size 1600x1000 --screenshot map.png\n"
       "  attnscope view dump/ --script tour.txt     # also on a server without a screen");
   return command;

@@ -15,6 +15,7 @@ struct ViewRequest {
   std::string cache;
   std::string second;  ///< a capture that is compared with the first
   std::string query, zoom, order, order_keys, script, screenshot, session, theme, size;
+  std::string remote_program = "attnscope";
   std::string texture_memory = "512MiB";
   bool reverse = false;
   bool follow = false;

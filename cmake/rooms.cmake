@@ -148,6 +148,8 @@ attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed
   MAY core kernels io/files io/capture io/check io/masks io/export/format io/export/read io/pictures viewer/view/looks viewer/view
       viewer/tiles/texels viewer/tiles/jobs
   USES posix fmt LIBRARY viewer_tiles)
+attnscope_room(viewer/remote "Maps at the other end of a line: the messages, who serves tiles, who shows them, the way there."
+  MAY core io/pictures viewer/view/looks viewer/view USES posix fmt zlib)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view/looks viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
@@ -167,7 +169,7 @@ attnscope_room(viewer/panels/dialogs "What stands before the panels: files, erro
   MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
   MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
-      viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/script viewer/gl
+      viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl
       viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
@@ -185,9 +187,11 @@ attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common c
 attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
+  MAY core kernels io viewer/view/looks viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
-      cli/merge cli/verify cli/bench
+      cli/merge cli/verify cli/bench cli/serve
   USES posix loader fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.

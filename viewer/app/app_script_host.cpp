@@ -202,4 +202,10 @@ void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); 
 
 void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
 
+std::string AppScriptHost::connection() const {
+  const Document* const document = app_->document();
+  if (document == nullptr || document->remote == nullptr) return "none";
+  return document->remote->connected() ? "open" : "lost";
+}
+
 }  // namespace attnscope

@@ -39,6 +39,7 @@ class AppScriptHost : public ScriptHost {
   std::string waiting_for() const override;
   std::optional<double> measured(ScriptName name) const override;
   std::string upload_way() const override { return std::string(app_->upload_way()); }
+  std::string connection() const override;
   bool exact() const override { return app_->exact(); }
   std::optional<ProbedEntry> probe(int64_t query, int64_t key) override;
   HeadPicker picker() const override { return app_->document()->picker; }

@@ -3,25 +3,16 @@
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
 #include "io/capture/partial_calls.h"
-#include "io/export/format/export_manifest.h"
-#include "viewer/tiles/texels/export_texels.h"
-#include "viewer/tiles/texels/joined_texels.h"
+#include "viewer/session/remote_place.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {
 
-std::filesystem::path CaptureOrigin::name() const {
-  const std::filesystem::path shown = path.empty() ? std::filesystem::path(tensors.q) : path;
-  return shown.has_filename() ? shown : shown.parent_path();
-}
-
 namespace {
 
 /// `own`: how many of the calls are the first one's.
-std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
-                                        std::shared_ptr<const Capture> capture,
-                                        std::optional<Capture> other, std::vector<MapSource> calls,
+std::unique_ptr<Document> make_document(const CaptureOrigin& origin, std::vector<MapSource> calls,
                                         int64_t own) {
   const auto all = static_cast<int64_t>(calls.size());
   HeadPicker picker(calls, {0, own});
@@ -29,10 +20,10 @@ std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
   ViewLimits limits = ViewLimits::of(calls);
   ViewState start = opened_view(limits);
   return std::unique_ptr<Document>(new Document{origin,
-                                                std::move(capture),
+                                                nullptr,
                                                 {},
                                                 {},
-                                                std::move(other),
+                                                std::nullopt,
                                                 std::move(calls),
                                                 own,
                                                 std::move(picker),
@@ -40,43 +31,36 @@ std::unique_ptr<Document> make_document(const CaptureOrigin& origin,
                                                 std::move(limits),
                                                 ViewHistory(std::move(start)),
                                                 nullptr,
+                                                nullptr,
                                                 nullptr});
 }
 
-/// An export, and perhaps a second one that is compared with it.
-std::unique_ptr<Document> open_exports(const CaptureOrigin& origin, const TileSourceMaker& make,
-                                       std::function<void()> wake,
-                                       const std::filesystem::path& second) {
-  if (origin.facts.any()) {
-    throw usage_error(origin.path.string() +
-                      ": is an export, whose maps are computed already; facts belong to captures");
+std::unique_ptr<Document> open_remote(const CaptureOrigin& origin, const TileSourceMaker& make,
+                                      std::function<void()> wake,
+                                      const std::filesystem::path& second) {
+  if (!make.of_remote) {
+    throw Error(ErrorCode::unavailable,
+                origin.path.string() + ": there is no way to other machines here");
   }
-  std::shared_ptr<const TexelReader> reader = read_export_texels(origin.path);
-  const auto own = static_cast<int64_t>(reader->calls().size());
-  if (!second.empty()) reader = join_texels(std::move(reader), read_export_texels(second));
-  auto document = make_document(origin, nullptr, std::nullopt, reader->calls(), own);
-  document->limits.computed = false;
+  auto tiles = make.of_remote(origin, second, std::move(wake));
+  const RemoteHello& hello = tiles->hello();
+  auto document = make_document(origin, hello.calls, hello.own_calls);
+  document->limits.computed = hello.computed;
   document->other_origin.path = second;
-  document->tiles = make.of_export(std::move(reader), std::move(wake));
+  document->pictures = hello.pictures;
+  document->remote = tiles.get();
+  document->tiles = std::move(tiles);
   return document;
 }
 
-/// What is read and what is computed have no pair of numbers that one source brings.
-void check_both_alike(const CaptureOrigin& origin, const std::filesystem::path& second) {
-  const bool first_read = !origin.path.empty() && is_export_file(origin.path);
-  if (first_read == is_export_file(second)) return;
-  const std::string exported = first_read ? origin.path.string() : second.string();
-  const std::string capture = first_read ? second.string() : origin.name().string();
-  throw usage_error(exported + ": is an export, and " + capture +
-                    " a capture: compare two captures, or two exports");
-}
-
-/// A capture, which the window shows beside another.
-Capture open_second(const std::filesystem::path& path, const FactOverrides& facts,
-                    const ReadControl& control) {
-  Capture capture = Capture::open(path, facts, control);
-  require_whole_calls(capture);
-  return capture;
+/// Both are here, or both there.
+bool is_remote(const CaptureOrigin& origin, const std::filesystem::path& second) {
+  const bool first = is_remote_name(origin.path.string());
+  if (!second.empty() && is_remote_name(second.string()) != first) {
+    throw usage_error("what is compared lies on one machine: " + one_line(origin.name().string()) +
+                      " and " + one_line(second.string()) + " do not");
+  }
+  return first;
 }
 
 }  // namespace
@@ -84,28 +68,21 @@ Capture open_second(const std::filesystem::path& path, const FactOverrides& fact
 std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const ReadControl& control,
                                          const TileSourceMaker& make, std::function<void()> wake,
                                          const std::filesystem::path& second) {
-  if (!second.empty()) check_both_alike(origin, second);
-  if (!origin.path.empty() && is_export_file(origin.path)) {
-    return open_exports(origin, make, std::move(wake), second);
-  }
+  if (is_remote(origin, second)) return open_remote(origin, make, std::move(wake), second);
   auto stop = std::make_unique<DocumentStop>(control.stop);
   ReadControl own = control;
   own.stop = stop->token();
-  Capture capture = origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, own)
-                                        : Capture::open(origin.path, origin.facts, own);
-  require_whole_calls(capture);
-  std::optional<Capture> other;
-  if (!second.empty()) other.emplace(open_second(second, origin.facts, own));
-  std::vector<MapSource> calls = map_sources(capture);
-  const auto own_calls = static_cast<int64_t>(calls.size());
-  if (other) {
-    const std::vector<MapSource> more = map_sources(*other);
-    calls.insert(calls.end(), more.begin(), more.end());
-  }
-  auto document = make_document(origin, std::make_shared<const Capture>(std::move(capture)),
-                                std::move(other), std::move(calls), own_calls);
-  document->stop = std::move(stop);
+  OpenedMaps maps = OpenedMaps::open(origin, own, second);
+  auto document = make_document(origin, std::move(maps.calls), maps.own_calls);
   document->other_origin.path = second;
+  if (maps.exported) {
+    document->limits.computed = false;
+    document->tiles = make.of_export(std::move(maps.exported), std::move(wake));
+    return document;
+  }
+  document->capture = std::move(maps.capture);
+  document->other = std::move(maps.other);
+  document->stop = std::move(stop);
   document->tiles = document->other ? make.of_two(*document->capture, *document->other, wake)
                                     : make.of_capture(*document->capture, wake);
   document->take_pictures(*document->capture);
@@ -113,6 +90,11 @@ std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const Read
     document->quick_check = make.check(*document->capture, std::move(wake));
   }
   return document;
+}
+
+void Document::add(const RemoteAdded& more) {
+  if (more.pictures) pictures = *more.pictures;
+  take_sources(more.calls);
 }
 
 void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceMaker& make) {
@@ -125,6 +107,10 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
     added.pop_back();
     throw;
   }
+  take_sources(sources);
+}
+
+void Document::take_sources(const std::vector<MapSource>& sources) {
   if (sources.empty()) return;
   calls.insert(calls.end(), sources.begin(), sources.end());
   own_calls = static_cast<int64_t>(calls.size());
@@ -136,8 +122,7 @@ void Document::add(const std::shared_ptr<const Capture>& more, const TileSourceM
 bool Document::take_pictures(const Capture& of) {
   if (pictured != nullptr && !keeps_pictures(*pictured, of)) return false;
   pictured = &of;
-  pictures.clear();
-  for (const FrameFile& frame : of.frames()) pictures.push_back(frame.t);
+  pictures = picture_frames(of);
   return true;
 }
 
@@ -160,8 +145,11 @@ ViewState Document::shown() const {
 
 Session Document::session(int width, int height) const {
   Session session;
-  session.capture =
-      origin.path.empty() ? std::filesystem::path() : std::filesystem::absolute(origin.path);
+  const auto whole = [](const std::filesystem::path& name) {
+    const bool as_it_is = name.empty() || is_remote_name(name.string());
+    return as_it_is ? name : std::filesystem::absolute(name);
+  };
+  session.capture = whole(origin.path);
   session.tensors = origin.tensors;
   session.facts = origin.facts;
   const WindowSize size = clamped({width, height});
@@ -169,7 +157,7 @@ Session Document::session(int width, int height) const {
   session.height = size.height;
   session.head = picker.values(history.now().head);
   session.view = history.now();
-  if (has_second()) session.other_capture = std::filesystem::absolute(other_origin.path);
+  if (has_second()) session.other_capture = whole(other_origin.path);
   if (session.view.other) session.other_head = other_picker.values(session.view.other->head);
   return session;
 }

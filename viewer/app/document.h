@@ -10,7 +10,9 @@
 
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
+#include "viewer/remote/remote_tile_source.h"
 #include "viewer/session/session.h"
+#include "viewer/tiles/opened_maps.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/head_picker.h"
@@ -21,16 +23,6 @@
 #include "viewer/view/view_history.h"
 
 namespace attnscope {
-
-/// Where a capture or an export comes from; what a session writes down.
-struct CaptureOrigin {
-  std::filesystem::path path;  ///< empty: bare tensors
-  BareTensors tensors;
-  FactOverrides facts;
-
-  /// The file or folder that names it, without a slash at its end.
-  std::filesystem::path name() const;
-};
 
 /// The stop of what reads one document: requested as it is closed, or with another stop.
 class DocumentStop {
@@ -67,13 +59,19 @@ struct TileSourceMaker {
   /// Compares a capture that is shown as it was recorded with its own outputs. Borrows it. Empty:
   /// nobody does.
   std::function<std::unique_ptr<QuickCheck>(const Capture&, std::function<void()> wake)> check = {};
+  /// Opens maps on another machine, whose name `origin.path` is (is_remote_name()), and those of
+  /// `second` there, where it is not empty; waits for what there is. Empty: there is no way there.
+  std::function<std::unique_ptr<RemoteTileSource>(const CaptureOrigin& origin,
+                                                  const std::filesystem::path& second,
+                                                  std::function<void()> wake)>
+      of_remote = {};
 };
 
 /// An open capture, or an open export, with everything that belongs to it. Members are destroyed
 /// from the last to the first: the workers end before the capture is closed.
 struct Document {
   CaptureOrigin origin;
-  std::shared_ptr<const Capture> capture;  ///< null: an export
+  std::shared_ptr<const Capture> capture;  ///< null: an export, or on another machine
   /// What was added to it since; calls() of each stand behind those before.
   std::vector<std::shared_ptr<const Capture>> added;
   CaptureOrigin other_origin;    ///< of a second capture or export; its path is empty without one
@@ -85,6 +83,8 @@ struct Document {
   ViewLimits limits;
   ViewHistory history;
   std::unique_ptr<TileSource> tiles;
+  /// The same, of maps on another machine; null: they are here.
+  RemoteTileSource* remote = nullptr;
   /// Null where the capture is shown otherwise than it was recorded.
   std::unique_ptr<QuickCheck> quick_check;
   bool warning_told = false;
@@ -101,11 +101,15 @@ struct Document {
   bool shows_other = false;
   mutable PlacedMaps orders = {};
 
+  /// Whether its maps are computed, and not read from an export.
+  bool is_computed() const { return capture || (remote != nullptr && remote->hello().computed); }
   /// Whether a second capture or export is open.
   bool has_second() const { return !other_origin.path.empty(); }
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
-    return quick_check && !warning_dismissed ? quick_check->warning() : std::string();
+    if (warning_dismissed) return "";
+    if (remote != nullptr) return remote->warning();
+    return quick_check ? quick_check->warning() : "";
   }
   /// A capture is read with `control`, and no longer than the document is open. Throws what
   /// Capture::open() and read_export_texels() throw, Error(usage) where facts are given with an
@@ -137,6 +141,8 @@ struct Document {
   /// Takes the pictures of the capture, or of one that was added to it; false, and nothing else,
   /// where it does not keep those that were there.
   bool take_pictures(const Capture& of);
+  /// Takes calls that were added to a capture on another machine; what is shown stays.
+  void add(const RemoteAdded& more);
   /// Takes calls that were added to the capture, with `make` that it was opened with; what is shown
   /// stays. Throws what TileSourceMaker::add() and require_whole_calls() throw; nothing was taken
   /// then.
@@ -148,9 +154,13 @@ struct Document {
     if (capture) capture->require_unchanged();
     for (const auto& more : added) more->require_unchanged();
     if (other) other->require_unchanged();
+    if (remote != nullptr) remote->require_unchanged();
   }
   /// The session that would bring it back.
   Session session(int width, int height) const;
+
+ private:
+  void take_sources(const std::vector<MapSource>& sources);
 };
 
 }  // namespace attnscope

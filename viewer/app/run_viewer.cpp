@@ -10,6 +10,7 @@
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/session/recent_files.h"
+#include "viewer/session/remote_place.h"
 
 namespace attnscope {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 constexpr double kScriptSeconds = 0.02;
 
 void open_first(ViewerApp& app, const ViewerSettings& settings) {
-  if (settings.origin && settings.follow && !has_capture_begun(settings.origin->path)) {
+  const bool remote = settings.origin && is_remote_name(settings.origin->path.string());
+  if (settings.origin && settings.follow && !remote && !has_capture_begun(settings.origin->path)) {
     app.await(*settings.origin, settings.prepare);
     return;
   }

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 
-#include "viewer/app/capture_follower.h"
 #include "viewer/app/document.h"
 #include "viewer/app/document_frame.h"
 #include "viewer/app/film_export.h"
@@ -20,6 +20,7 @@
 #include "viewer/gl/framebuffer.h"
 #include "viewer/panels/dialogs/file_browser.h"
 #include "viewer/script/script.h"
+#include "viewer/tiles/capture_follower.h"
 #include "viewer/view/row/film_player.h"
 #include "viewer/view/view_actions.h"
 
@@ -61,7 +62,10 @@ class ViewerApp {
   /// in a dialog.
   void await(const CaptureOrigin& origin, std::function<void(Document&)> opened);
   /// Whether calls may come by themselves: of what is open, or of what is waited for.
-  bool follows() const { return follower_ != nullptr; }
+  bool follows() const {
+    const bool remote = document_ && document_->remote != nullptr;
+    return follower_ != nullptr || (remote && settings_.follow);
+  }
   /// A capture or a session; the same.
   void open(const std::filesystem::path& path);
   /// The same, but what went wrong is shown in a dialog.
@@ -170,7 +174,11 @@ class ViewerApp {
   void follow();
   void prepare();
   void tell_warnings(const Capture& capture);
+  void tell_warning(const std::string& warning);
   void take_added();
+  void take_remote();
+  void take_letters(std::span<const MapSource> added);
+  void show_added(int64_t calls);
   void open_awaited();
   void ask(PaneSize pane);
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);

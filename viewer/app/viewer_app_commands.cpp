@@ -31,8 +31,11 @@ void ViewerApp::save_mask(const std::filesystem::path& file) {
     throw usage_error(what + "its blocks are of tokens in another order (first order stored)");
   }
   document_->require_unchanged();
-  std::vector<std::filesystem::path> inputs = document_->capture->files();
-  inputs.emplace_back(shown->request.text);
+  std::vector<std::filesystem::path> inputs;
+  if (document_->capture) {
+    inputs = document_->capture->files();
+    inputs.emplace_back(shown->request.text);
+  }
   OutputFile::check_target(file, {.force = settings_.force, .inputs = inputs});
   BlockMaskWriter writer(file, settings_.force, 1, shown->query_blocks, shown->key_blocks);
   writer.append(shown->kept);
@@ -44,7 +47,10 @@ void ViewerApp::save_mask(const std::filesystem::path& file) {
 void ViewerApp::write_session_or_fail() {
   std::filesystem::path file = settings_.session;
   if (file.empty() && document_) {
-    file = document_->origin.name().string() + ".session.json";
+    const std::filesystem::path name = document_->origin.name();
+    // Of maps on another machine: in the folder that the window was opened from.
+    const bool remote = document_->remote != nullptr;
+    file = (remote ? name.filename() : name).string() + ".session.json";
   }
   try {
     if (!document_) throw usage_error("no capture is open");
@@ -165,7 +171,7 @@ void ViewerApp::run_command(CommandId command) {
       help_ = !help_;
       return;
     case CommandId::open:
-      browser_.open(document_ && !document_->origin.path.empty()
+      browser_.open(document_ && document_->remote == nullptr && !document_->origin.path.empty()
                         ? std::filesystem::absolute(document_->origin.path).parent_path()
                         : std::filesystem::current_path());
       return;
@@ -272,7 +278,7 @@ void ViewerApp::copy(CommandId what) {
       text = view_command(session, d.picker, state.head,
                           TokenNames::of(call, state.head.batch, state.reverse));
     } else {
-      if (!d.capture) throw usage_error("what is open is an export already");
+      if (!d.is_computed()) throw usage_error("what is open is an export already");
       if (state.against()) {
         throw usage_error(
             "what is seen is a difference, which has no export: attnscope diff has its numbers, "

@@ -73,6 +73,9 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   opened_at_ = clock_.milliseconds();
   changed_ = true;
   if (document_->other) tell_warnings(*document_->other);
+  if (document_->remote != nullptr) {
+    for (const std::string& warning : document_->remote->hello().warnings) tell_warning(warning);
+  }
   letters_ = shown_letters(document_->calls);
   window_->set_letters(letters_);
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
@@ -124,10 +127,12 @@ void ViewerApp::open_awaited() {
 
 /// What a capture that nobody has read before the window says against itself.
 void ViewerApp::tell_warnings(const Capture& capture) {
-  for (const std::string& warning : capture.warnings()) {
-    tell(warning);
-    if (settings_.warn) settings_.warn(warning);
-  }
+  for (const std::string& warning : capture.warnings()) tell_warning(warning);
+}
+
+void ViewerApp::tell_warning(const std::string& warning) {
+  tell(warning);
+  if (settings_.warn) settings_.warn(warning);
 }
 
 /// What was to be shown first, as soon as it is there.
@@ -141,8 +146,46 @@ void ViewerApp::prepare() {
   }
 }
 
+/// Letters of calls that were added, which nothing that is shown had yet.
+void ViewerApp::take_letters(std::span<const MapSource> added) {
+  const std::u32string letters = shown_letters(added);
+  if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) return;
+  letters_ = shown_letters(document_->calls);
+  window_->set_letters(letters_);
+}
+
+/// Calls that were added are shown, and told of.
+void ViewerApp::show_added(int64_t calls) {
+  if (calls == 0) return;
+  prepare();
+  changed_ = true;
+  if (document_->history.now().timeline.follow) go_to_newest();
+  tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
+       std::to_string(document_->calls.size()) + " now");
+}
+
+/// What came from another machine since the last frame.
+void ViewerApp::take_remote() {
+  int64_t calls = 0;
+  for (const RemoteAdded& more : document_->remote->take_added()) {
+    const bool pictures = more.pictures && *more.pictures != document_->pictures;
+    document_->add(more);
+    for (const std::string& warning : more.warnings) tell_warning(warning);
+    if (pictures) {
+      tell("the capture has " + std::to_string(document_->pictures.size()) +
+           " pictures of its video now");
+      window_->request_frames();
+    }
+    calls += static_cast<int64_t>(more.calls.size());
+    take_letters(more.calls);
+    if (!more.problem.empty()) fail("What is added to the capture cannot be read", more.problem);
+  }
+  show_added(calls);
+}
+
 /// What the follower has found since the last frame.
 void ViewerApp::take_added() {
+  if (document_ && document_->remote != nullptr) take_remote();
   if (!follower_) return;
   if (awaited_) {
     if (follower_->begun()) open_awaited();
@@ -163,19 +206,9 @@ void ViewerApp::take_added() {
       }
       if (more->calls().empty()) continue;
       calls += static_cast<int64_t>(more->calls().size());
-      const auto added = std::span<const MapSource>(document_->calls).last(more->calls().size());
-      const std::u32string letters = shown_letters(added);
-      if (std::includes(letters_.begin(), letters_.end(), letters.begin(), letters.end())) continue;
-      letters_ = shown_letters(document_->calls);
-      window_->set_letters(letters_);
+      take_letters(std::span<const MapSource>(document_->calls).last(more->calls().size()));
     }
-    if (calls > 0) {
-      prepare();
-      changed_ = true;
-      if (document_->history.now().timeline.follow) go_to_newest();
-      tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
-           std::to_string(document_->calls.size()) + " now");
-    }
+    show_added(calls);
     const std::string problem = follower_->take_problem();
     if (!problem.empty()) fail("What is added to the capture cannot be read", problem);
   } catch (const Error& e) {

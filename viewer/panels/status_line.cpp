@@ -31,8 +31,9 @@ std::string work_text(const Scene& scene) {
     if (s.exact_seconds_left >= 0) text += fmt::format(", {:.0f} s left", s.exact_seconds_left);
     text += "   ";
   }
-  return text + fmt::format("queue {}   cache {:.0f} + {:.0f} MiB", s.queue,
-                            static_cast<double>(s.host_bytes) / 0x1p20, scene.texture_mib);
+  text += fmt::format("queue {}   cache {:.0f} + {:.0f} MiB", s.queue,
+                      static_cast<double>(s.host_bytes) / 0x1p20, scene.texture_mib);
+  return s.link.empty() ? text : text + "   " + s.link;
 }
 
 /// The same entry of side B, and A's less B's.

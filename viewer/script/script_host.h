@@ -87,6 +87,8 @@ class ScriptHost {
   virtual std::optional<double> measured(ScriptName name) const = 0;
   /// How tiles come to their textures: "interop", "staging" or "measuring".
   virtual std::string upload_way() const = 0;
+  /// "open" or "lost", to the machine where the maps lie; "none": they are here.
+  virtual std::string connection() const { return "none"; }
   /// Whether all that is seen is exact.
   virtual bool exact() const = 0;
 

@@ -10,7 +10,7 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 64> kScriptNames{"first_picture_ms",
+constexpr std::array<std::string_view, 65> kScriptNames{"first_picture_ms",
                                                         "query_ms",
                                                         "frame_ms_max",
                                                         "frame_cpu_ms_max",
@@ -73,7 +73,8 @@ constexpr std::array<std::string_view, 64> kScriptNames{"first_picture_ms",
                                                         "clipboard",
                                                         "b",
                                                         "difference",
-                                                        "mask"};
+                                                        "mask",
+                                                        "connection"};
 
 }  // namespace
 
@@ -96,6 +97,8 @@ std::vector<std::string> script_name_values(ScriptName name) {
       return {"true", "false"};
     case ScriptName::reverse:
       return {"on", "off"};
+    case ScriptName::connection:
+      return {"none", "open", "lost"};
     case ScriptName::volume:
       return {"off", "max", "emission"};
     case ScriptName::row_track:

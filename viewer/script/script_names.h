@@ -72,7 +72,8 @@ enum class ScriptName : uint8_t {
   clipboard,
   b,
   difference,
-  mask
+  mask,
+  connection,  ///< to the machine where the maps lie
 };
 std::string_view script_name_text(ScriptName name);
 /// Whether its value is a number (they come first in ScriptName) or a word.

@@ -139,6 +139,8 @@ std::string script_value(ScriptName name, const ScriptHost& host) {
       return state.mask.text.empty() ? "none" : state.mask.text;
     case ScriptName::clipboard:
       return host.clipboard();
+    case ScriptName::connection:
+      return host.connection();
     case ScriptName::upload:
       return host.upload_way();
   }

@@ -6,6 +6,7 @@
 
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
+#include "viewer/session/remote_place.h"
 
 namespace attnscope {
 namespace {
@@ -25,7 +26,7 @@ std::vector<path> read_list(const path& list) {
     const std::string line = text.substr(at, end - at);
     at = end + 1;
     const bool usable = !line.empty() && line.find('\0') == std::string::npos &&
-                        path(line).is_absolute() &&
+                        (path(line).is_absolute() || is_remote_name(line)) &&
                         std::find(files.begin(), files.end(), path(line)) == files.end();
     if (usable) files.emplace_back(line);
   }
@@ -53,7 +54,9 @@ std::vector<path> recent_files(const path& list) noexcept {
 bool remember_file(const path& list, const path& capture) noexcept {
   try {
     std::filesystem::create_directories(list.parent_path());
-    const path first = std::filesystem::absolute(capture).lexically_normal();
+    const path first = is_remote_name(capture.string())
+                           ? capture
+                           : std::filesystem::absolute(capture).lexically_normal();
     // A line cannot hold such a name.
     if (first.string().find('\n') != std::string::npos) return false;
     std::vector<path> files = recent_files(list);

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
+#include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_actions.h"
@@ -127,7 +128,8 @@ OrderedJson order_json(const MapOrder& order, const path& folder) {
   return {{"rows", text(order.rows)}, {"keys", text(order.keys)}};
 }
 
-OrderedJson view_json(const ViewState& view, const path& folder) {
+/// `files`: of the files that masks are read from.
+OrderedJson view_json(const ViewState& view, const path& folder, const path& files) {
   OrderedJson json;
   json["rect"] = {view.rect.q0, view.rect.q1, view.rect.k0, view.rect.k1};
   json["query"] = nullptr;
@@ -166,7 +168,7 @@ OrderedJson view_json(const ViewState& view, const path& folder) {
                         {"follow", view.timeline.follow}};
   }
   add_words_and_film(view, json);
-  if (view.mask != MaskLook{}) json["mask"] = mask_json(view.mask, folder);
+  if (view.mask != MaskLook{}) json["mask"] = mask_json(view.mask, files);
   if (view.tracks != TracksLook{}) {
     json["tracks"] = {{"rows", row_track_name(view.tracks.rows)},
                       {"keys", key_track_name(view.tracks.keys)}};
@@ -207,11 +209,13 @@ std::string session_text(const Session& session, const path& folder) {
     json["tensors"]["k"] = stored_path(session.tensors.k, folder);
     if (!session.tensors.v.empty()) json["tensors"]["v"] = stored_path(session.tensors.v, folder);
   }
-  const OrderedJson facts = facts_json(session.facts, folder);
+  // On another machine files have the names that they have there.
+  const path there = is_remote_name(session.capture.string()) ? path() : folder;
+  const OrderedJson facts = facts_json(session.facts, there);
   if (!facts.empty()) json["facts"] = facts;
   json["window"] = {{"width", session.width}, {"height", session.height}};
   json["head"] = head_values_json(session.head);
-  json["view"] = view_json(session.view, folder);
+  json["view"] = view_json(session.view, folder, there);
   if (session.view.other || !session.other_capture.empty()) {
     json["b"] = other_side_json(session, folder);
   }

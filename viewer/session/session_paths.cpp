@@ -1,6 +1,7 @@
 #include "viewer/session/session_paths.h"
 
 #include "io/capture/facts/mask_fact.h"
+#include "viewer/session/remote_place.h"
 
 namespace attnscope {
 namespace {
@@ -20,12 +21,14 @@ path plain(const path& file) {
 }  // namespace
 
 std::string stored_path(const std::string& name, const path& folder) {
+  if (folder.empty() || is_remote_name(name)) return name;
   const path whole = plain(std::filesystem::absolute(name));
   const path below = whole.lexically_relative(plain(folder));
   return below.empty() || *below.begin() == ".." ? whole.string() : below.string();
 }
 
 std::string opened_path(const std::string& name, const path& folder) {
+  if (folder.empty() || is_remote_name(name)) return name;
   return plain(folder / name).string();
 }
 

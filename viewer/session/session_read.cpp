@@ -12,6 +12,7 @@
 #include "io/files/strict_json.h"
 #include "io/pictures/colormap.h"
 #include "io/tensors/token_order_file.h"
+#include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
@@ -376,7 +377,9 @@ MapOrder read_order(Fields fields, const std::filesystem::path& folder) {
   return order;
 }
 
-ViewState read_view(Fields fields, const std::filesystem::path& folder) {
+/// `files`: of the files that masks are read from.
+ViewState read_view(Fields fields, const std::filesystem::path& folder,
+                    const std::filesystem::path& files) {
   ViewState view;
   view.rect = read_rect(fields);
   view.query = read_query(fields);
@@ -406,7 +409,7 @@ ViewState read_view(Fields fields, const std::filesystem::path& folder) {
   if (fields.has("show_frames")) view.show_frames = fields.boolean("show_frames");
   if (fields.has("words")) view.words = read_words(fields.object("words"));
   if (fields.has("film")) view.film = read_film(fields.object("film"));
-  if (fields.has("mask")) view.mask = read_mask_look(fields.object("mask"), folder);
+  if (fields.has("mask")) view.mask = read_mask_look(fields.object("mask"), files);
   const double share = fields.number("split_query");
   if (!(share > 0) || !(share < 1)) {
     throw fields.fail("split_query", "expected a share of the width between 0 and 1");
@@ -442,13 +445,15 @@ Session parse_session(std::string_view text, const std::string& file,
     if (name.empty()) throw fields.fail("capture", "is empty");
     session.capture = opened_path(name, folder);
   }
-  if (fields.has("facts")) session.facts = read_facts(fields.object("facts"), folder);
+  const bool remote = is_remote_name(session.capture.string());
+  const std::filesystem::path there = remote ? std::filesystem::path() : folder;
+  if (fields.has("facts")) session.facts = read_facts(fields.object("facts"), there);
   Fields window = fields.object("window");
   session.width = static_cast<int>(window.whole("width", kLeastSide, kMostSide));
   session.height = static_cast<int>(window.whole("height", kLeastSide, kMostSide));
   window.check_all_known();
   session.head = read_head(fields.object("head"));
-  session.view = read_view(fields.object("view"), folder);
+  session.view = read_view(fields.object("view"), folder, there);
   if (fields.has("b")) read_other_side(fields.object("b"), folder, session);
   fields.check_all_known();
   return session;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/products/token_box.h"
+#include "viewer/session/remote_place.h"
 
 namespace attnscope {
 namespace {
@@ -23,7 +24,13 @@ std::string input_words(const Session& session) {
     line += " --q " + shell_quoted(session.tensors.q) + " --k " + shell_quoted(session.tensors.k);
     if (!session.tensors.v.empty()) line += " --v " + shell_quoted(session.tensors.v);
   }
-  const FactOverrides& facts = session.facts;
+  return line + fact_words(session.facts);
+}
+
+}  // namespace
+
+std::string fact_words(const FactOverrides& facts) {
+  std::string line;
   add_option(line, "--pattern", facts.pattern);
   add_option(line, "--layout", facts.layout);
   add_option(line, "--grid", facts.grid);
@@ -39,6 +46,8 @@ std::string input_words(const Session& session) {
   }
   return line;
 }
+
+namespace {
 
 /// The one head, as the commands choose it; what the capture has one of alone is left out.
 std::string head_words(const HeadPicker& picker, const HeadId& head) {
@@ -135,6 +144,14 @@ std::string entry_text(const ProbedEntry& entry, const std::string& head, const 
 }
 
 std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head) {
+  if (is_remote_name(session.capture.string())) {
+    // The export is written there.
+    const RemotePlace place = parse_remote_place(session.capture.string());
+    Session there = session;
+    there.capture = place.path;
+    const std::string port = place.port == 0 ? "" : fmt::format("-p {} ", place.port);
+    return "ssh " + port + place.login() + " " + shell_quoted(export_command(there, picker, head));
+  }
   const MapSource& call = picker.calls()[static_cast<size_t>(head.call)];
   const HeadValues v = picker.values(head);
   const WholeRect seen = seen_entries(session.view.rect, call);

@@ -16,11 +16,14 @@ std::string view_command(const Session& session, const HeadPicker& picker, const
                          const TokenNames& tokens);
 
 /// The command that exports the part of the map that is seen: `attnscope export CAPTURE … --rows
-/// A:B --cols C:D -o …`.
+/// A:B --cols C:D -o …`; of a capture on another machine the line that runs it there.
 std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head);
 
 /// An entry as one line: the head, the pair of tokens, row and column, its numbers as they are.
 std::string entry_text(const ProbedEntry& entry, const std::string& head, const std::string& pair);
+
+/// The facts as options of a command, each with a space in front.
+std::string fact_words(const FactOverrides& facts);
 
 /// A word of a shell: quoted where it has to be.
 std::string shell_quoted(const std::string& word);

@@ -1,4 +1,4 @@
-#include "viewer/app/capture_follower.h"
+#include "viewer/tiles/capture_follower.h"
 
 #include <algorithm>
 #include <chrono>

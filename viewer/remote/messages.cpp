@@ -1,0 +1,196 @@
+#include "viewer/remote/messages.h"
+
+#include <algorithm>
+#include <iterator>
+
+#include "viewer/remote/wire_values.h"
+
+namespace attnscope {
+
+template <class Wire>
+void carry(Wire& wire, IsA<RemoteHello> auto& h) {
+  wire(h.version, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks,
+       h.masks, h.pictures, h.warnings);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<RemoteAdded> auto& a) {
+  wire(a.calls, a.pictures, a.warnings, a.problem);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<RemoteWanted> auto& w) {
+  wire(w.number, w.received, w.wishes, w.held);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<RemoteOrder> auto& o) {
+  wire(o.number, o.rows, o.keys);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<RemoteState> auto& s) {
+  wire(s.wanted, s.status, s.exact, s.sketch_problems, s.tracks_problems, s.divergence_problem,
+       s.warning, s.changed);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<SketchAsked> auto& a) {
+  wire(a.head);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<TracksAsked> auto& a) {
+  wire(a.head);
+}
+
+namespace {
+
+/// A call is what the window takes for granted of one.
+void check_call(const MapSource& call) {
+  const auto ascend = [](const std::vector<int64_t>& numbers) {
+    return !numbers.empty() && numbers.front() >= 0 &&
+           std::is_sorted(numbers.begin(), numbers.end(), std::less_equal<>());
+  };
+  const auto within = [](IndexRange range, int64_t count) {
+    return range.begin >= 0 && range.begin < range.end && range.end <= count;
+  };
+  const size_t items = call.batch.size();
+  const bool fits = ascend(call.batch) && ascend(call.heads) && call.queries.tokens() > 0 &&
+                    call.keys.tokens() > 0 &&
+                    (call.branches.size() == 1 || call.branches.size() == items) &&
+                    (call.tokens.size() <= 1 || call.tokens.size() == items) &&
+                    within(call.rows, call.queries.tokens()) &&
+                    within(call.cols, call.keys.tokens()) && call.block > 0;
+  if (!fits) fail_wire("a call of no such sizes");
+}
+
+template <size_t I = 0>
+Ask read_ask(WireReader& wire, size_t which) {
+  if constexpr (I < std::variant_size_v<Ask>) {
+    if (which != I) return read_ask<I + 1>(wire, which);
+    std::variant_alternative_t<I, Ask> ask{};
+    wire(ask);
+    return ask;
+  } else {
+    fail_wire("an item of no such kind");
+  }
+}
+
+/// Puts into an answer what was asked, which is not sent twice.
+struct Complete {
+  void operator()(const ProbeRequest&, ProbedEntry&) const {}
+  void operator()(const LineRequest& asked, MapLine& line) const { line.request = asked; }
+  void operator()(const TileId& id, MapTile& tile) const { tile.id = id; }
+  void operator()(const MaskRequest& asked, HeadMask& mask) const { mask.request = asked; }
+  void operator()(const HeadsCompared& heads, RowDivergence& rows) const { rows.heads = heads; }
+  void operator()(const MassRequest& asked, KeyMasses& masses) const { masses.request = asked; }
+  void operator()(const FrameRequest& asked, VideoFrame& frame) const { frame.request = asked; }
+  void operator()(const SketchAsked&, HeadSketch&) const {}
+  void operator()(const TracksAsked& asked, HeadTracks& tracks) const { tracks.head = asked.head; }
+};
+
+template <size_t I = 0>
+Answer read_answer(WireReader& wire, const Ask& ask) {
+  if constexpr (I < std::variant_size_v<Answer>) {
+    if (ask.index() != I) return read_answer<I + 1>(wire, ask);
+    using Pointer = std::variant_alternative_t<I, Answer>;
+    using Value = std::remove_const_t<typename Pointer::element_type>;
+    auto value = std::make_shared<Value>();
+    wire(*value);
+    Complete{}(std::get<I>(ask), *value);
+    return Pointer(std::move(value));
+  } else {
+    fail_wire("an item of no such kind");
+  }
+}
+
+}  // namespace
+
+std::vector<Ask> asks_of(const WantedTiles& wishes) {
+  std::vector<Ask> asks;
+  const auto add = [&](const auto& list) { asks.insert(asks.end(), list.begin(), list.end()); };
+  add(wishes.probes);
+  for (const auto* line : {&wishes.line, &wishes.other_line}) {
+    if (*line) asks.emplace_back(**line);
+  }
+  add(wishes.tiles);
+  if (wishes.words_line) asks.emplace_back(*wishes.words_line);
+  if (wishes.masses) asks.emplace_back(*wishes.masses);
+  if (wishes.mask) asks.emplace_back(*wishes.mask);
+  add(wishes.frames);
+  if (wishes.divergence) asks.emplace_back(*wishes.divergence);
+  if (wishes.tracks) asks.emplace_back(TracksAsked{*wishes.tracks});
+  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
+    for (const HeadId& head : *heads) asks.emplace_back(SketchAsked{head});
+  }
+  return asks;
+}
+
+std::string ask_key(const Ask& ask) {
+  return std::visit(
+      [&](const auto& asked) {
+        return static_cast<char>('a' + ask.index()) + to_wire(asked);
+      },
+      ask);
+}
+
+std::string item_body(uint64_t number, const Ask& ask, const Answer& answer) {
+  WireWriter wire;
+  wire(number, static_cast<uint64_t>(ask.index()));
+  std::visit([&](const auto& asked) { wire(asked); }, ask);
+  std::visit([&](const auto& answered) { wire(*answered); }, answer);
+  return wire.take();
+}
+
+RemoteItem read_item(std::string_view body) {
+  WireReader wire(body);
+  RemoteItem item;
+  uint64_t which = 0;
+  wire(item.number, which);
+  item.ask = read_ask(wire, which);
+  item.answer = read_answer(wire, item.ask);
+  wire.finish();
+  return item;
+}
+
+std::string to_body(const RemoteHello& hello) { return to_wire(hello); }
+std::string to_body(const RemoteAdded& added) { return to_wire(added); }
+std::string to_body(const RemoteWanted& wanted) { return to_wire(wanted); }
+std::string to_body(const RemoteOrder& order) { return to_wire(order); }
+std::string to_body(const RemoteState& state) { return to_wire(state); }
+
+RemoteHello read_hello(std::string_view body) {
+  auto hello = from_wire<RemoteHello>(body);
+  for (const MapSource& call : hello.calls) check_call(call);
+  if (hello.calls.empty()) fail_wire("no calls at all");
+  if (hello.own_calls < 1 || hello.own_calls > std::ssize(hello.calls)) {
+    fail_wire("a first capture of no calls");
+  }
+  return hello;
+}
+
+RemoteAdded read_added(std::string_view body) {
+  auto added = from_wire<RemoteAdded>(body);
+  for (const MapSource& call : added.calls) check_call(call);
+  return added;
+}
+
+RemoteWanted read_wanted(std::string_view body) {
+  auto wanted = from_wire<RemoteWanted>(body);
+  if (wanted.held.size() != asks_of(wanted.wishes).size()) {
+    fail_wire("wishes that do not say what is there");
+  }
+  return wanted;
+}
+
+RemoteOrder read_order(std::string_view body) {
+  auto order = from_wire<RemoteOrder>(body);
+  for (const auto* side : {&order.rows, &order.keys}) {
+    std::vector<uint8_t> seen(side->size());
+    for (const int32_t token : *side) {
+      const bool fits = token >= 0 && static_cast<size_t>(token) < seen.size();
+      if (!fits || seen[static_cast<size_t>(token)] != 0) fail_wire("an order that is none");
+      seen[static_cast<size_t>(token)] = 1;
+    }
+  }
+  return order;
+}
+
+RemoteState read_state(std::string_view body) { return from_wire<RemoteState>(body); }
+
+}  // namespace attnscope

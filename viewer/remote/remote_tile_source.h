@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "viewer/remote/messages.h"
+
+namespace attnscope {
+
+/// Tiles of maps that a server has (TileServer), whatever brings the messages. The TileSource's
+/// members are the window's thread's; those of the link's thread are said to be so. The two may run
+/// at once.
+///
+/// What came stays, the latest used first, within a limit of bytes; nothing that is wanted goes.
+/// While there is no connection everything that came can be found.
+class RemoteTileSource : public TileSource {
+ public:
+  /// `name`: what lines about it begin with. `wake` is called from any thread, without locks.
+  RemoteTileSource(std::string name, RemoteHello hello, int64_t memory,
+                   std::function<void()> wake);
+
+  MapGeometry geometry(const HeadId& head) const override;
+  int64_t order_number(const MapPlaces& places) override;
+  void want(WantedTiles wishes) override;
+  std::shared_ptr<const MapTile> find(const TileId& id) const override;
+  std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
+  bool exact(const HeadId& head) const override;
+  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
+  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const override;
+  std::string divergence_problem() const override;
+  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
+  std::string sketch_problem(const HeadId& head) const override;
+  bool has_sketches() const override { return hello_.sketches; }
+  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
+  bool has_masses() const override { return hello_.masses; }
+  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const override;
+  std::string tracks_problem(const HeadId& head) const override;
+  bool has_tracks() const override { return hello_.tracks; }
+  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
+  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override;
+  bool has_masks() const override { return hello_.masks; }
+  TileSourceStatus status() const override;
+
+  /// What there was when it was opened.
+  const RemoteHello& hello() const { return hello_; }
+  /// What was added since it was last asked, one after the other.
+  std::vector<RemoteAdded> take_added();
+  /// What the server's quick check found; empty: nothing.
+  std::string warning() const;
+  bool connected() const;
+  /// Throws Error(file) where a file there is not as it was when it was opened.
+  void require_unchanged() const;
+  /// Called from the window's thread when outgoing() has something to say.
+  void set_link_wake(std::function<void()> wake) { wake_link_ = std::move(wake); }
+
+  // Of the link's thread:
+
+  /// There is a connection once more. False where there is something else to be looked at now: it
+  /// is said by status().problem then, and there should be no further connection.
+  bool reopened(const RemoteHello& hello);
+  /// Throws Error(file) where it is nothing that a server says here.
+  void take(const Message& message);
+  /// What is to be said to the server since it was last asked.
+  std::vector<Message> outgoing();
+  /// There is no connection; one line. Empty: there is one again.
+  void set_problem(const std::string& problem);
+  /// "12 ms, 3.4 MB/s".
+  void set_speed(const std::string& speed);
+
+ private:
+  struct Held {
+    uint64_t number = 0;
+    Answer answer;
+    int64_t bytes = 0;
+    mutable uint64_t used = 0;
+  };
+
+  template <class T>
+  std::shared_ptr<const T> found(const Ask& ask) const;
+  void store(RemoteItem item);
+  void check(const RemoteItem& item) const;
+  const MapSource& call_of(const HeadId& head) const;
+  void take_calls(RemoteAdded added);
+  void make_room();
+
+  const std::string name_;
+  const RemoteHello hello_;
+  const int64_t memory_;
+  const std::function<void()> wake_;
+  std::function<void()> wake_link_ = [] {};
+  /// Of hello_ and what was added, as they were sent: what is there after a connection was lost.
+  std::vector<std::string> call_bytes_;
+
+  mutable std::mutex mutex_;
+  std::vector<MapSource> calls_;
+  std::unordered_map<std::string, Held> held_;
+  int64_t held_bytes_ = 0;
+  mutable uint64_t uses_ = 0;
+  std::vector<MapPlaces> orders_;  ///< number i + 1
+  size_t orders_told_ = 0;
+  WantedTiles wishes_;
+  std::set<std::string> wished_;  ///< keys
+  uint64_t wanted_ = 0;           ///< number of the last wishes
+  bool wanted_told_ = true;
+  uint64_t received_ = 0;  ///< the last item
+  bool received_told_ = true;
+  RemoteState state_;
+  std::set<HeadId> exact_;
+  std::vector<RemoteAdded> added_;
+  std::string refused_, problem_, speed_;
+  bool lost_for_good_ = false;
+};
+
+}  // namespace attnscope
