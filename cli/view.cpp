@@ -235,8 +235,8 @@ int run_view(const ViewRequest& asked) {
   const WayThere way{o.remote_program, o.run, o.cache, o.follow};
   std::unique_ptr<RemoteLink> first_link;
   if (is_remote_name(o.capture.capture)) {
-    first_link = open_link(o.capture.capture, o.second, settings.origin->facts, way,
-                           interrupt.token());
+    first_link =
+        open_link(o.capture.capture, o.second, settings.origin->facts, way, interrupt.token());
     first_selected(first_link->hello(), o.selection);
   }
   const auto backend = make_run_backend(remote_run(o), console);

@@ -53,7 +53,6 @@ std::unique_ptr<TileService> tiles_of_export(std::shared_ptr<const TexelReader> 
                                              std::function<void()> wake);
 /// Compares a capture with its own outputs, beside its tiles. Borrows both.
 std::unique_ptr<QuickCheck> quick_check_of(const Capture& capture, const TileBackend& backend,
-                                           const TilesOptions& options,
-                                           std::function<void()> wake);
+                                           const TilesOptions& options, std::function<void()> wake);
 
 }  // namespace attnscope

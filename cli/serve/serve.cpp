@@ -192,7 +192,8 @@ void wait_for_capture(const ServeRequest& o, ByteLine& line, const Console& cons
   if (!o.follow || has_capture_begun(o.capture.capture)) return;
   console.say("waiting for the first call of " + one_line(o.capture.capture));
   while (!has_capture_begun(o.capture.capture)) {
-    if (!line.wait(0.5) || stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    if (!line.wait(0.5) || stop.stop_requested())
+      throw Error(ErrorCode::interrupted, "interrupted");
   }
 }
 

@@ -61,9 +61,8 @@ struct TileSourceMaker {
   std::function<std::unique_ptr<QuickCheck>(const Capture&, std::function<void()> wake)> check = {};
   /// Opens maps on another machine, whose name `origin.path` is (is_remote_name()), and those of
   /// `second` there, where it is not empty; waits for what there is. Empty: there is no way there.
-  std::function<std::unique_ptr<RemoteTileSource>(const CaptureOrigin& origin,
-                                                  const std::filesystem::path& second,
-                                                  std::function<void()> wake)>
+  std::function<std::unique_ptr<RemoteTileSource>(
+      const CaptureOrigin& origin, const std::filesystem::path& second, std::function<void()> wake)>
       of_remote = {};
 };
 

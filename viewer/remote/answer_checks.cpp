@@ -71,8 +71,8 @@ struct Check {
       require(is_or_empty(*list, rows));
     }
     require(is_or_empty(tracks.column_mass, cols));
-    require(tracks.query_groups >= 0 && tracks.key_groups >= 0 && tracks.query_groups <= rows + 256 &&
-            tracks.key_groups <= cols + 256 &&
+    require(tracks.query_groups >= 0 && tracks.key_groups >= 0 &&
+            tracks.query_groups <= rows + 256 && tracks.key_groups <= cols + 256 &&
             is_or_empty(tracks.group_mass, tracks.query_groups * tracks.key_groups));
     for (const auto* list : {&tracks.by_dt, &tracks.by_dy, &tracks.by_dx}) {
       require(list->empty() || (count(*list) % 2 == 1 && count(*list) <= 2 * rows));

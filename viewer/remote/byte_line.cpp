@@ -117,14 +117,11 @@ bool ByteLine::wait(double seconds, int wake) {
   if (out_ >= 0 && unsent() > 0 && !write_some()) return false;
   std::array<pollfd, 3> all{};
   nfds_t count = 0;
-  const auto add = [&](int descriptor, short events) {
-    all[count++] = {descriptor, events, 0};
-  };
+  const auto add = [&](int descriptor, short events) { all[count++] = {descriptor, events, 0}; };
   if (in_ >= 0 && received_.size() < most_received_) add(in_, POLLIN);
   if (out_ >= 0 && unsent() > 0) add(out_, POLLOUT);
   if (wake >= 0) add(wake, POLLIN);
-  const int milliseconds =
-      static_cast<int>(std::clamp(std::ceil(seconds * 1e3), 0.0, 3600e3));
+  const int milliseconds = static_cast<int>(std::clamp(std::ceil(seconds * 1e3), 0.0, 3600e3));
   if (::poll(all.data(), count, milliseconds) <= 0) return true;
   for (nfds_t i = 0; i < count; ++i) {
     if (all[i].revents == 0) continue;

@@ -9,8 +9,8 @@ namespace attnscope {
 
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteHello> auto& h) {
-  wire(h.version, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks,
-       h.masks, h.pictures, h.warnings);
+  wire(h.version, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks, h.masks,
+       h.pictures, h.warnings);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteAdded> auto& a) {
@@ -123,9 +123,7 @@ std::vector<Ask> asks_of(const WantedTiles& wishes) {
 
 std::string ask_key(const Ask& ask) {
   return std::visit(
-      [&](const auto& asked) {
-        return static_cast<char>('a' + ask.index()) + to_wire(asked);
-      },
+      [&](const auto& asked) { return static_cast<char>('a' + ask.index()) + to_wire(asked); },
       ask);
 }
 

@@ -64,10 +64,10 @@ std::optional<Message> take_frame(std::string& bytes, size_t most);
 
 /// What there is to be looked at.
 struct RemoteHello {
-  std::string version;               ///< of the program
-  std::vector<MapSource> calls;      ///< of the first capture, then of the second one
-  int64_t own_calls = 0;             ///< of them, that are not the second one's
-  bool computed = true;              ///< no export
+  std::string version;           ///< of the program
+  std::vector<MapSource> calls;  ///< of the first capture, then of the second one
+  int64_t own_calls = 0;         ///< of them, that are not the second one's
+  bool computed = true;          ///< no export
   bool sketches = false, masses = false, tracks = false, masks = false;
   std::vector<int64_t> pictures;  ///< the latent frame that each picture of the video belongs to
   std::vector<std::string> warnings;
@@ -91,12 +91,11 @@ struct TracksAsked {
 using Ask = std::variant<ProbeRequest, LineRequest, TileId, MaskRequest, HeadsCompared, MassRequest,
                          FrameRequest, SketchAsked, TracksAsked>;
 /// What it was answered with.
-using Answer =
-    std::variant<std::shared_ptr<const ProbedEntry>, std::shared_ptr<const MapLine>,
-                 std::shared_ptr<const MapTile>, std::shared_ptr<const HeadMask>,
-                 std::shared_ptr<const RowDivergence>, std::shared_ptr<const KeyMasses>,
-                 std::shared_ptr<const VideoFrame>, std::shared_ptr<const HeadSketch>,
-                 std::shared_ptr<const HeadTracks>>;
+using Answer = std::variant<std::shared_ptr<const ProbedEntry>, std::shared_ptr<const MapLine>,
+                            std::shared_ptr<const MapTile>, std::shared_ptr<const HeadMask>,
+                            std::shared_ptr<const RowDivergence>, std::shared_ptr<const KeyMasses>,
+                            std::shared_ptr<const VideoFrame>, std::shared_ptr<const HeadSketch>,
+                            std::shared_ptr<const HeadTracks>>;
 
 /// Everything of these wishes that is answered by items, in the order in which both sides count it
 /// and in which it is sent.
@@ -112,7 +111,7 @@ struct RemoteWanted {
 };
 
 struct RemoteOrder {
-  int64_t number = 0;              ///< from 1 on; HeadId::order of the client
+  int64_t number = 0;               ///< from 1 on; HeadId::order of the client
   std::vector<int32_t> rows, keys;  ///< the token at each place; empty: its own
 };
 

@@ -59,11 +59,12 @@ RemoteHello RemoteLink::open(bool again, const std::stop_token& stop) {
     if (!greeted) {
       greeted = take_greeting(line.received());
       if (greeted && greeted->protocol != kProtocol) {
-        throw Error(ErrorCode::unavailable,
-                    fmt::format("{}: attnscope {} there speaks another protocol than {} here ({} and "
-                                "{}): install the same version on both sides",
-                                program_.name, one_line(greeted->version), version(),
-                                greeted->protocol, kProtocol));
+        throw Error(
+            ErrorCode::unavailable,
+            fmt::format("{}: attnscope {} there speaks another protocol than {} here ({} and "
+                        "{}): install the same version on both sides",
+                        program_.name, one_line(greeted->version), version(), greeted->protocol,
+                        kProtocol));
       }
       if (greeted) line.send(to_frame({MessageType::greeted, to_wire(kProtocol)}));
     }

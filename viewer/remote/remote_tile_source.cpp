@@ -294,7 +294,8 @@ std::vector<Message> RemoteTileSource::outgoing() {
   for (; orders_told_ < orders_.size(); ++orders_told_) {
     RemoteOrder order;
     order.number = static_cast<int64_t>(orders_told_) + 1;
-    const auto rows = orders_[orders_told_].rows.tokens(), keys = orders_[orders_told_].keys.tokens();
+    const auto rows = orders_[orders_told_].rows.tokens(),
+               keys = orders_[orders_told_].keys.tokens();
     order.rows.assign(rows.begin(), rows.end());
     order.keys.assign(keys.begin(), keys.end());
     messages.push_back({MessageType::order, to_body(order)});

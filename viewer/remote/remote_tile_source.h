@@ -24,8 +24,7 @@ namespace attnscope {
 class RemoteTileSource : public TileSource {
  public:
   /// `name`: what lines about it begin with. `wake` is called from any thread, without locks.
-  RemoteTileSource(std::string name, RemoteHello hello, int64_t memory,
-                   std::function<void()> wake);
+  RemoteTileSource(std::string name, RemoteHello hello, int64_t memory, std::function<void()> wake);
 
   MapGeometry geometry(const HeadId& head) const override;
   int64_t order_number(const MapPlaces& places) override;

@@ -154,9 +154,7 @@ Answer TileServer::find(const Ask& ask) const {
       const auto found = server.tiles_.find_probe(request);
       return found ? std::make_shared<const ProbedEntry>(*found) : nullptr;
     }
-    Answer operator()(const LineRequest& request) const {
-      return server.tiles_.find_line(request);
-    }
+    Answer operator()(const LineRequest& request) const { return server.tiles_.find_line(request); }
     Answer operator()(TileId id) const {
       id.head = server.own(id.head);
       if (id.against) id.against->other = server.own(id.against->other);

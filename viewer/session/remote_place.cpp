@@ -13,11 +13,10 @@ constexpr std::string_view kScheme = "ssh://";
 /// What a user's or host's name is made of; more than that is nobody's, and some of it would mean
 /// something to ssh or to a shell.
 bool is_name(const std::string& text) {
-  return !text.empty() && text.front() != '-' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '-' || c == '_' || c == '.';
-         });
+  return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  });
 }
 bool is_address(const std::string& text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -67,8 +66,7 @@ RemotePlace parse_remote_place(const std::string& name) {
     port = machine.substr(colon);
   }
   if (port.empty()) return place;
-  const auto [end, error] =
-      std::from_chars(port.data() + 1, port.data() + port.size(), place.port);
+  const auto [end, error] = std::from_chars(port.data() + 1, port.data() + port.size(), place.port);
   if (port.front() != ':' || error != std::errc() || end != port.data() + port.size() ||
       place.port < 1 || place.port > 65535) {
     throw fail("no port " + one_line(port));

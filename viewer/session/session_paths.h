@@ -9,7 +9,8 @@ namespace attnscope {
 inline constexpr std::string_view kSessionFormat = "attnscope-session/1";
 
 /// A path (a :KEY behind it stays) as a session in `folder` holds it: relative where it is below
-/// that, else absolute. Names on another machine, and all where `folder` is empty, stay as they are.
+/// that, else absolute. Names on another machine, and all where `folder` is empty, stay as they
+/// are.
 std::string stored_path(const std::string& name, const std::filesystem::path& folder);
 /// The way back: absolute, without dots.
 std::string opened_path(const std::string& name, const std::filesystem::path& folder);

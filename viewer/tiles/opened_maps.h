@@ -25,11 +25,11 @@ struct CaptureOrigin {
 
 /// A capture or an export that was opened to be looked at, and perhaps a second one beside it.
 struct OpenedMaps {
-  std::shared_ptr<const Capture> capture;   ///< null: an export
-  std::optional<Capture> other;             ///< the second capture
+  std::shared_ptr<const Capture> capture;       ///< null: an export
+  std::optional<Capture> other;                 ///< the second capture
   std::shared_ptr<const TexelReader> exported;  ///< of an export, or of two; null: a capture
-  std::vector<MapSource> calls;             ///< of the first, then of the second
-  int64_t own_calls = 0;                    ///< of them, that are not the second one's
+  std::vector<MapSource> calls;                 ///< of the first, then of the second
+  int64_t own_calls = 0;                        ///< of them, that are not the second one's
 
   /// Captures are read with `control`. Throws what Capture::open(), require_whole_calls() and
   /// read_export_texels() throw, Error(usage) where facts are given with an export, or where of two

@@ -66,7 +66,7 @@ struct TileSourceStatus {
   /// one line. Empty: they are there or may still come.
   std::string line_problem, tiles_problem;
   std::string words_problem;  ///< the same of the words' line and masses
-  std::string link;  ///< of a source on another machine: "12 ms, 3.4 MB/s"; else empty
+  std::string link;           ///< of a source on another machine: "12 ms, 3.4 MB/s"; else empty
 };
 
 /// Computes (or reads) tiles, lines and entries of maps in the background. All members are called

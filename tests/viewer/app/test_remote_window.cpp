@@ -171,9 +171,9 @@ TEST_CASE("a line that is lost is taken up again, and what was shown goes on") {
                     "if mkdir first 2>/dev/null; then\n"
                     "  sh -c \"$last\" | dd bs=1 count=50000 status=none\n"
                     "  echo 'Connection reset by peer' >&2\n  exit 255\nfi\nexec sh -c \"$last\"");
-  const WindowResult result = run_window(
-      folder.path().string(), with_program({"ssh://server" + sample("moving-shapes")}),
-      "wait exact\nprobe 5 7\nhead 2\nwait exact\nexpect connection == open\n");
+  const WindowResult result =
+      run_window(folder.path().string(), with_program({"ssh://server" + sample("moving-shapes")}),
+                 "wait exact\nprobe 5 7\nhead 2\nwait exact\nexpect connection == open\n");
   INFO(result.err << result.out);
   CHECK(result.exit_code == 0);
   CHECK(result.err.find("Connection reset by peer") != std::string::npos);

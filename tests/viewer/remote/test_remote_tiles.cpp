@@ -229,7 +229,8 @@ TEST_CASE("a tile in another order of the tokens is asked for by the client's nu
   head.order = pair.client().order_number({order, order});
   CHECK(head.order == 1);
   CHECK(pair.client().order_number({order, order}) == 1);
-  const TileId id{head, Quantity::weights, 0, 0, 0, {}}, plain{kHead, Quantity::weights, 0, 1, 1, {}};
+  const TileId id{head, Quantity::weights, 0, 0, 0, {}},
+      plain{kHead, Quantity::weights, 0, 1, 1, {}};
   WantedTiles wishes;
   wishes.tiles = {id, plain};
   wishes.exact = {head, kHead};
@@ -273,7 +274,8 @@ TEST_CASE("what was sent is not sent again, and what the client gave up is") {
 
 TEST_CASE("no more is under way than the window, and a new wish overtakes the old ones") {
   const AttentionProblem problem = rule_problem(2, 2, 2300, 2300, 16);
-  ServiceHarness harness(problem, ServiceHarness::small_settings(), std::make_unique<FakeBackend>());
+  ServiceHarness harness(problem, ServiceHarness::small_settings(),
+                         std::make_unique<FakeBackend>());
   Pair pair(problem, harness.service());
   std::vector<TileId> tiles;
   for (int64_t row = 0; row < 8; ++row) {
@@ -297,7 +299,8 @@ TEST_CASE("no more is under way than the window, and a new wish overtakes the ol
   WantedTiles wishes = wish_for_tiles(tiles);
   wishes.probes = {{kHead, 2000, 17}};
   pair.client().want(wishes);
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find_probe(wishes.probes[0]).has_value(); }));
+  REQUIRE(
+      pair.wait(harness, [&] { return pair.client().find_probe(wishes.probes[0]).has_value(); }));
   REQUIRE(pair.wait(harness, [&] { return !pair.client().status().busy; }));
   for (const TileId& id : tiles) CHECK(pair.client().find(id));
   // Once each.
@@ -323,7 +326,8 @@ TEST_CASE("after a lost line what came is still there, and the wishes go on") {
   ServiceHarness harness(problem, ServiceHarness::small_settings(),
                          std::make_unique<FakeBackend>());
   Pair pair(problem, harness.service());
-  const TileId first{kHead, Quantity::weights, 0, 0, 0, {}}, second{kHead, Quantity::weights, 0, 1, 1, {}};
+  const TileId first{kHead, Quantity::weights, 0, 0, 0, {}},
+      second{kHead, Quantity::weights, 0, 1, 1, {}};
   pair.client().want(wish_for_tiles({first}));
   REQUIRE(pair.wait(harness, [&] { return pair.client().find(first) != nullptr; }));
   pair.client().set_problem("the connection was lost; trying again in 1 s");

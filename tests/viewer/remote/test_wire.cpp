@@ -41,14 +41,15 @@ TokenGrid some_map() {
   segments[0].name = "words";
   segments[0].modality = Modality::text;
   segments[0].tokens = {0, 5};
-  segments[0].valid_tokens =
-      std::make_shared<const std::vector<std::vector<uint8_t>>>(2, std::vector<uint8_t>{1, 1, 0, 1, 0});
+  segments[0].valid_tokens = std::make_shared<const std::vector<std::vector<uint8_t>>>(
+      2, std::vector<uint8_t>{1, 1, 0, 1, 0});
   segments[1].name = "ref";
   segments[1].modality = Modality::video;
   segments[1].tokens = {5, 13};
   segments[1].grid = {2, 2, 2};
   segments[1].order = CellOrder::listed;
-  segments[1].cells = std::make_shared<const std::vector<int32_t>>(std::vector{7, 6, 5, 4, 3, 2, 1, 0});
+  segments[1].cells =
+      std::make_shared<const std::vector<int32_t>>(std::vector{7, 6, 5, 4, 3, 2, 1, 0});
   segments[2].name = "clip";
   segments[2].modality = Modality::video;
   segments[2].tokens = {13, 25};
@@ -83,13 +84,24 @@ RemoteWanted some_wishes() {
 }  // namespace
 
 TEST_CASE("numbers, texts and lists come out of the wire as they went in") {
-  const std::vector<int64_t> whole{0,   -1,        1,         63, 64, -64, -65, int64_t{1} << 40,
+  const std::vector<int64_t> whole{0,
+                                   -1,
+                                   1,
+                                   63,
+                                   64,
+                                   -64,
+                                   -65,
+                                   int64_t{1} << 40,
                                    std::numeric_limits<int64_t>::min(),
                                    std::numeric_limits<int64_t>::max()};
   CHECK(from_wire<std::vector<int64_t>>(to_wire(whole)) == whole);
   CHECK(from_wire<uint64_t>(to_wire(~uint64_t{0})) == ~uint64_t{0});
-  const std::vector<float> floats{0.0f, -0.0f, 1e-42f, std::numeric_limits<float>::infinity(),
-                                  std::numeric_limits<float>::quiet_NaN(), 0.1f};
+  const std::vector<float> floats{0.0f,
+                                  -0.0f,
+                                  1e-42f,
+                                  std::numeric_limits<float>::infinity(),
+                                  std::numeric_limits<float>::quiet_NaN(),
+                                  0.1f};
   const auto back = from_wire<std::vector<float>>(to_wire(floats));
   REQUIRE(back.size() == floats.size());
   CHECK(std::memcmp(back.data(), floats.data(), floats.size() * sizeof(float)) == 0);
@@ -189,9 +201,7 @@ TEST_CASE("frames come apart again whatever pieces they come in, long ones defla
 }
 
 TEST_CASE("frames that are none, too long, or inflate without end are refused") {
-  const auto refused = [](std::string bytes) {
-    CHECK_THROWS_AS(take_frame(bytes, 1000), Error);
-  };
+  const auto refused = [](std::string bytes) { CHECK_THROWS_AS(take_frame(bytes, 1000), Error); };
   refused(std::string("\x01\0\0\0", 4));
   refused(std::string("\xff\xff\xff\x7f", 4));
   refused(std::string("\x02\0\0\0\x63\0", 6));

@@ -83,7 +83,8 @@ std::optional<Greeting> take_greeting(std::string& bytes) {
     if (bytes.size() <= kMostBeforeGreeting) return std::nullopt;
     fail_wire("more than a login prints, and no greeting");
   }
-  const std::string_view line = std::string_view(bytes).substr(at + kMark.size(), end - at - kMark.size());
+  const std::string_view line =
+      std::string_view(bytes).substr(at + kMark.size(), end - at - kMark.size());
   Greeting found;
   const auto [next, error] =
       std::from_chars(line.data(), line.data() + line.size(), found.protocol);
@@ -120,8 +121,8 @@ std::optional<Message> take_frame(std::string& bytes, size_t most) {
   Message message;
   message.type = static_cast<MessageType>(type);
   const std::string_view body = std::string_view(bytes).substr(kHeadBytes, length - 2);
-  message.body = packing == static_cast<uint8_t>(Packing::deflated) ? inflated(body, most)
-                                                                    : std::string(body);
+  message.body =
+      packing == static_cast<uint8_t>(Packing::deflated) ? inflated(body, most) : std::string(body);
   bytes.erase(0, 4 + length);
   return message;
 }
