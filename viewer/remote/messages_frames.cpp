@@ -1,3 +1,5 @@
+#include "viewer/remote/messages.h"
+
 #include <zlib.h>
 
 #include <array>
@@ -6,7 +8,6 @@
 
 #include "core/base/error.h"
 #include "core/base/version.h"
-#include "viewer/remote/messages.h"
 
 // How messages become bytes and come out of them again.
 
