@@ -13,6 +13,8 @@ namespace {
 
 constexpr double kPingSeconds = 2;
 constexpr double kSpeedSeconds = 1;
+/// Bytes a second below which nothing comes but answers to pings.
+constexpr double kLeastRate = 50e3;
 /// A connection that says nothing for so long, not even to pings, is lost.
 constexpr double kSilenceSeconds = 30;
 constexpr double kMostBetweenTries = 30;
@@ -138,8 +140,10 @@ void RemoteLink::tell_speed(double now) {
   const double rate = static_cast<double>(total - counted_bytes_) / (now - counted_at_);
   counted_at_ = now;
   counted_bytes_ = total;
-  std::string text = latency_ < 0 ? "" : fmt::format("{:.0f} ms, ", latency_ * 1e3);
-  source_->set_speed(text + fmt::format("{:.1f} MB/s", rate / 1e6));
+  const bool moving = rate >= kLeastRate;
+  std::string text = latency_ < 0 ? "connected" : fmt::format("{:.0f} ms", latency_ * 1e3);
+  if (moving) text += fmt::format(", {:.1f} MB/s", rate / 1e6);
+  source_->set_speed(text, moving);
 }
 
 void RemoteLink::run(const std::stop_token& stop) {

@@ -324,11 +324,11 @@ void RemoteTileSource::set_problem(const std::string& problem) {
   wake_();
 }
 
-void RemoteTileSource::set_speed(const std::string& speed) {
+void RemoteTileSource::set_speed(const std::string& speed, bool moving) {
   {
     const std::lock_guard lock(mutex_);
-    if (speed == speed_) return;
     speed_ = speed;
+    if (std::exchange(moving_, moving) == moving) return;
   }
   wake_();
 }

@@ -71,8 +71,9 @@ class RemoteTileSource : public TileSource {
   std::vector<Message> outgoing();
   /// There is no connection; one line. Empty: there is one again.
   void set_problem(const std::string& problem);
-  /// "12 ms, 3.4 MB/s".
-  void set_speed(const std::string& speed);
+  /// "12 ms, 3.4 MB/s". A window is woken when something begins or ends to come (`moving`), not for
+  /// another number: one at rest draws nothing.
+  void set_speed(const std::string& speed, bool moving);
 
  private:
   struct Held {
@@ -115,7 +116,7 @@ class RemoteTileSource : public TileSource {
   std::set<HeadId> exact_;
   std::vector<RemoteAdded> added_;
   std::string refused_, problem_, speed_;
-  bool lost_for_good_ = false;
+  bool lost_for_good_ = false, moving_ = false;
 };
 
 }  // namespace attnscope
