@@ -2,6 +2,7 @@
 # module, and as C++ for the tests, which run it on an emulation of CUDA.
 set(ATTNSCOPE_CUDA_KERNELS
   kernel/combine_kernels.cu
+  kernel/measure_rows.cu
   kernel/mma_kernels.cu
   kernel/place_rows.cu
   kernel/stored_kernels.cu
@@ -24,6 +25,7 @@ set(ATTNSCOPE_CUDA_HOST
   host/texel_steps.cu)
 set(ATTNSCOPE_CUDA_PLAIN
   host/head_format.cpp
+  host/held_rows.cpp
   host/known_answers.cpp
   host/launch_work.cpp
   host/mask_tiles.cpp

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "kernels/cuda/host/held_rows.h"
 #include "kernels/cuda/host/row_layout.h"
 #include "kernels/cuda/host/split_plan.h"
 
@@ -110,8 +111,11 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
   const int64_t padded = round_up(key_tiles_, kernels_.stored ? stored_tiles_ : 1) * kTileKeys;
   try {
     KeyMemory::Held keys = share_.key_memory.take(padded * format_.row_bytes());
-    key_exponent_ = share_.uploader.upload(format_, problem.k(), batch, problem.kv_head(head),
-                                           padded, static_cast<std::byte*>(keys->data()));
+    const KeyUploader::Uploaded uploaded =
+        share_.uploader.upload(format_, problem.k(), batch, problem.kv_head(head), padded,
+                               static_cast<std::byte*>(keys->data()));
+    key_exponent_ = uploaded.exponent;
+    if (format_.tiled) most_held_ = most_held_length(problem, uploaded.longest);
     keys_ = std::move(keys);
   } catch (const OutOfDeviceMemory&) {
     if (notice_) {
@@ -268,6 +272,16 @@ void DeviceHead::make_products(Lane& lane, Rows& rows, int tile) const {
   call.products = products;
 }
 
+/// Which of the rows that load_rows() has brought are held; null: none.
+const int32_t* DeviceHead::find_held(Lane& lane, const Rows& rows) const {
+  if (most_held_ < 0) return nullptr;
+  const int64_t padded_rows = int64_t{rows.call.row_tiles} * kTileRows;
+  auto* const held = lane.held_rows.get<int32_t>(padded_rows);
+  measure_queries(format_, static_cast<const std::byte*>(lane.query_source.data()), rows.call.rows,
+                  padded_rows, most_held_, held, lane.stream(), lane.log());
+  return held;
+}
+
 /// Blocks of the kernels that pass over keys, before these are split.
 int DeviceHead::row_blocks(const Rows& rows) const {
   return static_cast<int>(ceil_div(rows.call.row_tiles, kernels_.block_row_tiles));
@@ -278,6 +292,7 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
   const int64_t stride = int64_t{rows.call.row_tiles} * kTileRows;
   RowPart* const parts = lane.parts.get<RowPart>(segments * stride);
   const int step = step_tiles(rows.call.row_tiles);
+  const int32_t* const held = find_held(lane, rows);
   int resident = 1;
   check(kernels_.resident_blocks(format_.padded_dim, &resident), "the row sums' occupancy");
   for (int tile = 0; tile < key_tiles_; tile += step) {
@@ -292,6 +307,7 @@ DeviceHead::StepNorms DeviceHead::sum_step(Lane& lane, Rows& rows, bool moments)
                                       share_.device.multiprocessors(), resident)
                               .split_segments;
     args.parts = parts;
+    args.held = held;
     lane.log().time(
         [&] { return row_sums_work(args, moments, facts_of(rows, kernels_.name)); },
         [&] { check(kernels_.sum_rows(args, moments, lane.stream()), "the row sums"); });
@@ -345,6 +361,9 @@ RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) c
     if (format_.score == ScoreFunction::linear_elu1 && part.sum < 0x1p-80) refuse_row(query);
     if (norm.sum != 0) norm.exponent += rows.exponents[row] + key_exponent_;
     return norm;
+  }
+  if (part.held != 0 && !is_held_sum(part.sum, problem_.num_keys())) {
+    refuse_held_sum(query, part.sum);
   }
   const float largest = part.reference + part.largest;
   // A row that has keys is never zeros.
@@ -403,6 +422,13 @@ void DeviceHead::refuse_row(int64_t row) const {
                   (is_linear(format_.score)
                        ? ": the scores add up to more or less than float32 holds"
                        : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
+}
+
+void DeviceHead::refuse_held_sum(int64_t row, double sum) const {
+  throw Error(ErrorCode::unavailable, "cuda: " + problem_.name() + ": head " +
+                                          std::to_string(head_) + ", query " + std::to_string(row) +
+                                          ": the device's sum is none that queries and keys of " +
+                                          "these lengths have (got " + std::to_string(sum) + ")");
 }
 
 }  // namespace attnscope::cuda

@@ -133,6 +133,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
+  const int32_t* find_held(Lane& lane, const Rows& rows) const;
   int row_blocks(const Rows& rows) const;
   StepNorms sum_step(Lane& lane, Rows& rows, bool moments) const;
   StepNorms finish_sums(Lane& lane, const Rows& rows, int segments, bool moments) const;
@@ -142,6 +143,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   void load_scales(Lane& lane, const Rows& rows, std::span<const RowNorm> norms) const;
   bool is_normalised_score() const { return is_normalised(format_.score); }
   [[noreturn]] void refuse_row(int64_t row) const;
+  [[noreturn]] void refuse_held_sum(int64_t row, double sum) const;
 
   // output_steps.cu
   void output_step(Lane& lane, Rows& rows, const ValuePanels& values, bool scaled,
@@ -179,6 +181,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const int stored_tiles_;  ///< key tiles of one product of cuBLAS
   KeyMemory::Held keys_;    ///< null where there is no room for them
   int key_exponent_ = 0;
+  float most_held_ = -1;  ///< see most_held_length
   mutable std::once_flag fallback_once_;
   mutable std::unique_ptr<BoundHead> fallback_head_;
 };

@@ -1,6 +1,7 @@
 #include "kernels/cuda/host/device_keys.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -13,6 +14,8 @@ namespace {
 
 /// What memory of the device has to have room for: whole units of any format.
 constexpr int64_t kLeastPieceRows = kTileRows;
+/// Room for the longest key's length before a piece, which stays aligned.
+constexpr int64_t kLongestBytes = kUnitBytes;
 
 /// Rows that are read and packed at a time.
 int64_t rows_at_once(const HeadFormat& format) {
@@ -64,11 +67,11 @@ int KeyUploader::exponent_of(const HeadFormat& format, const HeadTensor& k, int6
   return largest;
 }
 
-/// For `rows` rows as the tensor has them, or fewer where memory is short.
+/// For a length and `rows` rows as the tensor has them, or fewer where memory is short.
 KeyMemory::Held KeyUploader::source_memory(const HeadFormat& format, int64_t& rows) {
   while (true) {
     try {
-      return memory_.take(rows * format.source_row_bytes());
+      return memory_.take(kLongestBytes + rows * format.source_row_bytes());
     } catch (const OutOfDeviceMemory&) {
       if (rows <= kLeastPieceRows) throw;
       rows = round_up(rows / 2, kLeastPieceRows);
@@ -83,15 +86,27 @@ void KeyUploader::copy(std::byte* to, const std::byte* pinned, int64_t bytes) {
   });
 }
 
-int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
-                        int64_t padded_rows, std::byte* to) {
+void KeyUploader::clear(std::byte* memory, int64_t bytes) {
+  log_.time_copy("clear", bytes, [&] {
+    check(cudaMemsetAsync(memory, 0, static_cast<size_t>(bytes), stream_),
+          "clearing device memory");
+  });
+}
+
+KeyUploader::Uploaded KeyUploader::upload(const HeadFormat& format, const HeadTensor& k,
+                                          int64_t batch, int64_t head, int64_t padded_rows,
+                                          std::byte* to) {
   const std::lock_guard lock(mutex_);
   device_.make_current();
-  const int exponent = exponent_of(format, k, batch, head);
+  Uploaded uploaded;
+  uploaded.exponent = exponent_of(format, k, batch, head);
   int64_t piece = std::min(rows_at_once(format), round_up(k.tokens(), format.row_unit()));
   const bool features = format.has_features();
   const KeyMemory::Held raw = features ? KeyMemory::Held() : source_memory(format, piece);
-  std::byte* const source = features ? nullptr : static_cast<std::byte*>(raw->data());
+  auto* const longest = static_cast<int32_t*>(features ? nullptr : raw->data());
+  std::byte* const source =
+      features ? nullptr : static_cast<std::byte*>(raw->data()) + kLongestBytes;
+  if (format.tiled) clear(reinterpret_cast<std::byte*>(longest), kLongestBytes);
   std::vector<std::byte> rows(features ? static_cast<size_t>(piece * format.source_row_bytes())
                                        : 0);
   int turn = 0;
@@ -102,7 +117,7 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
     // An event that was never recorded is waited for in no time.
     copied_[turn].wait();
     k.read_rows(batch, head, keys, features ? rows.data() : pinned);
-    if (features) pack(format, exponent, rows.data(), keys.size(), pinned);
+    if (features) pack(format, uploaded.exponent, rows.data(), keys.size(), pinned);
     std::byte* const target = to + begin * format.row_bytes();
     copy(features ? target : source, pinned,
          keys.size() * (features ? format.row_bytes() : format.source_row_bytes()));
@@ -110,18 +125,22 @@ int KeyUploader::upload(const HeadFormat& format, const HeadTensor& k, int64_t b
     placed = begin + round_up(keys.size(), format.row_unit());
     if (features) continue;
     place_rows(format, Operand::keys, source, keys.size(), placed - begin, target, stream_, log_);
+    if (format.tiled) measure_keys(format, source, keys.size(), longest, stream_, log_);
   }
   const int64_t padding = (padded_rows - placed) * format.row_bytes();
-  if (padding > 0) {
-    log_.time_copy("clear", padding, [&] {
-      check(cudaMemsetAsync(to + placed * format.row_bytes(), 0, static_cast<size_t>(padding),
+  if (padding > 0) clear(to + placed * format.row_bytes(), padding);
+  if (format.tiled) {
+    // What is queued on the buffer comes before.
+    log_.time_copy("copy to the host", sizeof(float), [&] {
+      check(cudaMemcpyAsync(buffers_[0].data(), longest, sizeof(float), cudaMemcpyDeviceToHost,
                             stream_),
-            "clearing device memory");
+            "copying from the device");
     });
   }
   stream_.finish();
   log_.collect();
-  return exponent;
+  if (format.tiled) std::memcpy(&uploaded.longest, buffers_[0].data(), sizeof(float));
+  return uploaded;
 }
 
 }  // namespace attnscope::cuda

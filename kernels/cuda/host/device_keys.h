@@ -20,11 +20,16 @@ class KeyUploader {
   /// `totals`, where not null, get what the copies take, and must outlive it.
   KeyUploader(Device& device, KeyMemory& memory, LaunchTotals* totals);
 
+  struct Uploaded {
+    int exponent = 0;  ///< what features were divided by, as a power of 2
+    /// |k|² of the longest key, where kernels fetch keys themselves (format.tiled); not finite
+    /// where it is no number of float32.
+    float longest = 0;
+  };
   /// The rows of one head as `format` says, by way of memory for a piece of them, up to
-  /// `padded_rows`, those beyond the last key 0. Returns what features were divided by, as a power
-  /// of 2. Done when it returns.
-  int upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
-             int64_t padded_rows, std::byte* to);
+  /// `padded_rows`, those beyond the last key 0. Done when it returns.
+  Uploaded upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
+                  int64_t padded_rows, std::byte* to);
 
   /// Host memory that upload() takes beside the page-locked one.
   static int64_t transient_bytes(const HeadFormat& format);
@@ -32,6 +37,7 @@ class KeyUploader {
  private:
   KeyMemory::Held source_memory(const HeadFormat& format, int64_t& rows);
   void copy(std::byte* to, const std::byte* pinned, int64_t bytes);
+  void clear(std::byte* memory, int64_t bytes);
   int exponent_of(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head);
 
   Device& device_;

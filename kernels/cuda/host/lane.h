@@ -110,7 +110,8 @@ class Lane {
 
   DeviceBuffer queries, query_source, scales, mask_tiles, mask_bits, mask_biases, products, parts,
       row_parts;
-  DeviceBuffer row_facts, row_sums, masses, totals, row_masses, columns, diagonals, offsets;
+  DeviceBuffer row_facts, held_rows, row_sums, masses, totals, row_masses, columns, diagonals,
+      offsets;
   DeviceBuffer block_sums, block_maxima, runs, tile_runs, key_places;
   DeviceBuffer weights, values, value_blocks, value_totals;
 

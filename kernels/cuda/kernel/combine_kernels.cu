@@ -45,6 +45,7 @@ __global__ void combine_rows(const __grid_constant__ CombineRowsArgs args) {
   for (int segment = lane; segment < args.segments; segment += kWarpLanes) {
     const RowPart part = args.parts[segment * args.stride + row];
     whole.any |= part.any;
+    whole.held |= part.held;
     if (part.reference == kNoReference) continue;
     const float shift = part.reference - whole.reference;
     const double scale = exact_power(shift);
@@ -55,7 +56,9 @@ __global__ void combine_rows(const __grid_constant__ CombineRowsArgs args) {
   whole.sum = across_warp(whole.sum, add);
   whole.moment = across_warp(whole.moment, add);
   whole.largest = across_warp(whole.largest, larger);
-  whole.any = across_warp(whole.any, [](int a, int b) { return a | b; });
+  const auto either = [](int a, int b) { return a | b; };
+  whole.any = across_warp(whole.any, either);
+  whole.held = across_warp(whole.held, either);
   if (lane == 0) args.rows_out[row] = whole;
 }
 

@@ -23,6 +23,11 @@ struct RowSums {
   float reference = kNoReference;
   float largest = kMasked;  ///< x − reference
   bool any = false;
+  bool held = false;  ///< the reference is 0, whatever comes, see kHeldExponent
+
+  RowSums() = default;
+  __device__ explicit RowSums(bool row_is_held)
+      : reference(row_is_held ? 0 : kNoReference), held(row_is_held) {}
 
   /// Entries may reach 2^kHeadroom before the reference is moved.
   static constexpr float kHeadroom = 32;
@@ -40,7 +45,7 @@ struct RowSums {
     const float most = relative_exponent(score, top, reference);
     // Finite and not kNoReference, however low: a key has counted.
     const float begun = fmaxf(floorf(relative_exponent(score, top, 0)), kNoReference / 2);
-    const float moved = most <= kHeadroom ? reference : reference + floorf(most);
+    const float moved = held || most <= kHeadroom ? reference : reference + floorf(most);
     const float next = none ? reference : first ? begun : moved;
     if (kSelect || warp_any(!(next == reference))) {
       const float shift = reference - next;
@@ -71,16 +76,25 @@ __device__ inline float largest_product(const WorkItem& piece, int half) {
 /// powers of two: it is that unit that tiles of few channels wait for.
 constexpr int kPolynomialOf = 5;
 
+/// How the reference keeps up with the entries of a piece.
+enum class Reference {
+  branched,  ///< it is moved where it has to be
+  selected,  ///< the same by selections alone
+  held,      ///< all rows of the piece are held: nothing is to be done, the numbers are the same
+};
+
 /// Adds a tile's entries of the two rows of a piece.
-template <bool kMoments, bool kPolynomial, bool kSelect>
+template <bool kMoments, bool kPolynomial, Reference kReference>
 __device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& piece,
                                    RowSums (&sums)[2]) {
-  float top[2];
+  if constexpr (kReference != Reference::held) {
+    float top[2];
 #pragma unroll
-  for (int half = 0; half < 2; ++half) top[half] = largest_product(piece, half);
+    for (int half = 0; half < 2; ++half) top[half] = largest_product(piece, half);
 #pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    sums[half].meet<kSelect>(score, across_row(top[half], larger));
+    for (int half = 0; half < 2; ++half) {
+      sums[half].meet<kReference == Reference::selected>(score, across_row(top[half], larger));
+    }
   }
   float sum[2][2] = {};
   float moment[2] = {};
@@ -89,7 +103,8 @@ __device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& pi
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int half = i / 2;
-      float x = relative_exponent(score, piece[group][i], sums[half].reference);
+      const float reference = kReference == Reference::held ? 0.0f : sums[half].reference;
+      const float x = relative_exponent(score, piece[group][i], reference);
       if (kPolynomial && (2 * group + i % 2) % kPolynomialOf == 0) {
         const Power power = polynomial_power(x);
         sum[half][i % 2] = __builtin_fmaf(power.fraction, power.whole, sum[half][i % 2]);
@@ -132,7 +147,8 @@ __device__ inline RowPart whole_row(const RowSums& sums) {
   part.sum = across_row(sums.sum, add);
   part.moment = across_row(sums.moment, add);
   part.reference = sums.reference;
-  part.largest = sums.largest;
+  part.largest = sums.held ? 0.0f : sums.largest;
+  part.held = sums.held ? 1 : 0;
   part.any = static_cast<int>(
       across_row(sums.any ? 1u : 0u, [](unsigned a, unsigned b) { return a | b; }));
   return part;
@@ -147,7 +163,7 @@ __device__ inline void end_segment(const NormArgs& args, int row_tile, int segme
     const int row = row_tile * kTileRows + row_of(piece, half);
     const int64_t rows = static_cast<int64_t>(args.call.row_tiles) * kTileRows;
     if (lane_id() % 4 == 0) args.parts[segment * rows + row] = part;
-    sums[half] = RowSums();
+    sums[half] = RowSums(sums[half].held);
   }
 }
 
@@ -167,13 +183,13 @@ __device__ inline int end_of_whole_tiles(const CallArgs& call, int row_tile, int
 
 /// Sums tiles in which all entries count: while one piece's entries are added up, the products of
 /// the other are made. The same numbers as tile by tile.
-template <bool kMoments, bool kPolynomial, class Product>
+template <bool kMoments, bool kPolynomial, Reference kReference, class Product>
 __device__ inline void add_whole_tiles(const NormArgs& args, Product& product, int begin, int end,
                                        int last_tile, RowSums (&sums)[kPieces][2]) {
   const int row_tile = product.row_tile();
   WorkItem pieces[kPieces];
   const auto add = [&](int key_tile, int piece) {
-    add_softmax<kMoments, kPolynomial, true>(args.call.score, pieces[piece], sums[piece]);
+    add_softmax<kMoments, kPolynomial, kReference>(args.call.score, pieces[piece], sums[piece]);
     sums[piece][0].any = sums[piece][1].any = true;
     if (ends_segment(key_tile, last_tile)) {
       end_segment(args, row_tile, key_tile / kSegmentTiles, piece, sums[piece]);
@@ -216,9 +232,21 @@ __device__ inline void add_any_tile(const CallArgs& call, Product& product, int 
 #pragma unroll
       for (int half = 0; half < 2; ++half) add_linear(pieces[piece], half, sums[piece][half]);
     } else {
-      add_softmax<kMoments, kPolynomial, false>(call.score, pieces[piece], sums[piece]);
+      add_softmax<kMoments, kPolynomial, Reference::branched>(call.score, pieces[piece],
+                                                              sums[piece]);
     }
   }
+}
+
+__device__ inline bool is_held(const NormArgs& args, int row_tile, int row) {
+  return args.held != nullptr && args.held[static_cast<int64_t>(row_tile) * kTileRows + row] != 0;
+}
+
+/// Whether all rows of a tile are held: the same in all of its warps, which must go the same way.
+__device__ inline bool is_held_tile(const NormArgs& args, int row_tile) {
+  bool all = true;
+  for (int row = lane_id(); row < kTileRows; row += 32) all &= is_held(args, row_tile, row);
+  return !warp_any(!all);
 }
 
 /// Grid (groups of Product::kRowTiles row tiles, splits): one block sums `split_segments` segments
@@ -236,11 +264,25 @@ __global__ void __launch_bounds__(Product::kBlockThreads)
   if (!product.begin()) return;
   const int row_tile = product.row_tile();
   RowSums sums[kPieces][2];
+#pragma unroll
+  for (int piece = 0; piece < kPieces; ++piece) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      sums[piece][half] = RowSums(is_held(args, row_tile, row_of(piece, half)));
+    }
+  }
+  const bool held = Product::kOverlaps && is_held_tile(args, row_tile);
   for (int key_tile = begin * kSegmentTiles; key_tile < last_tile; ++key_tile) {
     if constexpr (Product::kOverlaps) {
       const int whole = end_of_whole_tiles(call, row_tile, key_tile, last_tile);
       if (key_tile < whole) {
-        add_whole_tiles<kMoments, kPolynomial>(args, product, key_tile, whole, last_tile, sums);
+        if (held) {
+          add_whole_tiles<kMoments, kPolynomial, Reference::held>(args, product, key_tile, whole,
+                                                                  last_tile, sums);
+        } else {
+          add_whole_tiles<kMoments, kPolynomial, Reference::selected>(args, product, key_tile,
+                                                                      whole, last_tile, sums);
+        }
         key_tile = whole - 1;
         continue;
       }

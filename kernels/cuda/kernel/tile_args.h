@@ -47,6 +47,10 @@ inline constexpr int kSegmentKeys = kSegmentTiles * kTileKeys;
 inline constexpr float kMaxExponent = 0x1p22f;
 /// The reference of a row in which no key has counted yet.
 inline constexpr float kNoReference = -0x1p30f;
+/// Rows whose exponents are known to lie within ± this are held: the reference of their sums is 0.
+/// Their entries, and sums of as many as there may be, are normal numbers of float32, and an entry
+/// that the mask leaves out, for which the polynomial yields 2^-126, is nothing to any of them.
+inline constexpr float kHeldExponent = 80;
 
 /// What kernels need of a ScoreFunction: the linear scores differ in how features are packed alone.
 enum class ScoreKind : int { softmax, sigmoid, linear };
@@ -100,8 +104,9 @@ struct RowPart {
   double sum = 0;     ///< Σ 2^(x − reference); of linear scores Σ φ(q)·φ(k)
   double moment = 0;  ///< Σ 2^(x − reference)·(x − reference)
   float reference = kNoReference;
-  float largest = -__builtin_inff();  ///< x − reference; not of linear scores
+  float largest = -__builtin_inff();  ///< x − reference; 0 of held rows; not of linear scores
   int32_t any = 0;                    ///< whether the mask lets any key count
+  int32_t held = 0;                   ///< whether the row is held, see kHeldExponent
 };
 
 /// Where weights are to be scaled: weight = 2^(x − exponent)·factor, or product·factor for linear
@@ -117,6 +122,8 @@ struct NormArgs {
   int end_segment = 0;
   int split_segments = 1;    ///< … this many by one thread block
   RowPart* parts = nullptr;  ///< [segments of all keys, row tiles · kTileRows]
+  /// [row tiles · kTileRows]: not 0 where a row is held; null where none is.
+  const int32_t* held = nullptr;
 };
 
 struct EmitArgs {
