@@ -504,6 +504,8 @@ int MaskRun::run() {
   found_.collect();
   if (team_.is_first()) write(m, about);
   team_.exchange("");
+  // While signals are still heeded.
+  found_.close();
   return kExitOk;
 }
 

@@ -309,6 +309,8 @@ int StatsRun::run() {
   if (team_.is_first()) write(identity, spec);
   // Nobody ends before all is written.
   team_.exchange("");
+  // While signals are still heeded.
+  found_.close();
   return kExitOk;
 }
 

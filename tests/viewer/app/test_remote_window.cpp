@@ -74,8 +74,8 @@ TEST_CASE("maps on another machine are shown as they are from a file, to the pix
   const std::string capture = sample("moving-shapes");
   // Of the pictures the status line, which tells where bytes come from, is left out.
   const std::string script =
-      "head 3\nwait exact\nprobe 700 801\nquery 3 5 6\nwait exact\nshot NAME.png\n"
-      "order tiles:7x4x4\nwait exact\nzoom 100 300 100 300\nwait exact\nshot NAME2.png\n"
+      "head 3\nwait exact\nprobe 700 801\nquery 3 5 6\nwait idle\nshot NAME.png\n"
+      "order tiles:7x4x4\nwait exact\nzoom 100 300 100 300\nwait idle\nshot NAME2.png\n"
       "save-session NAME.json\n";
   const auto run = [&](const std::string& name, const std::vector<std::string>& words) {
     std::string text = script;
