@@ -1,5 +1,6 @@
 // Cost of the fused reductions beside the pass for the row normalisers alone, in the same run:
-//   bench_reductions [THREADS [ROUNDS [T H W TEXT HEAD_DIM]]]
+//   bench_reductions [THREADS [ROUNDS [T H W TEXT HEAD_DIM [BACKEND [NAME]]]]]
+// NAME: only the reductions whose name begins so.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -60,7 +61,8 @@ double seconds_of(const std::function<void()>& work) {
   return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
 }
 
-void bench(const TokenGrid& tokens, int64_t width, int rounds, const TileBackend& backend) {
+void bench(const TokenGrid& tokens, int64_t width, int rounds, const TileBackend& backend,
+           const std::string& name) {
   AttentionProblem::Parts parts;
   parts.q = random_tensor("q", tokens.tokens(), width, 1);
   parts.k = random_tensor("k", tokens.tokens(), width, 2);
@@ -102,6 +104,7 @@ void bench(const TokenGrid& tokens, int64_t width, int rounds, const TileBackend
                                 {"stats", stats},
                                 {"all but the offsets", all},
                                 {"stats and offsets", offsets}};
+  std::erase_if(variants, [&](const Variant& v) { return !v.name.starts_with(name); });
   std::printf("S = %lld, d = %lld, bf16, %s\n", static_cast<long long>(tokens.tokens()),
               static_cast<long long>(width), backend.description().c_str());
   double lse = 1e9;
@@ -139,10 +142,11 @@ int main(int argc, char** argv) {
   const auto number = [&](int i, int64_t otherwise) {
     return argc > i ? std::atoll(argv[i]) : otherwise;
   };
-  const auto backend = make_backend(BackendKind::cpu, {.threads = static_cast<int>(number(1, 0))});
+  const auto backend = make_backend(argc > 8 ? parse_backend(argv[8]) : BackendKind::automatic,
+                                    {.threads = static_cast<int>(number(1, 0))});
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const int64_t t = number(3, 13), h = number(4, 30), w = number(5, 45), text = number(6, 226);
   bench(TokenGrid::video(text + t * h * w, {t, h, w}, text,
                          text == 0 ? TextPlace::none : TextPlace::start),
-        number(7, 64), static_cast<int>(number(2, 5)), *backend);
+        number(7, 64), static_cast<int>(number(2, 5)), *backend, argc > 9 ? argv[9] : "");
 }

@@ -107,12 +107,13 @@ int64_t PanelReduction::row_multiple(const ReductionRequest& request) {
   return request.block * ceil_div(kUnitRows, request.block);
 }
 
-int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows) {
+int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows,
+                              int64_t open_units) {
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& grid = problem.key_tokens();
   int64_t bytes = rows * static_cast<int64_t>(sizeof(RowReduction));
   bytes += rows * (grid.frames() + 3) * 8;
-  if (request.any_columns()) bytes += column_count(task) * 8;
+  if (request.any_columns()) bytes += open_units * column_count(task) * 8;
   if (request.columns) bytes += problem.num_keys() * 12;
   if (request.block > 0) bytes += ceil_div(task.keys.size(), request.block) * 12;
   // Diagonals of a panel span its rows and all keys.
@@ -124,7 +125,7 @@ int64_t PanelReduction::bytes(const HeadTask& task, const ReductionRequest& requ
 }
 
 void PanelReduction::begin(const HeadTask& task, const ReductionRequest& request, IndexRange rows,
-                           std::span<const int64_t> index, BlockRow block_row) {
+                           std::span<const int64_t> index, BlockRow block_row, int64_t open_units) {
   assert(rows.begin % row_multiple(request) == 0 && !index.empty());
   task_ = &task;
   request_ = &request;
@@ -137,8 +138,9 @@ void PanelReduction::begin(const HeadTask& task, const ReductionRequest& request
   rows_.assign(index.size(), {});
   masses_.assign(index.size() * static_cast<size_t>(segments_.count()), 0);
   const auto columns = static_cast<size_t>(request.any_columns() ? column_count(task) : 0);
-  column_sums_.assign(columns, 0);
-  column_maxima_.assign(columns, 0);
+  open_units_ = open_units;
+  column_sums_.assign(columns * static_cast<size_t>(open_units), 0);
+  column_maxima_.assign(columns * static_cast<size_t>(open_units), 0);
   column_pending_.assign(request.columns ? columns : 0, 0);
   column_totals_.assign(request.columns ? static_cast<size_t>(problem.num_keys()) : 0, 0);
   const auto blocks =
@@ -177,6 +179,14 @@ int64_t PanelReduction::unit_end(int64_t i) const {
   return std::min(end - first_position_, num_rows());
 }
 
+float* PanelReduction::columns_of(AlignedVector<float>& columns, int64_t i) {
+  if (columns.empty()) return nullptr;
+  const int64_t position = first_position_ + i;
+  const int64_t block = request_->block > 0 ? request_->block : kUnitRows;
+  const int64_t unit = position / block * ceil_div(block, kUnitRows) + position % block / kUnitRows;
+  return columns.data() + unit % open_units_ * column_count(*task_);
+}
+
 void PanelReduction::advance(int64_t end) {
   assert(end > 0 && end <= num_rows());
   if (end != unit_end(end - 1)) return;
@@ -184,7 +194,7 @@ void PanelReduction::advance(int64_t end) {
   const int64_t position = first_position_ + end;
   const bool whole = request_->block == 0 || request_->block >= kUnitRows ||
                      position % row_multiple(*request_) == 0 || end == num_rows();
-  if (!column_sums_.empty()) take_columns(whole);
+  if (!column_sums_.empty()) take_columns(end - 1, whole);
   if (whole) take_in(diagonals_, diagonal_totals_, fixed_scale_);
   if (whole) take_in(offsets_, offset_totals_, fixed_scale_);
   if (request_->block > 0) finish_block_row(end);
@@ -210,20 +220,23 @@ int64_t PanelReduction::block_rows() const {
   return request_->block > 0 ? ceil_div(num_rows(), request_->block) : 0;
 }
 
-void PanelReduction::take_columns(bool whole) {
-  if (request_->block > 0) take_block_columns();
-  for (size_t i = 0; i < column_pending_.size(); ++i) column_pending_[i] += column_sums_[i];
-  std::fill(column_sums_.begin(), column_sums_.end(), 0.0f);
-  std::fill(column_maxima_.begin(), column_maxima_.end(), 0.0f);
+void PanelReduction::take_columns(int64_t i, bool whole) {
+  const int64_t columns = column_count(*task_);
+  float* const sums = column_sums(i);
+  float* const maxima = column_maxima(i);
+  if (request_->block > 0) take_block_columns(sums, maxima);
+  for (size_t j = 0; j < column_pending_.size(); ++j) column_pending_[j] += sums[j];
+  std::fill_n(sums, columns, 0.0f);
+  std::fill_n(maxima, columns, 0.0f);
   if (whole) take_in(column_pending_, column_totals_, fixed_scale_);
 }
 
-void PanelReduction::take_block_columns() {
+void PanelReduction::take_block_columns(const float* column_sums, const float* column_maxima) {
   for (size_t b = 0; b < block_sum_.size(); ++b) {
     const int64_t begin = task_->keys.begin + static_cast<int64_t>(b) * request_->block;
     const int64_t count = std::min(request_->block, task_->keys.end - begin);
-    const float* sums = column_sums_.data() + begin;
-    const float* maxima = column_maxima_.data() + begin;
+    const float* sums = column_sums + begin;
+    const float* maxima = column_maxima + begin;
     if (count % kFold == 0 && count <= 256) {
       add_even_block(sums, maxima, count, block_sum_[b], block_max_[b]);
       continue;

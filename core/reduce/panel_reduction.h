@@ -28,15 +28,17 @@ class PanelReduction {
   using BlockRow = std::function<void(int64_t block_row, std::span<const float> max,
                                       std::span<const double> sum)>;
 
-  /// Bytes of the arrays for panels of up to `rows` rows.
-  static int64_t bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows);
+  /// Bytes of the arrays for panels of up to `rows` rows; `open_units` is the backend's.
+  static int64_t bytes(const HeadTask& task, const ReductionRequest& request, int64_t rows,
+                       int64_t open_units);
   /// How many rows a panel's boundaries must be a multiple of.
   static int64_t row_multiple(const ReductionRequest& request);
 
   /// Starts the panel of rows at positions `rows` of the task, which must begin at a multiple of
-  /// row_multiple(). `index` are the rows' places in the sequence. Borrows all but block_row.
+  /// row_multiple(). `index` are the rows' places in the sequence. The backend may add to the
+  /// columns of `open_units` units at once (TileBackend::open_units). Borrows all but block_row.
   void begin(const HeadTask& task, const ReductionRequest& request, IndexRange rows,
-             std::span<const int64_t> index, BlockRow block_row);
+             std::span<const int64_t> index, BlockRow block_row, int64_t open_units);
 
   // What backends ask and fill. Rows are numbered from the panel's first one.
 
@@ -45,10 +47,11 @@ class PanelReduction {
   RowReduction& row(int64_t i) { return rows_[static_cast<size_t>(i)]; }
   /// Masses of the row's segments, [segments().count()].
   double* masses(int64_t i) { return masses_.data() + i * segments_.count(); }
-  /// Running sums and maxima of the weights of every key since the last cut; null where no columns
-  /// are wanted. 64-byte aligned, [num_keys rounded up to kColumnPadding].
-  float* column_sums() { return column_sums_.empty() ? nullptr : column_sums_.data(); }
-  float* column_maxima() { return column_maxima_.empty() ? nullptr : column_maxima_.data(); }
+  /// Running sums and maxima of the weights of every key over the rows of row i's unit; null where
+  /// no columns are wanted. 64-byte aligned, [num_keys rounded up to kColumnPadding]. Units count
+  /// from that of the rows which advance() has not been told of; open_units of them have arrays.
+  float* column_sums(int64_t i) { return columns_of(column_sums_, i); }
+  float* column_maxima(int64_t i) { return columns_of(column_maxima_, i); }
   /// Row i's weights are added from here on, one key after the other; null where not wanted.
   float* diagonal(int64_t i) {
     return diagonals_.empty() ? nullptr : diagonals_.data() + (index_.back() - row_index(i));
@@ -100,8 +103,9 @@ class PanelReduction {
               std::span<int64_t> offsets) const;
 
  private:
-  void take_columns(bool whole);
-  void take_block_columns();
+  float* columns_of(AlignedVector<float>& columns, int64_t i);
+  void take_columns(int64_t i, bool whole);
+  void take_block_columns(const float* sums, const float* maxima);
   void finish_block_row(int64_t end);
 
   const HeadTask* task_ = nullptr;
@@ -114,8 +118,9 @@ class PanelReduction {
   KeyCounter key_counter_;
   std::vector<RowReduction> rows_;
   std::vector<double> masses_;
-  AlignedVector<float> column_sums_, column_maxima_;
-  std::vector<float> column_pending_;  ///< of the unit's blocks so far
+  int64_t open_units_ = 1;
+  AlignedVector<float> column_sums_, column_maxima_;  ///< [open_units_, columns]
+  std::vector<float> column_pending_;                 ///< of the unit's blocks so far
   std::vector<int64_t> column_totals_;
   std::vector<float> block_max_;
   std::vector<double> block_sum_;

@@ -47,6 +47,13 @@ struct PlaceMasses {
   double same_position = 0;  ///< at (y, x) of all other frames
   double band = 0;           ///< |Δy|, |Δx| ≤ ReductionRequest::band, in all frames
   double local = 0;          ///< |Δt| ≤ 1, |Δy|, |Δx| ≤ 2
+
+  PlaceMasses& operator+=(const PlaceMasses& other) {
+    same_position += other.same_position;
+    band += other.band;
+    local += other.local;
+    return *this;
+  }
 };
 
 /// How many of a row's largest keys hold 50, 90 and 95 % of its mass.
@@ -76,9 +83,10 @@ struct RowEntries {
   double operator[](int64_t key) const { return static_cast<double>(entries[key]) * factor; }
 };
 
-/// PlaceMasses of a row at `place`. The sums are in double.
+/// PlaceMasses of a row at `place`, of the keys `part` of it alone: those are all that `row` has,
+/// the first of them at its beginning. The sums are in double, in the order of the keys.
 template <typename Real>
-PlaceMasses place_masses(const RowEntries<Real>& row, const TokenGrid& keys, LatentCoord place,
-                         int64_t band);
+PlaceMasses place_masses(const RowEntries<Real>& row, IndexRange part, const TokenGrid& keys,
+                         LatentCoord place, int64_t band);
 
 }  // namespace attnscope

@@ -69,10 +69,11 @@ int64_t worker_bytes(const std::vector<const ReductionJob*>& jobs, const TileBac
   for (const ReductionJob* job : jobs) {
     const AttentionProblem& problem = *job->task.problem;
     const int64_t rows = std::min(panel_rows, job->task.num_rows());
-    most = std::max(most, backend.workspace_bytes(problem, std::min(call_rows, rows),
-                                                  problem.num_keys(), true) +
-                              rows * (problem.q().row_bytes() + 8) +
-                              PanelReduction::bytes(job->task, job->request, rows));
+    most = std::max(
+        most,
+        backend.workspace_bytes(problem, std::min(call_rows, rows), problem.num_keys(), true) +
+            rows * (problem.q().row_bytes() + 8) +
+            PanelReduction::bytes(job->task, job->request, rows, backend.open_units()));
   }
   return most;
 }
@@ -142,10 +143,12 @@ class ReductionWorker : public PanelWorker {
     queries_.resize(rows * static_cast<size_t>(problem.q().row_bytes()));
     const QueryBlock queries =
         read_query_rows(job.task, panel.rows, index_.data(), queries_.data());
-    reduction_.begin(job.task, job.request, panel.rows, queries.index,
-                     [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
-                       sink_.block_row(panel.task, row, max, sum);
-                     });
+    reduction_.begin(
+        job.task, job.request, panel.rows, queries.index,
+        [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
+          sink_.block_row(panel.task, row, max, sum);
+        },
+        backend_.open_units());
     const int64_t call_rows = std::min(plan_.call_rows, panel.rows.size());
     workspace_.resize(static_cast<size_t>(
         backend_.workspace_bytes(problem, call_rows, problem.num_keys(), true)));

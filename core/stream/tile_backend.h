@@ -74,7 +74,7 @@ class BoundHead {
                           const EmitTarget& target, std::span<std::byte> workspace) const = 0;
 
   /// Takes what the panel asks for from the weights of its rows [first, first +
-  /// queries.index.size()), from a single product. Rows of a panel are given in order, all of them
+  /// queries.index.size()). Rows of a panel are given in order, all of them
   /// at once where TileBackend::whole_panel_rows() says so. The workspace is that of emit_panel
   /// over all keys.
   virtual void reduce(const QueryBlock& queries, int64_t first, PanelReduction& panel,
@@ -123,6 +123,9 @@ class TileBackend {
   /// Rows of a panel at most where reduce() must be given whole panels at once, as a device wants
   /// that is filled by many rows; 0: any number of rows a call.
   virtual int64_t whole_panel_rows() const { return 0; }
+
+  /// Units of rows (core/reduce/panel_reduction.h) whose columns reduce() adds to at once.
+  virtual int64_t open_units() const { return 1; }
 
   /// Reads and packs K of one head. The problem must outlive the result.
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,

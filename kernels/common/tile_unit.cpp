@@ -17,6 +17,7 @@ namespace {
 
 constexpr unsigned kBf16Tiles = 1u << 22;  // CPUID 7.0, EDX
 constexpr unsigned kTiles = 1u << 24;
+constexpr unsigned kByteShifts = 1u << 1;  // AVX512_VBMI: CPUID 7.0, ECX
 constexpr unsigned kStateByXsave = 1u << 27;  // CPUID 1, ECX
 constexpr uint32_t kTileState = 3u << 17;     // XCR0: configuration and data
 constexpr long kRequestPermission = 0x1023;   // arch_prctl(ARCH_REQ_XCOMP_PERM, …)
@@ -25,7 +26,7 @@ constexpr long kTileData = 18;
 bool processor_has_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
-  return (d & kBf16Tiles) != 0 && (d & kTiles) != 0;
+  return (d & kBf16Tiles) != 0 && (d & kTiles) != 0 && (c & kByteShifts) != 0;
 }
 
 bool system_keeps_tiles() {

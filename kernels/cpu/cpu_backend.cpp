@@ -141,6 +141,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
   }
 
   int workers() const override { return workers_; }
+  int64_t open_units() const override { return uses_tiles() ? kOpenUnits : 1; }
 
   BindCost bind_cost(const AttentionProblem& problem) const override {
     const PackedFormat format = format_of(problem);

@@ -90,6 +90,7 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
 #define ATTNSCOPE_TILES EmulatedTiles
 #include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -99,6 +100,7 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_native
 #define ATTNSCOPE_TILES NativeTiles
 #include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -127,11 +129,10 @@ double spin_exp2(int64_t iterations, const float* source, float* destination) {
 double spin_table_exp2(int64_t iterations, const float* source, float* destination) {
   const FloatTag d;
   const ExpTable table(SplitFactor{kLog2eHigh, kLog2eLow});
-  const FloatVec offset = hn::Set(d, ExpTable::row_offset(0));
+  const FloatVec row = hn::Set(d, ExpTable::row_constant(0));
   for (int64_t i = 0; i < iterations; ++i) {
     for (int64_t at = 0; at < kSpinCount; at += kLanes) {
-      FloatVec exponent;
-      hn::Store(table.power(hn::Load(d, source + at), offset, exponent), d, destination + at);
+      hn::Store(table.power(hn::Load(d, source + at), row).value(), d, destination + at);
     }
   }
   return static_cast<double>(kSpinCount * iterations);
@@ -150,21 +151,35 @@ const CpuKernels& kernels() {
     k.isa = "scalar";
 #endif
     k.fused_multiply_add = HWY_NATIVE_FMA != 0;
-    k.f32 = {dot_f32::multiply_block, dot_f32::softmax_block, dot_f32::spin_dot};
-    k.bf16_emulated = {dot_bf16_emulated::multiply_block, dot_bf16_emulated::softmax_block,
-                       dot_bf16_emulated::spin_dot};
+    k.f32 = {.raw = dot_f32::multiply_block,
+             .softmax = dot_f32::softmax_block,
+             .spin = dot_f32::spin_dot};
+    k.bf16_emulated = {.raw = dot_bf16_emulated::multiply_block,
+                       .softmax = dot_bf16_emulated::softmax_block,
+                       .spin = dot_bf16_emulated::spin_dot};
 #if ATTNSCOPE_HAVE_BF16_INSTRUCTION
     if (__builtin_cpu_supports("avx512bf16")) {
-      k.bf16 = {dot_bf16::multiply_block, dot_bf16::softmax_block, dot_bf16::spin_dot};
+      k.bf16 = {.raw = dot_bf16::multiply_block,
+                .softmax = dot_bf16::softmax_block,
+                .spin = dot_bf16::spin_dot};
     }
 #endif
 #if HWY_NATIVE_FMA
-    k.tiles_emulated = {tiles_emulated::multiply_block, tiles_emulated::softmax_block,
-                        tiles_emulated::spin_dot};
+    k.tiles_emulated = {.raw = tiles_emulated::multiply_block,
+                        .softmax = tiles_emulated::softmax_block,
+                        .sum_run = tiles_emulated::sum_run,
+                        .weight_run = tiles_emulated::weight_run,
+                        .entry_run = tiles_emulated::entry_run,
+                        .spin = tiles_emulated::spin_dot};
 #endif
 #if ATTNSCOPE_HAVE_TILES
     if (tile_unit().usable) {
-      k.tiles = {tiles_native::multiply_block, tiles_native::softmax_block, tiles_native::spin_dot};
+      k.tiles = {.raw = tiles_native::multiply_block,
+                 .softmax = tiles_native::softmax_block,
+                 .sum_run = tiles_native::sum_run,
+                 .weight_run = tiles_native::weight_run,
+                 .entry_run = tiles_native::entry_run,
+                 .spin = tiles_native::spin_dot};
     }
 #endif
     k.softmax_pass = softmax_pass;

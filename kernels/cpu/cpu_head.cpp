@@ -24,28 +24,25 @@ static_assert(kBlockRows % kRegisterRows == 0 && kBlockRows % kTileUnitRows == 0
 constexpr int64_t kSharedCacheElements = (int64_t{8} << 20) / 4;
 constexpr int64_t kOwnCacheElements = (int64_t{768} << 10) / 4;
 
-/// Whether multiplying again costs less than keeping the entries of a row until its sum is known:
-/// it does on the tile unit, whose entries of a few rows fill more than a core's own cache.
-bool emits_twice(const PackedFormat& format) { return format.products == PackedProducts::tiles; }
-
 /// Key blocks that hold `keys`.
 IndexRange blocks_of(IndexRange keys) {
   if (keys.empty()) return {};
   return {keys.begin / kBlockKeys, ceil_div(keys.end, kBlockKeys)};
 }
 
+}  // namespace
+
 void fill_rows(float* first, int64_t rows, int64_t stride, float value) {
   for (int64_t row = 0; row < rows; ++row) std::fill_n(first + row * stride, kBlockKeys, value);
 }
 
-}  // namespace
-
 CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_keys, int64_t rows,
                                        int64_t cols, bool one_product, Workspace& workspace) {
   Buffers buffers;
-  // A stash of long rows is kept for as few rows as the kernels take at once.
-  buffers.group_rows = one_product ? format.computed_rows(1) : format.group_rows();
-  const bool many = format.products == PackedProducts::tiles && !one_product;
+  // Products with V take rows by kRegisterRows, of which the largest group is a multiple.
+  buffers.group_rows =
+      one_product ? std::min(format.computed_rows(rows), format.group_rows()) : format.group_rows();
+  const bool many = emits_twice(format) && !one_product;
   buffers.rows =
       std::min(round_up(rows, buffers.group_rows), many ? kTileUnitBlockRows : kBlockRows);
   buffers.scratch.bias = workspace.take<float>(buffers.group_rows * kBlockKeys);
@@ -56,9 +53,20 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   buffers.sums = workspace.take<RowSum>(buffers.rows);
   buffers.factors = workspace.take<float>(buffers.rows);
   buffers.exponents = workspace.take<float>(buffers.rows);
-  buffers.lengths = workspace.take<float>(buffers.rows);
+  buffers.bounds = workspace.take<float>(buffers.rows);
   buffers.by_table = workspace.take<bool>(buffers.rows);
   if (!one_product) return buffers;
+  buffers.lanes = workspace.take<RowLanes>(buffers.rows);
+  if (emits_twice(format)) {
+    // Parts of rows, and whole rows of a few of them.
+    const int64_t keys = round_up(num_keys, kBlockKeys);
+    buffers.stash_stride = std::min(keys, kPartBlocks * kBlockKeys) + 16;
+    buffers.stash = workspace.take<float>(buffers.rows * buffers.stash_stride);
+    buffers.share_stride = num_keys > kPartBlocks * kBlockKeys ? keys + 16 : 0;
+    buffers.share_rows =
+        workspace.take<float>(std::min(buffers.rows, kTileUnitRows) * buffers.share_stride);
+    return buffers;
+  }
   // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
   // apart would compete for the same lines of the cache.
   const int64_t blocks =
@@ -104,23 +112,29 @@ CpuHead::Rows CpuHead::load(const QueryBlock& queries, int64_t first, int64_t ro
     const QueryRows given{queries.data + (first + begin) * row_bytes,
                           std::min(buffers.group_rows, count - begin)};
     const PackedQueries packed{buffers.queries + begin * format.steps(), buffers.exponents + begin,
-                               buffers.lengths + begin};
+                               buffers.bounds + begin};
     pack_queries(format, given, packed, buffers.packing);
     for (int64_t row = begin; row < begin + format.computed_rows(given.count); ++row) {
-      buffers.by_table[row] = buffers.lengths[row] * bound <= kMaxTableExponent;
+      buffers.bounds[row] *= bound;
+      buffers.by_table[row] = buffers.bounds[row] <= kMaxTableExponent;
     }
   }
   return block;
 }
 
+RowGroup CpuHead::group_of(const Rows& rows, int64_t group, const Buffers& buffers) const {
+  const int64_t begin = group * buffers.group_rows;
+  RowGroup of_rows{rows.group(group), buffers.queries + begin * head_.format.steps()};
+  if (head_.format.products == PackedProducts::tiles) {
+    of_rows.by_table = buffers.by_table + begin;
+    of_rows.bounds = buffers.bounds + begin;
+  }
+  return of_rows;
+}
+
 KeyBlockProduct CpuHead::meet(const Rows& rows, int64_t group, int64_t block, KeyProducts& products,
                               const Buffers& buffers) const {
-  const int64_t begin = group * buffers.group_rows;
-  const bool tables = head_.format.products == PackedProducts::tiles;
-  return KeyBlockProduct(head_, products, buffers.scratch,
-                         {rows.group(group), buffers.queries + begin * head_.format.steps(),
-                          tables ? buffers.by_table + begin : nullptr},
-                         block);
+  return KeyBlockProduct(head_, products, buffers.scratch, group_of(rows, group, buffers), block);
 }
 
 bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
@@ -145,6 +159,24 @@ bool CpuHead::sum_block(const Rows& rows, int64_t group, int64_t block, IndexRan
   if (bad_row >= 0) refuse_row(rows.group(group)[static_cast<size_t>(bad_row)]);
   place.keep();
   return true;
+}
+
+void CpuHead::sum_blocks(const Rows& rows, int64_t group, IndexRange blocks, bool with_moments,
+                         KeyProducts& products, const Buffers& buffers) const {
+  const RowGroup of_rows = group_of(rows, group, buffers);
+  const int64_t computed = head_.format.computed_rows(static_cast<int64_t>(of_rows.index.size()));
+  const std::span sums(buffers.sums + group * buffers.group_rows, static_cast<size_t>(computed));
+  for (int64_t block = blocks.begin; block < blocks.end;) {
+    const int64_t fit = blocks_of_run(head_, of_rows, {block, blocks.end});
+    if (fit > 0) {
+      const int64_t added =
+          add_softmax_run(head_, of_rows, {block, block + fit}, sums, with_moments);
+      block += added;
+      if (added == fit) continue;
+    }
+    const WantedEntries wanted{.moments = with_moments, .entries = false};
+    sum_block(rows, group, block++, {}, wanted, products, buffers);
+  }
 }
 
 CpuHead::StashPlace::StashPlace(float* stash, int64_t rows, KeyBlockProduct& meeting,
@@ -203,8 +235,15 @@ void CpuHead::sum_rows(const Rows& rows, IndexRange stash_blocks, bool with_mome
                        KeyProducts& products, const Buffers& buffers,
                        std::span<RowNorm> norms) const {
   start_sums(rows, buffers);
-  for (int64_t block = 0; block < head_.num_blocks(); ++block) {
+  const bool in_runs = emits_twice(head_.format) && stash_blocks.empty();
+  const int64_t together = in_runs ? kRunBlocks : 1;
+  for (int64_t block = 0; block < head_.num_blocks(); block += together) {
     for (int64_t group = 0; group < rows.groups(); ++group) {
+      if (in_runs) {
+        const IndexRange blocks{block, std::min(block + together, head_.num_blocks())};
+        sum_blocks(rows, group, blocks, with_moments, products, buffers);
+        continue;
+      }
       const WantedEntries wanted{.moments = with_moments, .entries = stash_blocks.contains(block)};
       sum_block(rows, group, block, stash_blocks, wanted, products, buffers);
     }
@@ -308,14 +347,94 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
   KeyProducts products(head_, blocks_of(keys), buffers.queries);
   for (int64_t first = 0; first < total; first += buffers.rows) {
     const Rows rows = load(queries, first, buffers.rows, buffers);
-    for (int64_t block = blocks_of(keys).begin; block < blocks_of(keys).end; ++block) {
-      const IndexRange part = intersect(head_.keys_of_block(block), keys);
-      if (!wants_any(target, {part.begin - keys.begin, part.end - keys.begin})) continue;
+    for (IndexRange blocks = blocks_of(keys); !blocks.empty();) {
+      std::byte* panels[kRunBlocks * kBlockPanels];
+      const int64_t together = run_panels(blocks, rectangle, panels);
+      const IndexRange these{blocks.begin, blocks.begin + std::max<int64_t>(together, 1)};
       for (int64_t group = 0; group < rows.groups(); ++group) {
-        emit_block(rows, group, block, rectangle, products, buffers);
+        emit_blocks(rows, group, these, rectangle,
+                    std::span(panels).first(static_cast<size_t>(together * kBlockPanels)), products,
+                    buffers);
       }
+      blocks.begin = these.end;
     }
   }
+}
+
+void CpuHead::emit_blocks(const Rows& rows, int64_t group, IndexRange blocks,
+                          const Rectangle& rectangle, std::span<std::byte*> panels,
+                          KeyProducts& products, const Buffers& buffers) const {
+  const IndexRange keys = rectangle.keys;
+  while (!blocks.empty()) {
+    if (!panels.empty()) {
+      const int64_t done = emit_run(rows, group, blocks, rectangle, panels, buffers);
+      blocks.begin += done;
+      panels = panels.subspan(static_cast<size_t>(done * kBlockPanels));
+      if (blocks.empty()) return;
+      panels = panels.subspan(kBlockPanels);
+    }
+    const IndexRange part = intersect(head_.keys_of_block(blocks.begin), keys);
+    if (wants_any(rectangle.target, {part.begin - keys.begin, part.end - keys.begin})) {
+      emit_block(rows, group, blocks.begin, rectangle, products, buffers);
+    }
+    ++blocks.begin;
+  }
+}
+
+int64_t CpuHead::run_panels(IndexRange blocks, const Rectangle& rectangle,
+                            std::span<std::byte*> panels) const {
+  const EmitTarget& target = rectangle.target;
+  const int64_t first_col = blocks.begin * kBlockKeys - rectangle.keys.begin;
+  if (head_.format.products != PackedProducts::tiles || rectangle.quantity != Quantity::weights ||
+      target.encoding == Encoding::u8_log2 || first_col < 0 || first_col % kPanelKeys != 0 ||
+      target.block_cols % kPanelKeys != 0) {
+    return 0;
+  }
+  const int64_t bytes = encoding_bytes(target.encoding);
+  const int64_t most =
+      std::min({blocks.size(), kRunBlocks, (rectangle.keys.size() - first_col) / kBlockKeys});
+  for (int64_t panel = 0; panel < most * kBlockPanels; ++panel) {
+    const int64_t col = first_col + panel * kPanelKeys;
+    std::byte* const block = target.blocks[static_cast<size_t>(col / target.block_cols)];
+    if (block == nullptr) return panel / kBlockPanels;
+    panels[static_cast<size_t>(panel)] = block + col % target.block_cols * bytes;
+  }
+  return most;
+}
+
+int64_t CpuHead::emit_run(const Rows& rows, int64_t group, IndexRange blocks,
+                          const Rectangle& rectangle, std::span<std::byte*> panels,
+                          const Buffers& buffers) const {
+  const EmitTarget& target = rectangle.target;
+  const RowGroup of_rows = group_of(rows, group, buffers);
+  const int64_t fit = blocks_of_run(head_, of_rows, blocks);
+  if (fit == 0) return 0;
+  const int64_t first_row = rows.first + group * buffers.group_rows;
+  const auto count = static_cast<int64_t>(of_rows.index.size());
+  alignas(64) float references[kMaxGroupRows] = {};
+  alignas(64) float factors[kMaxGroupRows] = {};
+  const float common = target.encoding == Encoding::f16_scaled ? kF16Scale : 1;
+  for (int64_t row = 0; row < count; ++row) {
+    const RowNorm& norm = rectangle.norms[static_cast<size_t>(first_row + row)];
+    references[row] = static_cast<float>(norm.exponent);
+    // Norms are the caller's: nothing must overflow whatever they are.
+    if (!(of_rows.bounds[row] - references[row] <= kMaxNarrowExponent)) return 0;
+    factors[row] = weight_factor(norm, references[row]) * common;
+  }
+  std::byte* places[kRunBlocks * kBlockPanels];
+  for (size_t panel = 0; panel < static_cast<size_t>(fit * kBlockPanels); ++panel) {
+    places[panel] = panels[panel] + first_row * target.row_stride * encoding_bytes(target.encoding);
+  }
+  head_.products.weight_run(
+      {.run = make_run(head_, of_rows, {blocks.begin, blocks.begin + fit}, references),
+       .rows = count,
+       .references = references,
+       .factors = factors,
+       .encoding = target.encoding,
+       .out = places,
+       .out_stride = target.row_stride},
+      head_.exponent_factor);
+  return fit;
 }
 
 void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
@@ -338,12 +457,17 @@ void CpuHead::compute_entries(const Rows& rows, int64_t group, int64_t block,
     const RowNorm& norm = rectangle.norms[static_cast<size_t>(first) + row];
     references.references[row] = static_cast<float>(norm.exponent);
   }
+  softmax_entries(meeting, rows.group(group), references);
+}
+
+void CpuHead::softmax_entries(const KeyBlockProduct& meeting, std::span<const int64_t> index,
+                              RowReferences& references) const {
   meeting.softmax(references);
   if (std::all_of(references.sums, references.sums + meeting.rows(), is_sound_sum)) return;
   meeting.products();
   meeting.softmax_of_products(references);
-  for (size_t row = 0; row < rows.group(group).size(); ++row) {
-    if (!is_sound_sum(references.sums[row])) refuse_row(rows.group(group)[row]);
+  for (size_t row = 0; row < index.size(); ++row) {
+    if (!is_sound_sum(references.sums[row])) refuse_row(index[row]);
   }
 }
 

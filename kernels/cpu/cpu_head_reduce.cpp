@@ -1,4 +1,6 @@
-// CpuHead::reduce: rows are summed into the stash of emit_panel and reduced where they lie.
+// CpuHead::reduce. Vector products are kept as emit_panel keeps them, in a stash of whole rows,
+// until the rows' sums are known. The tile unit rather multiplies again, key blocks of a few at a
+// time, whose entries stay in the core's own cache.
 #include "kernels/cpu/cpu_head.h"
 
 #include <algorithm>
@@ -36,10 +38,14 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
   const std::vector<SegmentRun> runs = make_runs(panel.segments());
   std::vector<RowNorm> norms(queries.index.size());
   KeyProducts products(head_, all_blocks(), buffers.queries);
-  for (int64_t begin = 0; begin < total; begin += buffers.rows) {
-    const Rows rows = load(queries, begin, buffers.rows, buffers);
+  const bool twice = emits_twice(head_.format);
+  for (int64_t begin = 0; begin < total;) {
+    int64_t count = std::min(buffers.rows, total - begin);
+    if (twice) count = rows_together(panel, first + begin, count);
+    const Rows rows = load(queries, begin, count, buffers);
     if (is_normalised(head_.format.score)) {
-      sum_rows(rows, all_blocks(), panel.request().entropy, products, buffers, norms);
+      const IndexRange kept = twice ? IndexRange{} : all_blocks();
+      sum_rows(rows, kept, panel.request().entropy, products, buffers, norms);
     } else {
       fill_sigmoid(rows, products, buffers);
     }
@@ -49,11 +55,27 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
       buffers.factors[row] = is_normalised(head_.format.score)
                                  ? weight_factor(norm, buffers.sums[row].reference)
                                  : 1.0f;
+      buffers.lanes[row] = {};
     }
-    for (int64_t group = 0; group < rows.groups(); ++group) {
-      reduce_group(rows, group, first + begin + group * buffers.group_rows, buffers, runs, panel);
-    }
+    const Reduced reduced{rows, first + begin, runs, panel};
+    twice ? reduce_twice(reduced, products, buffers) : reduce_stash(reduced, buffers);
+    begin += rows.count();
   }
+}
+
+void CpuHead::reduce_stash(const Reduced& reduced, const Buffers& buffers) const {
+  const KeyPart whole{{0, head_.num_keys()}, buffers.stash, buffers.stash_stride};
+  for (IndexRange rows{0, 0}; (rows = next_unit(reduced, rows.end)).size() > 0;) {
+    reduce_part(reduced, rows, whole, buffers);
+    finish_rows(reduced, rows, buffers);
+  }
+}
+
+IndexRange CpuHead::next_unit(const Reduced& reduced, int64_t row) {
+  const int64_t count = reduced.rows.count();
+  if (row == count) return {};
+  const int64_t end = reduced.panel.unit_end(reduced.first + row) - reduced.first;
+  return {row, std::min(end, count)};
 }
 
 void CpuHead::fill_sigmoid(const Rows& rows, KeyProducts& products, const Buffers& buffers) const {
@@ -76,82 +98,197 @@ void CpuHead::fill_sigmoid(const Rows& rows, KeyProducts& products, const Buffer
   }
 }
 
-void CpuHead::reduce_group(const Rows& rows, int64_t group, int64_t first, const Buffers& buffers,
-                           std::span<const SegmentRun> runs, PanelReduction& panel) const {
-  const auto count = static_cast<int64_t>(rows.group(group).size());
-  float maxima[kRegisterRows];
+void CpuHead::reduce_part(const Reduced& reduced, IndexRange rows, const KeyPart& part,
+                          const Buffers& buffers) const {
+  PanelReduction& panel = reduced.panel;
   const bool wants_rows = panel.request().any_rows();
-  for (int64_t row = 0; row < count;) {
-    const int64_t end = std::min({count, row + kRegisterRows, panel.unit_end(first + row) - first});
-    const int64_t in_block = group * buffers.group_rows + row;
-    ReducedRows sweep{.entries = buffers.stash + in_block * buffers.stash_stride,
-                      .stride = buffers.stash_stride,
-                      .factors = buffers.factors + in_block,
-                      .rows = end - row,
-                      .keys = head_.num_keys(),
-                      .column_sums = panel.column_sums(),
-                      .column_maxima = panel.column_maxima(),
-                      .masses = wants_rows ? panel.masses(first + row) : nullptr,
-                      .segments = panel.segments().count(),
-                      .runs = runs.data(),
-                      .row_maxima = maxima};
-    head_.kernels.reduce_rows(sweep);
-    add_diagonals(sweep, first + row, panel);
-    for (int64_t r = row; r < end; ++r) {
-      const int64_t place = group * buffers.group_rows + r;
-      if (wants_rows) panel.row(first + r).max_weight = static_cast<double>(maxima[r - row]);
-      reduce_row(buffers.stash + place * buffers.stash_stride, buffers.factors[place],
-                 buffers.sums[place], first + r, panel);
-    }
-    panel.advance(first + end);
-    row = end;
+  const auto run = std::find_if(reduced.runs.begin(), reduced.runs.end(),
+                                [&](const SegmentRun& r) { return r.end > part.keys.begin; });
+  const auto column = [&](float* columns) {
+    return columns == nullptr ? nullptr : columns + part.keys.begin;
+  };
+  const int64_t first = reduced.first + rows.begin;
+  const ReducedRows sweep{.entries = part.entries + rows.begin * part.stride,
+                          .stride = part.stride,
+                          .factors = buffers.factors + rows.begin,
+                          .rows = rows.size(),
+                          .keys = part.keys,
+                          .column_sums = column(panel.column_sums(first)),
+                          .column_maxima = column(panel.column_maxima(first)),
+                          .masses = wants_rows ? panel.masses(first) : nullptr,
+                          .segments = panel.segments().count(),
+                          .runs = &*run,
+                          .lanes = buffers.lanes + rows.begin};
+  head_.kernels.reduce_rows(sweep);
+  add_diagonals(sweep, first, panel);
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    reduce_row(reduced, row, part, buffers);
   }
 }
 
 void CpuHead::add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const {
-  float* diagonal = panel.diagonal(first);
-  if (diagonal == nullptr) return;
+  if (panel.diagonal(first) == nullptr) return;
+  const int64_t key = rows.keys.begin;
   const int64_t last = first + rows.rows - 1;
   if (panel.row_index(last) - panel.row_index(first) == last - first) {
-    return head_.kernels.add_diagonals(rows, diagonal);
+    return head_.kernels.add_diagonals(rows, panel.diagonal(first) + key);
   }
   for (int64_t r = 0; r < rows.rows; ++r) {
-    head_.kernels.add_scaled(rows.entries + r * rows.stride, rows.keys, rows.factors[r],
-                             panel.diagonal(first + r));
+    head_.kernels.add_scaled(rows.entries + r * rows.stride, rows.keys.size(), rows.factors[r],
+                             panel.diagonal(first + r) + key);
   }
 }
 
-void CpuHead::reduce_row(const float* entries, float factor, const RowSum& sum, int64_t position,
-                         PanelReduction& panel) const {
+void CpuHead::reduce_row(const Reduced& reduced, int64_t row, const KeyPart& part,
+                         const Buffers& buffers) const {
+  PanelReduction& panel = reduced.panel;
   const ReductionRequest& request = panel.request();
   const CpuKernels& kernels = head_.kernels;
-  const int64_t keys = head_.num_keys();
+  const float* const entries = part.entries + row * part.stride;
+  const float factor = buffers.factors[row];
+  const int64_t position = reduced.first + row;
   RowReduction& result = panel.row(position);
-  if (request.any_rows()) result.masked = result.max_weight == 0;
-  if (result.masked) return;
-  if (request.entropy) {
-    result.entropy = head_.format.score == ScoreFunction::softmax
-                         ? entropy_of(sum)
-                         : std::numbers::ln2 * kernels.negative_plogp(entries, keys, factor);
+  if (request.any_rows()) {
+    const float largest =
+        *std::max_element(buffers.lanes[row].maxima, buffers.lanes[row].maxima + kSumLanes);
+    const bool rises = static_cast<double>(largest) > result.max_weight;
+    result.max_weight = static_cast<double>(largest);
+    if (request.max_keys && rises) {
+      result.max_key =
+          part.keys.begin + kernels.find_weight(entries, part.keys.size(), factor, largest);
+    }
   }
-  if (request.max_keys) {
-    result.max_key =
-        kernels.find_weight(entries, keys, factor, static_cast<float>(result.max_weight));
+  if (panel.wants_shares(position)) keep_share_row(reduced, row, part, buffers);
+  // Others than softmax are never reduced in parts.
+  if (request.entropy && head_.format.score != ScoreFunction::softmax && result.max_weight > 0) {
+    result.entropy = std::numbers::ln2 * kernels.negative_plogp(entries, part.keys.size(), factor);
   }
-  const RowEntries<float> row{entries, static_cast<double>(factor)};
-  if (panel.wants_shares(position)) result.keys_for = panel.key_counter().count(row, keys);
   if (!request.places && !panel.wants_offsets()) return;
   const auto place = head_.problem.query_tokens().coord(panel.row_index(position));
   if (!place) return;
   const TokenGrid& grid = head_.problem.key_tokens();
-  if (request.places) result.places = place_masses(row, grid, *place, request.band);
-  if (!panel.wants_offsets()) return;
-  for (int64_t t = 0; t < grid.frames(); ++t) {
-    for (int64_t y = 0; y < grid.height(); ++y) {
-      const float* line =
-          entries + grid.video_range().begin + (t * grid.height() + y) * grid.width();
-      kernels.add_scaled(line, grid.width(), factor, panel.offset_line(*place, t, y));
+  if (request.places) {
+    const RowEntries<float> weights{entries, static_cast<double>(factor)};
+    result.places += place_masses(weights, part.keys, grid, *place, request.band);
+  }
+  if (panel.wants_offsets()) add_offsets({entries, factor, part.keys}, *place, panel);
+}
+
+void CpuHead::add_offsets(const RowPart& row, LatentCoord place, PanelReduction& panel) const {
+  const TokenGrid& grid = head_.problem.key_tokens();
+  const IndexRange keys = intersect(row.keys, grid.video_range());
+  for (int64_t key = keys.begin; key < keys.end;) {
+    const int64_t line = (key - grid.video_range().begin) / grid.width();
+    const int64_t x = (key - grid.video_range().begin) % grid.width();
+    const int64_t count = std::min(grid.width() - x, keys.end - key);
+    head_.kernels.add_scaled(
+        row.entries + (key - row.keys.begin), count, row.factor,
+        panel.offset_line(place, line / grid.height(), line % grid.height()) + x);
+    key += count;
+  }
+}
+
+void CpuHead::keep_share_row(const Reduced& reduced, int64_t row, const KeyPart& part,
+                             const Buffers& buffers) const {
+  PanelReduction& panel = reduced.panel;
+  const float* entries = part.entries + row * part.stride;
+  if (part.keys.size() < head_.num_keys()) {
+    // Its place among those of the rows before it that are kept as well.
+    int64_t before = 0;
+    for (int64_t r = 0; r < row; ++r) before += panel.wants_shares(reduced.first + r) ? 1 : 0;
+    float* const whole = buffers.share_rows + before * buffers.share_stride;
+    std::copy_n(entries, part.keys.size(), whole + part.keys.begin);
+    if (part.keys.end < head_.num_keys()) return;
+    entries = whole;
+  }
+  RowReduction& result = panel.row(reduced.first + row);
+  if (result.max_weight == 0) return;
+  const RowEntries<float> weights{entries, static_cast<double>(buffers.factors[row])};
+  result.keys_for = panel.key_counter().count(weights, head_.num_keys());
+}
+
+void CpuHead::finish_rows(const Reduced& reduced, IndexRange rows, const Buffers& buffers) const {
+  const ReductionRequest& request = reduced.panel.request();
+  for (int64_t row = rows.begin; row < rows.end; ++row) {
+    RowReduction& result = reduced.panel.row(reduced.first + row);
+    if (request.any_rows()) result.masked = result.max_weight == 0;
+    if (!result.masked && request.entropy && head_.format.score == ScoreFunction::softmax) {
+      result.entropy = entropy_of(buffers.sums[row]);
     }
+  }
+  reduced.panel.advance(reduced.first + rows.end);
+}
+
+int64_t CpuHead::rows_together(const PanelReduction& panel, int64_t first, int64_t most) const {
+  const ReductionRequest& request = panel.request();
+  const bool by_unit = request.diagonals || request.offsets;
+  const int64_t multiple = PanelReduction::row_multiple(request);
+  int64_t units = 0;
+  int64_t shares = 0;
+  for (int64_t row = 0; row < most; ++row) {
+    const int64_t position = panel.position(first + row);
+    // What all rows add to is rounded where a unit ends.
+    if (by_unit && row > 0 && position % multiple == 0) return row;
+    const bool begins = row == 0 || panel.unit_end(first + row - 1) == first + row;
+    units += begins ? 1 : 0;
+    shares += panel.wants_shares(first + row) ? 1 : 0;
+    if (units > kOpenUnits || shares > kTileUnitRows) return row;
+  }
+  return most;
+}
+
+void CpuHead::reduce_twice(const Reduced& reduced, KeyProducts& products,
+                           const Buffers& buffers) const {
+  const IndexRange all = all_blocks();
+  for (IndexRange blocks{0, 0}; blocks.end < all.end;) {
+    blocks = {blocks.end, std::min(blocks.end + kPartBlocks, all.end)};
+    const KeyPart part{
+        {blocks.begin * kBlockKeys, std::min(blocks.end * kBlockKeys, head_.num_keys())},
+        buffers.stash,
+        buffers.stash_stride};
+    for (int64_t group = 0; group < reduced.rows.groups(); ++group) {
+      fill_part(reduced.rows, group, blocks, products, buffers);
+    }
+    for (IndexRange rows{0, 0}; (rows = next_unit(reduced, rows.end)).size() > 0;) {
+      reduce_part(reduced, rows, part, buffers);
+    }
+  }
+  for (IndexRange rows{0, 0}; (rows = next_unit(reduced, rows.end)).size() > 0;) {
+    finish_rows(reduced, rows, buffers);
+  }
+}
+
+void CpuHead::fill_part(const Rows& rows, int64_t group, IndexRange blocks, KeyProducts& products,
+                        const Buffers& buffers) const {
+  const RowGroup of_rows = group_of(rows, group, buffers);
+  const auto count = static_cast<int64_t>(of_rows.index.size());
+  const int64_t begin = group * buffers.group_rows;
+  RowReferences references{};
+  for (int64_t row = 0; row < count; ++row) {
+    references.references[row] = buffers.sums[begin + row].reference;
+  }
+  float* out = buffers.stash + begin * buffers.stash_stride;
+  while (!blocks.empty()) {
+    const int64_t fit = blocks_of_run(head_, of_rows, blocks);
+    if (fit > 0) {
+      const BlockRun run =
+          make_run(head_, of_rows, {blocks.begin, blocks.begin + fit}, references.references);
+      head_.products.entry_run(run, head_.exponent_factor, references.references, out,
+                               buffers.stash_stride);
+      blocks.begin += fit;
+      out += fit * kBlockKeys;
+      continue;
+    }
+    KeyBlockProduct meeting = meet(rows, group, blocks.begin, products, buffers);
+    if (meeting.empty()) {
+      fill_rows(out, count, buffers.stash_stride, 0);
+    } else {
+      const StashPlace place(out, count, meeting, buffers);
+      softmax_entries(meeting, of_rows.index, references);
+      place.keep();
+    }
+    ++blocks.begin;
+    out += kBlockKeys;
   }
 }
 

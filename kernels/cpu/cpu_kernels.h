@@ -65,14 +65,58 @@ struct RowReferences {
   /// One a row: powers of products without bias come from the table (exp2-inl.h), for which every
   /// |t| of the row must be at most kMaxTableExponent. Null: none do.
   const bool* by_table = nullptr;
+  /// See BlockRun::narrow.
+  bool narrow = false;
 };
 /// See RowReferences::by_table.
 inline constexpr float kMaxTableExponent = 0x1p15f;
+/// See BlockRun::narrow.
+inline constexpr float kMaxNarrowExponent = 120;
 
 /// Whether a block's sum and the entries behind it are to be trusted. Otherwise the reference was
 /// too low, a product was not finite, or one lay too far from 0 for all but far_softmax_pass.
 /// An entry that went wrong is infinite or NaN, so that no sum hides it.
-inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= 0x1p64f; }
+inline constexpr float kLargestSum = 0x1p64f;
+inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= kLargestSum; }
+
+/// A row group and key blocks that follow each other, for the tile unit: all keys exist, none is
+/// masked or biased, and all rows take their powers from the table. q, k, steps, parts and rows are
+/// those of a ProductBlock; k is the first block's first panel.
+struct BlockRun {
+  const float* q = nullptr;
+  const float* k = nullptr;
+  int64_t steps = 0;
+  int64_t parts = 1;
+  int64_t rows = 0;
+  int64_t blocks = 0;
+  /// Every |t − reference| of all rows is at most kMaxNarrowExponent: the same bits in less time.
+  bool narrow = false;
+};
+
+/// The rows' sums before a run and after it; one entry a row of the group.
+struct RunSums {
+  alignas(64) float references[kMaxGroupRows];
+  /// What a block's sum must be at least, or it ends the run; 0 once a block has been added.
+  alignas(64) float least[kMaxGroupRows];
+  bool with_moments = false;
+  /// Go on from what is there. `moments` where they are wanted.
+  alignas(64) double totals[kMaxGroupRows];
+  alignas(64) double moments[kMaxGroupRows];
+};
+
+/// Weights of a run, entry · factor, on their way to where they are stored.
+struct WeightRun {
+  BlockRun run;
+  /// Rows that are stored, of run.rows.
+  int64_t rows = 0;
+  const float* references = nullptr;  ///< one a row of the run
+  const float* factors = nullptr;     ///< one a row of the run, 2¹⁴ of f16_scaled included
+  Encoding encoding = Encoding::f32;  ///< f32, f16 or f16_scaled
+  /// Where the weights of a panel go: one pointer a panel of the run, to the first key of the first
+  /// row, which needs no alignment. Rows lie out_stride entries apart.
+  std::byte* const* out = nullptr;
+  int64_t out_stride = 0;
+};
 
 /// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry, others
 /// lie above kMaskedBias (core/mask/masked_bias.h).
@@ -101,24 +145,34 @@ struct SegmentRun {
 };
 inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
 
-/// Up to kRegisterRows rows of entries whose weights, entry · factor, are to be reduced. Arrays are
-/// 64-byte aligned; rows and columns have a multiple of kBlockKeys elements, those beyond `keys`
-/// are 0.
+/// What a row's reductions are at, in kSumLanes lanes by key index mod 16: the sum of the run of
+/// keys that is under way, and the largest weight so far. Both begin at 0.
+struct alignas(64) RowLanes {
+  float sums[kSumLanes];
+  float maxima[kSumLanes];
+};
+
+/// Rows of ReducedRows at most: those of a unit (core/reduce/panel_reduction.h).
+inline constexpr int64_t kMaxReducedRows = 48;
+
+/// Up to kMaxReducedRows rows of entries whose weights, entry · factor, are to be reduced: all of
+/// their keys, or part after part in their order. Arrays are 64-byte aligned; rows and columns have
+/// a multiple of kBlockKeys elements, those beyond the row's keys are 0.
 struct ReducedRows {
-  const float* entries = nullptr;
+  const float* entries = nullptr;  ///< from the part's first key on
   int64_t stride = 0;
   const float* factors = nullptr;
   int64_t rows = 0;
-  int64_t keys = 0;
-  /// Sums and maxima of each column go on from what is there; null: not wanted.
+  IndexRange keys;  ///< of the part, beginning at a multiple of kBlockKeys
+  /// Sums and maxima of the part's columns go on from what is there; null: not wanted.
   float* column_sums = nullptr;
   float* column_maxima = nullptr;
-  /// Row r's mass of each segment is added to masses[r · segments + segment], its largest weight
-  /// stored at row_maxima[r]; null: not wanted. The runs cover all keys.
+  /// Row r's mass of each segment is added to masses[r · segments + segment], and lanes[r].maxima
+  /// go on; null: not wanted. The runs cover all keys of the part, the first one its first key.
   double* masses = nullptr;
   int64_t segments = 0;
   const SegmentRun* runs = nullptr;
-  float* row_maxima = nullptr;
+  RowLanes* lanes = nullptr;
 };
 
 /// Entries of a row group with a key block on their way into outputs. Arrays are 64-byte aligned.
@@ -145,6 +199,16 @@ struct CpuKernels {
     /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum. Those
     /// of the tile unit take every power from the table.
     void (*softmax)(const ProductBlock& block, SplitFactor factor, RowReferences& rows) = nullptr;
+    /// For the tile unit, else null. Adds the sums of the run's blocks, each as softmax() forms
+    /// them, until one is not sound or less than it must be. Returns how many blocks were added.
+    int64_t (*sum_run)(const BlockRun& run, SplitFactor factor, RunSums& rows) = nullptr;
+    /// For the tile unit, else null: the bits of softmax() and encode_weights(). Nothing may
+    /// overflow: t − reference stays below 127.
+    void (*weight_run)(const WeightRun& weights, SplitFactor factor) = nullptr;
+    /// For the tile unit, else null: the entries of softmax() for all blocks of the run, to
+    /// out[row · out_stride + key].
+    void (*entry_run)(const BlockRun& run, SplitFactor factor, const float* references, float* out,
+                      int64_t out_stride) = nullptr;
     /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
     /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
     double (*spin)(int64_t iterations, float* sink) = nullptr;

@@ -111,11 +111,18 @@ HWY_INLINE V far_biased_exp2(D d, V product, V high, V low, V bias, V reference,
   return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
 }
 
+/// A power as two factors: 2^whole·2^(j/32), j = 0 … 31, and 2^rest, |rest| ≤ 1/64. Sums take their
+/// product unrounded.
+struct PowerFactors {
+  FloatVec step, rest;
+  HWY_INLINE FloatVec value() const { return hn::Mul(step, rest); }
+};
+
 /// 2^(product·factor − reference) by a table of 2^(j/32) and a polynomial of degree 2 for what is
-/// left, |product·factor| at most kMaxTableExponent: a quarter fewer instructions than scaled_exp2,
-/// and a relative error of at most 2.3e-7 with all roundings (of it 6e-8 the polynomial's), without
-/// the bias of half a ulp that the longer one has. The significand's bits do not depend on the
-/// reference. Constants of a head, in registers.
+/// left, |product·factor| at most kMaxTableExponent: fewer instructions than scaled_exp2, and a
+/// relative error of at most 2.3e-7 with all roundings (of it 6e-8 the polynomial's), without the
+/// bias of half a ulp that the longer one has. The significand's bits do not depend on the
+/// reference, nor on which of the two forms takes a power. Constants of a head, in registers.
 class ExpTable {
  public:
   explicit ExpTable(SplitFactor factor)
@@ -123,34 +130,24 @@ class ExpTable {
         low_(hn::Set(FloatTag(), factor.low * kSteps)) {
 #if HWY_CAP_GE512
     lower_ = hn::Load(FloatTag(), kPowers);
-    upper_ = hn::Load(FloatTag(), kPowers + 16);
+    upper_ = hn::Load(FloatTag(), kPowers + kSteps / 2);
 #endif
   }
 
   /// What power() wants of a row.
-  static float row_offset(float reference) { return -(kMagic / kSteps + reference); }
+  static float row_constant(float reference) { return -(kMagic / kSteps + reference); }
 
-  HWY_INLINE FloatVec power(FloatVec product, FloatVec offset, FloatVec& exponent) const {
+  HWY_INLINE PowerFactors power(FloatVec product, FloatVec row) const {
     const FloatTag d;
     const FloatVec magic = hn::Set(d, kMagic);
     const FloatVec shifted = hn::MulAdd(product, high_, magic);
-    FloatVec rest = hn::MulSub(product, high_, hn::Sub(shifted, magic));
-    rest = hn::MulAdd(product, low_, rest);
-    // 2^(rest/32) ≈ 1 + c1·rest + c2·rest², |rest| ≤ ½, least relative error.
-    FloatVec p = hn::MulAdd(rest, hn::Set(d, 0x1.ebfbe4p-13f), hn::Set(d, 0x1.62e584p-6f));
-    p = hn::MulAdd(p, rest, hn::Set(d, 1.0f));
-    const FloatVec value = hn::Mul(look_up(shifted), p);
+    const FloatVec rest = hn::MulSub(product, high_, hn::Sub(shifted, magic));
     // Exact wherever the power is neither 0 nor infinite: multiples of 1/32.
-    const FloatVec scale = hn::MulAdd(shifted, hn::Set(d, 1.0f / kSteps), offset);
-    exponent = hn::MulAdd(rest, hn::Set(d, 1.0f / kSteps), scale);
-#if HWY_TARGET == HWY_AVX3
-    return FloatVec{_mm512_scalef_ps(value.raw, scale.raw)};
-#else
-    return scale_by_power(d, value, hn::Floor(scale), hn::Zero(d));
-#endif
+    const FloatVec scale = hn::MulAdd(shifted, hn::Set(d, 1.0f / kSteps), row);
+    return {scaled(look_up(shifted), scale), fraction(product, rest)};
   }
 
- private:
+ protected:
   static constexpr int kSteps = 32;
   /// Adding it leaves the nearest integer in the low bits of the sum.
   static constexpr float kMagic = 0x1.8p23f;
@@ -164,11 +161,21 @@ class ExpTable {
       0x1.b7f77p+0f,  0x1.c199bep+0f, 0x1.cb720ep+0f, 0x1.d5818ep+0f, 0x1.dfc974p+0f,
       0x1.ea4afap+0f, 0x1.f50766p+0f};
 
+  /// 2^(rest/32) ≈ 1 + c1·rest + c2·rest², |rest| ≤ ½, least relative error; `rest` lacks the low
+  /// half of the factor.
+  HWY_INLINE FloatVec fraction(FloatVec product, FloatVec rest) const {
+    const FloatTag d;
+    rest = hn::MulAdd(product, low_, rest);
+    const FloatVec p = hn::MulAdd(rest, hn::Set(d, 0x1.ebfbe4p-13f), hn::Set(d, 0x1.62e584p-6f));
+    return hn::MulAdd(p, rest, hn::Set(d, 1.0f));
+  }
+
   HWY_INLINE FloatVec look_up(FloatVec shifted) const {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const auto bits = hn::BitCast(di, shifted);
 #if HWY_TARGET == HWY_AVX3
+    (void)d;
     return FloatVec{_mm512_permutex2var_ps(lower_.raw, bits.raw, upper_.raw)};
 #else
     const auto index = hn::And(bits, hn::Set(di, kSteps - 1));
@@ -180,6 +187,88 @@ class ExpTable {
 #if HWY_CAP_GE512
   FloatVec lower_, upper_;
 #endif
+
+ private:
+  static HWY_INLINE FloatVec scaled(FloatVec value, FloatVec scale) {
+#if HWY_TARGET == HWY_AVX3
+    return FloatVec{_mm512_scalef_ps(value.raw, scale.raw)};
+#else
+    const FloatTag d;
+    return scale_by_power(d, value, hn::Floor(scale), hn::Zero(d));
+#endif
+  }
+};
+
+/// The same for rows whose exponents less the reference all lie within ±kMaxNarrowExponent: the
+/// whole part is added to the bits of the table's power, which takes integer instructions alone.
+/// Beside tile instructions those have a port of their own. Shift: `shift(bits)` is bits · 2¹⁸ plus
+/// kResidue in each lane.
+template <class Shift>
+class NarrowExpTable : public ExpTable {
+ public:
+  explicit NarrowExpTable(SplitFactor factor) : ExpTable(factor) {
+#if HWY_CAP_GE512
+    lower_ = less_index(lower_, 0);
+    upper_ = less_index(upper_, kSteps / 2);
+#endif
+  }
+
+  static float row_constant(float reference) { return kMagic - kSteps * reference; }
+
+  HWY_INLINE PowerFactors power(FloatVec product, FloatVec row) const {
+    const FloatTag d;
+    const hn::RebindToSigned<FloatTag> di;
+    const FloatVec shifted = hn::MulAdd(product, high_, row);
+    const FloatVec rest = hn::MulSub(product, high_, hn::Sub(shifted, row));
+    const auto bits = hn::BitCast(di, shifted);
+#if HWY_CAP_GE512
+    const FloatVec base = look_up(shifted);
+#else
+    const auto index = hn::And(bits, hn::Set(di, kSteps - 1));
+    const FloatVec base = less_index_of(look_up(shifted), index);
+#endif
+    const auto step = hn::Add(hn::BitCast(di, base), shift_.shift(bits));
+    return {hn::BitCast(d, step), fraction(product, rest)};
+  }
+
+ private:
+  /// Less what the shifted index adds beside the whole part.
+  template <class Index>
+  static HWY_INLINE FloatVec less_index_of(FloatVec power, Index index) {
+    const hn::RebindToSigned<FloatTag> di;
+    const auto excess = hn::Add(hn::ShiftLeft<kIndexShift>(index), hn::Set(di, Shift::kResidue));
+    return hn::BitCast(FloatTag(), hn::Sub(hn::BitCast(di, power), excess));
+  }
+  static HWY_INLINE FloatVec less_index(FloatVec powers, int32_t first) {
+    return less_index_of(powers, hn::Iota(hn::RebindToSigned<FloatTag>(), first));
+  }
+
+  /// A step of 1/32 stands so far below a whole one, which is bit 23 of a float.
+  static constexpr int kIndexShift = 18;
+  Shift shift_;
+};
+
+/// The shift of NarrowExpTable by an instruction that every processor has.
+struct PlainShift {
+  static constexpr int32_t kResidue = 0;
+  template <class V>
+  HWY_INLINE V shift(V bits) const {
+    return hn::ShiftLeft<18>(bits);
+  }
+};
+
+/// product·factor − reference as moments take it, to a few 2⁻²⁴ of it.
+class Exponents {
+ public:
+  explicit Exponents(SplitFactor factor)
+      : high_(hn::Set(FloatTag(), factor.high)), low_(hn::Set(FloatTag(), factor.low)) {}
+
+  HWY_INLINE FloatVec of(FloatVec product, FloatVec reference) const {
+    return hn::MulAdd(product, low_, hn::MulSub(product, high_, reference));
+  }
+
+ private:
+  FloatVec high_, low_;
 };
 
 }  // namespace attnscope::HWY_NAMESPACE

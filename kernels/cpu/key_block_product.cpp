@@ -1,6 +1,7 @@
 #include "kernels/cpu/key_block_product.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/base/checked_math.h"
@@ -10,11 +11,58 @@ namespace {
 
 alignas(64) constexpr float kNoBias[kBlockKeys] = {};
 
+TileClass class_of(const PackedHead& head, std::span<const int64_t> rows, IndexRange keys) {
+  const Mask& mask = head.problem.mask();
+  if (mask.is_none()) return TileClass::full;
+  return mask.classify(head.batch, head.head, {rows.front(), rows.back() + 1}, keys);
+}
+
+bool all_by_table(const PackedHead& head, const RowGroup& group) {
+  if (group.by_table == nullptr) return false;
+  const int64_t rows = head.format.computed_rows(static_cast<int64_t>(group.index.size()));
+  return std::all_of(group.by_table, group.by_table + rows, [](bool b) { return b; });
+}
+
+/// See BlockRun::narrow.
+bool is_narrow(const float* bounds, const float* references, int64_t rows) {
+  bool narrow = true;
+  for (int64_t row = 0; row < rows; ++row) {
+    narrow &= bounds[row] + std::fabs(references[row]) <= kMaxNarrowExponent;
+  }
+  return narrow;
+}
+
 }  // namespace
+
+int64_t blocks_of_run(const PackedHead& head, const RowGroup& group, IndexRange blocks) {
+  if (head.format.products != PackedProducts::tiles || head.panels == nullptr ||
+      !all_by_table(head, group)) {
+    return 0;
+  }
+  int64_t count = 0;
+  for (int64_t block = blocks.begin; block < blocks.end; ++block, ++count) {
+    const IndexRange keys = head.keys_of_block(block);
+    if (keys.size() < kBlockKeys || class_of(head, group.index, keys) != TileClass::full) break;
+  }
+  return count;
+}
+
+BlockRun make_run(const PackedHead& head, const RowGroup& group, IndexRange blocks,
+                  const float* references) {
+  const PackedFormat& format = head.format;
+  const int64_t rows = format.computed_rows(static_cast<int64_t>(group.index.size()));
+  return {.q = group.packed,
+          .k = head.panels.get() + blocks.begin * kBlockKeys * format.steps(),
+          .steps = format.steps(),
+          .parts = format.parts(),
+          .rows = rows,
+          .blocks = blocks.size(),
+          .narrow = is_narrow(group.bounds, references, rows)};
+}
 
 KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyProducts& source,
                                  const BlockScratch& scratch, const RowGroup& group, int64_t block)
-    : head_(head), by_table_(group.by_table) {
+    : head_(head), group_(group) {
   const auto count = static_cast<int64_t>(group.index.size());
   product_.q = group.packed;
   product_.steps = head.format.steps();
@@ -30,20 +78,13 @@ KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyProducts& source,
   }
   product_.k = source.panels(block);
   // The fused kernel of the tile unit knows the table only.
-  if (head.format.products == PackedProducts::tiles) {
-    plain_ = plain_ && std::all_of(by_table_, by_table_ + product_.rows, [](bool b) { return b; });
-  }
+  if (head.format.products == PackedProducts::tiles) plain_ = plain_ && all_by_table(head, group);
 }
 
 void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scratch,
                                 std::span<const int64_t> rows, IndexRange keys) {
   constexpr float kMasked = -std::numeric_limits<float>::infinity();
-  const Mask& mask = head.problem.mask();
-  const IndexRange queries{rows.front(), rows.back() + 1};
-  const auto classify = [&](IndexRange part) {
-    return mask.is_none() ? TileClass::full : mask.classify(head.batch, head.head, queries, part);
-  };
-  const TileClass whole = classify(keys);
+  const TileClass whole = class_of(head, rows, keys);
   if (whole == TileClass::empty) return;
   const auto existing = static_cast<uint32_t>(ceil_div(keys.size(), kPanelKeys));
   if (whole == TileClass::full) {
@@ -58,10 +99,10 @@ void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scra
   for (uint32_t panel = 0; panel < existing; ++panel) {
     const IndexRange part =
         intersect({keys.begin + panel * kPanelKeys, keys.begin + (panel + 1) * kPanelKeys}, keys);
-    if (classify(part) != TileClass::empty) product_.panels |= 1u << panel;
+    if (class_of(head, rows, part) != TileClass::empty) product_.panels |= 1u << panel;
   }
   if (empty()) return;
-  mask.fill_bias(head.batch, head.head, rows, keys, scratch.bias, kBlockKeys);
+  head.problem.mask().fill_bias(head.batch, head.head, rows, keys, scratch.bias, kBlockKeys);
   for (int64_t row = 0; row < product_.rows; ++row) {
     float* row_bias = scratch.bias + row * kBlockKeys;
     if (row >= static_cast<int64_t>(rows.size())) std::fill_n(row_bias, keys.size(), 0.0f);
@@ -85,8 +126,11 @@ void KeyBlockProduct::sum_softmax(RowReferences& rows) const {
 }
 
 void KeyBlockProduct::softmax_of(const ProductBlock& product, RowReferences& rows) const {
-  rows.by_table = by_table_;
+  rows.by_table = group_.by_table;
   if (plain_) {
+    if (group_.bounds != nullptr) {
+      rows.narrow = is_narrow(group_.bounds, rows.references, product.rows);
+    }
     head_.products.softmax(product, head_.exponent_factor, rows);
   } else {
     products();
@@ -95,7 +139,7 @@ void KeyBlockProduct::softmax_of(const ProductBlock& product, RowReferences& row
 }
 
 void KeyBlockProduct::softmax_of_products(RowReferences& rows) const {
-  rows.by_table = by_table_;
+  rows.by_table = group_.by_table;
   head_.kernels.far_softmax_pass(product_, head_.exponent_factor, bias_, rows);
 }
 

@@ -20,8 +20,17 @@ struct BlockScratch {
 struct RowGroup {
   std::span<const int64_t> index;  ///< which rows of the sequence they are
   const float* packed = nullptr;
-  const bool* by_table = nullptr;  ///< see RowReferences; one a row, or null
+  const bool* by_table = nullptr;  ///< see RowReferences; one a row that is computed, or null
+  const float* bounds = nullptr;   ///< the largest |t| that products can give; beside by_table
 };
+
+/// How many of `blocks`, from the first one on, the tile unit's run kernels can do for the group:
+/// all keys are there for all of its rows, which take their powers from the table.
+int64_t blocks_of_run(const PackedHead& head, const RowGroup& group, IndexRange blocks);
+
+/// Those blocks for the group, whose entries are relative to `references`, one a computed row.
+BlockRun make_run(const PackedHead& head, const RowGroup& group, IndexRange blocks,
+                  const float* references);
 
 /// One row group meets one key block: asks the mask what is left of the rectangle, and computes its
 /// entries where it is told to. A short-lived view; not thread-safe.
@@ -73,7 +82,7 @@ class KeyBlockProduct {
   KeyProducts::Products streamed_;  ///< the raw products, where K is streamed
   BlockBias bias_;
   bool plain_ = false;  ///< no mask, no bias, every key exists: the fused kernel can do it
-  const bool* by_table_ = nullptr;
+  const RowGroup group_;
 };
 
 }  // namespace attnscope

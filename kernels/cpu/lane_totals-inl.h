@@ -67,7 +67,13 @@ struct LaneTotals {
   }
 
   HWY_INLINE void finish(float* sums, int64_t rows) {
-    for (int64_t row = 0; row < rows; ++row) {
+    int64_t row = 0;
+#if HWY_TARGET == HWY_AVX3
+    for (; row + kSumLanes <= rows; row += kSumLanes) {
+      hn::StoreU(fold_rows(lanes + row), FloatTag(), sums + row);
+    }
+#endif
+    for (; row < rows; ++row) {
       fold<8>(lanes[row]);
       fold<4>(lanes[row]);
       fold<2>(lanes[row]);
@@ -81,6 +87,31 @@ struct LaneTotals {
   static HWY_INLINE void fold(float* HWY_RESTRICT values) {
     for (int lane = 0; lane < kHalf; ++lane) values[lane] += values[lane + kHalf];
   }
+
+#if HWY_TARGET == HWY_AVX3
+  /// The same tree for 16 rows at once: each level adds the halves of two vectors' rows, so that a
+  /// vector holds twice as many of them.
+  static HWY_INLINE FloatVec fold_rows(const float (*rows)[kSumLanes]) {
+    __m512 v[kSumLanes];
+    for (int r = 0; r < kSumLanes; ++r) v[r] = _mm512_load_ps(rows[r]);
+    for (int r = 0; r < 8; ++r) {  // rows 2r and 2r + 1, 8 lanes each
+      v[r] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * r], v[2 * r + 1], 0x44),
+                           _mm512_shuffle_f32x4(v[2 * r], v[2 * r + 1], 0xee));
+    }
+    for (int r = 0; r < 4; ++r) {  // rows 4r …, a quarter each
+      v[r] = _mm512_add_ps(_mm512_shuffle_f32x4(v[2 * r], v[2 * r + 1], 0x88),
+                           _mm512_shuffle_f32x4(v[2 * r], v[2 * r + 1], 0xdd));
+    }
+    for (int r = 0; r < 2; ++r) {  // rows 8r …: in each quarter two lanes of a row and of another
+      v[r] = _mm512_add_ps(_mm512_shuffle_ps(v[2 * r], v[2 * r + 1], 0x44),
+                           _mm512_shuffle_ps(v[2 * r], v[2 * r + 1], 0xee));
+    }
+    v[0] = _mm512_add_ps(_mm512_shuffle_ps(v[0], v[1], 0x88), _mm512_shuffle_ps(v[0], v[1], 0xdd));
+    // Quarter i now has rows i, i + 4, i + 8 and i + 12.
+    const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    return FloatVec{_mm512_permutexvar_ps(order, v[0])};
+  }
+#endif
 };
 
 }  // namespace attnscope::HWY_NAMESPACE

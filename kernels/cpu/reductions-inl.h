@@ -17,21 +17,15 @@ namespace attnscope::HWY_NAMESPACE {
 inline constexpr int64_t kStripKeys = 4 * kSumLanes;
 static_assert(kBlockKeys % kStripKeys == 0);
 
-/// Row sums and maxima in lanes (key index mod 16), the same on every instruction set.
-struct RowLanes {
-  alignas(64) float sums[kRegisterRows][kSumLanes];
-  alignas(64) float maxima[kRegisterRows][kSumLanes];
-};
-
 /// Adds four vectors of weights of a lane set as a fixed tree.
 HWY_INLINE FloatVec tree_sum(const FloatVec (&w)[4]) {
   return hn::Add(hn::Add(w[0], w[1]), hn::Add(w[2], w[3]));
 }
 
-/// One strip of all rows. kSums: its row sums go to the lanes; strips that a cut divides add theirs
-/// in pieces.
+/// One strip of all rows, at key `key` of the part. kSums: its row sums go to the lanes; strips
+/// that a cut divides add theirs in pieces.
 template <bool kRows, bool kColumns, bool kSums>
-HWY_INLINE void sweep_strip(const ReducedRows& sweep, int64_t key, RowLanes& lanes) {
+HWY_INLINE void sweep_strip(const ReducedRows& sweep, int64_t key) {
   const FloatTag d;
   for (int64_t lane = 0; lane < kSumLanes; lane += kLanes) {
     FloatVec sums[4], maxima[4];
@@ -53,12 +47,12 @@ HWY_INLINE void sweep_strip(const ReducedRows& sweep, int64_t key, RowLanes& lan
         }
       }
       if constexpr (kRows) {
-        float* at = lanes.maxima[row] + lane;
+        float* at = sweep.lanes[row].maxima + lane;
         const FloatVec largest = hn::Max(hn::Max(w[0], w[1]), hn::Max(w[2], w[3]));
         hn::Store(hn::Max(hn::Load(d, at), largest), d, at);
       }
       if constexpr (kSums) {
-        float* at = lanes.sums[row] + lane;
+        float* at = sweep.lanes[row].sums + lane;
         hn::Store(hn::Add(hn::Load(d, at), tree_sum(w)), d, at);
       }
     }
@@ -72,7 +66,7 @@ HWY_INLINE void sweep_strip(const ReducedRows& sweep, int64_t key, RowLanes& lan
 }
 
 /// Adds the row sums of keys [begin, end) of the strip at `key` to the lanes.
-HWY_INLINE void add_piece(const ReducedRows& sweep, int64_t key, IndexRange keys, RowLanes& lanes) {
+HWY_INLINE void add_piece(const ReducedRows& sweep, int64_t key, IndexRange keys) {
   const FloatTag d;
   alignas(64) float piece[kStripKeys];
   const IndexRange part{keys.begin - key, keys.end - key};
@@ -87,48 +81,42 @@ HWY_INLINE void add_piece(const ReducedRows& sweep, int64_t key, IndexRange keys
       for (int64_t i = 0; i < 4; ++i) {
         w[i] = hn::Mul(hn::Load(d, piece + i * kSumLanes + lane), factor);
       }
-      float* at = lanes.sums[row] + lane;
+      float* at = sweep.lanes[row].sums + lane;
       hn::Store(hn::Add(hn::Load(d, at), tree_sum(w)), d, at);
     }
   }
 }
 
 /// Adds the lanes' sums to the segment's masses and clears them.
-HWY_INLINE void close_run(const ReducedRows& sweep, int64_t segment, RowLanes& lanes) {
+HWY_INLINE void close_run(const ReducedRows& sweep, int64_t segment) {
   for (int64_t row = 0; row < sweep.rows; ++row) {
-    float* sums = lanes.sums[row];
+    float* sums = sweep.lanes[row].sums;
     for (int64_t half = kSumLanes / 2; half > 0; half /= 2) {
       for (int64_t lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
     }
     sweep.masses[row * sweep.segments + segment] += static_cast<double>(sums[0]);
-    std::memset(sums, 0, sizeof lanes.sums[row]);
+    std::memset(sums, 0, sizeof sweep.lanes[row].sums);
   }
 }
 
 template <bool kColumns>
 HWY_INLINE void sweep_with_rows(const ReducedRows& sweep) {
-  RowLanes lanes;
-  std::memset(&lanes, 0, sizeof lanes);
   const SegmentRun* run = sweep.runs;
-  for (int64_t key = 0; key < sweep.keys; key += kStripKeys) {
-    const int64_t end = HWY_MIN(key + kStripKeys, sweep.keys);
-    if (run->end > end || (run->end == end && end == key + kStripKeys)) {
-      sweep_strip<true, kColumns, true>(sweep, key, lanes);
-      if (run->end == end) close_run(sweep, (run++)->segment, lanes);
+  const int64_t first = sweep.keys.begin;
+  for (int64_t key = 0; key < sweep.keys.size(); key += kStripKeys) {
+    const int64_t end = HWY_MIN(key + kStripKeys, sweep.keys.size());
+    if (run->end - first > end || (run->end - first == end && end == key + kStripKeys)) {
+      sweep_strip<true, kColumns, true>(sweep, key);
+      if (run->end - first == end) close_run(sweep, (run++)->segment);
       continue;
     }
-    sweep_strip<true, kColumns, false>(sweep, key, lanes);
+    sweep_strip<true, kColumns, false>(sweep, key);
     for (int64_t begin = key; begin < end;) {
-      const int64_t piece_end = HWY_MIN(run->end, end);
-      add_piece(sweep, key, {begin, piece_end}, lanes);
+      const int64_t piece_end = HWY_MIN(run->end - first, end);
+      add_piece(sweep, key, {begin, piece_end});
       begin = piece_end;
-      if (run->end == piece_end) close_run(sweep, (run++)->segment, lanes);
+      if (run->end - first == piece_end) close_run(sweep, (run++)->segment);
     }
-  }
-  for (int64_t row = 0; row < sweep.rows; ++row) {
-    float largest = 0;
-    for (float lane : lanes.maxima[row]) largest = HWY_MAX(largest, lane);
-    sweep.row_maxima[row] = largest;
   }
 }
 
@@ -140,9 +128,8 @@ void reduce_rows(const ReducedRows& sweep) {
     return;
   }
   if (!columns) return;
-  RowLanes unused;
-  for (int64_t key = 0; key < sweep.keys; key += kStripKeys) {
-    sweep_strip<false, true, false>(sweep, key, unused);
+  for (int64_t key = 0; key < sweep.keys.size(); key += kStripKeys) {
+    sweep_strip<false, true, false>(sweep, key);
   }
 }
 
@@ -162,7 +149,7 @@ void add_scaled(const float* source, int64_t count, float factor, float* destina
 HWY_INLINE void add_diagonal_element(const ReducedRows& rows, int64_t at, float* destination) {
   for (int64_t row = 0; row < rows.rows; ++row) {
     const int64_t key = at + row;
-    if (key < 0 || key >= rows.keys) continue;
+    if (key < 0 || key >= rows.keys.size()) continue;
     destination[at] += rows.entries[row * rows.stride + key] * rows.factors[row];
   }
 }
@@ -172,7 +159,7 @@ void add_diagonals(const ReducedRows& rows, float* destination) {
   const FloatTag d;
   int64_t at = 1 - rows.rows;
   for (; at < 0; ++at) add_diagonal_element(rows, at, destination);
-  for (; at + kLanes + rows.rows <= rows.keys; at += kLanes) {
+  for (; at + kLanes + rows.rows <= rows.keys.size(); at += kLanes) {
     FloatVec sum = hn::LoadU(d, destination + at);
     const float* entries = rows.entries + at;
     for (int64_t row = 0; row < rows.rows; ++row, entries += rows.stride + 1) {
@@ -180,7 +167,7 @@ void add_diagonals(const ReducedRows& rows, float* destination) {
     }
     hn::StoreU(sum, d, destination + at);
   }
-  for (; at < rows.keys; ++at) add_diagonal_element(rows, at, destination);
+  for (; at < rows.keys.size(); ++at) add_diagonal_element(rows, at, destination);
 }
 
 /// CpuKernels::find_weight.

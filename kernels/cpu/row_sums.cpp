@@ -83,6 +83,27 @@ int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
   return -1;
 }
 
+int64_t add_softmax_run(const PackedHead& head, const RowGroup& group, IndexRange blocks,
+                        std::span<RowSum> sums, bool with_moments) {
+  RunSums rows;
+  rows.with_moments = with_moments;
+  for (size_t row = 0; row < sums.size(); ++row) {
+    rows.references[row] = sums[row].reference;
+    rows.least[row] = sums[row].anchored ? 0 : kSmallestFirstSum;
+    rows.totals[row] = sums[row].total;
+    rows.moments[row] = sums[row].moment;
+  }
+  const BlockRun run = make_run(head, group, blocks, rows.references);
+  const int64_t added = head.products.sum_run(run, head.exponent_factor, rows);
+  if (added == 0) return 0;
+  for (size_t row = 0; row < sums.size(); ++row) {
+    sums[row].total = rows.totals[row];
+    sums[row].moment = rows.moments[row];
+    sums[row].anchored = true;
+  }
+  return added;
+}
+
 int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums) {
   RowReferences entries;
   block.linear(entries);

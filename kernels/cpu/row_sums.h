@@ -43,7 +43,13 @@ struct WantedEntries {
 int64_t add_softmax_block(const KeyBlockProduct& block, std::span<RowSum> sums,
                           const KeptEntries& kept, WantedEntries wanted);
 
-/// The same for linear scores.
+/// Adds the sums of a group's rows with `blocks`, which blocks_of_run has found fit for it, until a
+/// block does not fit its rows' references; returns how many were added. `sums` has one entry for
+/// each row that is computed.
+int64_t add_softmax_run(const PackedHead& head, const RowGroup& group, IndexRange blocks,
+                        std::span<RowSum> sums, bool with_moments);
+
+/// add_softmax_block for linear scores.
 int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums);
 
 /// Whether all entries of the row lie below −2²² in base 2, where float32 cannot resolve them.

@@ -58,6 +58,7 @@ struct SoftmaxEntry {
   static constexpr float kExcluded = 0;
   FloatVec high, low;
   const ExpTable& table;
+  const Exponents& exponents;
   const RowReferences& rows;
   GroupTotals& totals;
   GroupTotals& moments;
@@ -66,22 +67,30 @@ struct SoftmaxEntry {
     const FloatTag d;
     const auto allowed = is_allowed(bias);
     const FloatVec reference = hn::Set(d, rows.references[row]);
-    FloatVec exponent, entry;
+    FloatVec exponent;
+    PowerFactors power{hn::Zero(d), hn::Set(d, 1.0f)};
     if constexpr (kTable) {
+      power = table.power(product, hn::Set(d, ExpTable::row_constant(rows.references[row])));
+      exponent = exponents.of(product, reference);
       const auto biased = hn::And(allowed, hn::Ne(bias, hn::Zero(d)));
-      const FloatVec offset = hn::Set(d, ExpTable::row_offset(rows.references[row]));
-      entry = table.power(product, offset, exponent);
       if (!hn::AllFalse(d, biased)) {
         FloatVec biased_exponent;
-        const FloatVec biased_entry = power(product, bias, reference, biased_exponent);
-        entry = hn::IfThenElse(biased, biased_entry, entry);
+        const FloatVec entry = biased_power(product, bias, reference, biased_exponent);
+        power.step = hn::IfThenElse(biased, entry, power.step);
+        power.rest = hn::IfThenElse(biased, hn::Set(d, 1.0f), power.rest);
         exponent = hn::IfThenElse(biased, biased_exponent, exponent);
       }
     } else {
-      entry = power(product, bias, reference, exponent);
+      power.step = biased_power(product, bias, reference, exponent);
     }
-    entry = hn::IfThenElseZero(allowed, entry);
-    totals.add(row, key, entry);
+    power.step = hn::IfThenElseZero(allowed, power.step);
+    // As the fused kernels add them: one by one, or of the table both factors at once.
+    const FloatVec entry = kTable ? power.value() : power.step;
+    if constexpr (kTable) {
+      totals.add_product(row, key, power.step, power.rest);
+    } else {
+      totals.add(row, key, entry);
+    }
     if constexpr (kMoments) {
       moments.add_product(row, key, entry, hn::IfThenElseZero(allowed, exponent));
     }
@@ -89,8 +98,8 @@ struct SoftmaxEntry {
   }
 
  private:
-  HWY_INLINE FloatVec power(FloatVec product, FloatVec bias, FloatVec reference,
-                            FloatVec& exponent) {
+  HWY_INLINE FloatVec biased_power(FloatVec product, FloatVec bias, FloatVec reference,
+                                   FloatVec& exponent) {
     const FloatTag d;
     const FloatVec bounded = bounded_bias(bias);
     if constexpr (!kFar) return biased_exp2(d, product, high, low, bounded, reference, exponent);
@@ -163,11 +172,13 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
   const FloatVec high = hn::Set(d, factor.high);
   const FloatVec low = hn::Set(d, factor.low);
   const ExpTable table(factor);
+  const Exponents exponents(factor);
   GroupTotals totals, moments;
   totals.clear(block.rows);
   if constexpr (kMoments) moments.clear(block.rows);
-  SoftmaxEntry<kMoments, kFar, false> by_polynomial{high, low, table, rows, totals, moments};
-  SoftmaxEntry<kMoments, kFar, true> by_table{high, low, table, rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar, false> by_polynomial{high, low,    table,  exponents,
+                                                    rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar, true> by_table{high, low, table, exponents, rows, totals, moments};
   for (int64_t row = 0; row < block.rows; ++row) {
     if (rows.by_table != nullptr && rows.by_table[row]) {
       for_each_key(block, bias, row, by_table);

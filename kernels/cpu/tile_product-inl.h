@@ -1,12 +1,12 @@
-// Products of row groups with key blocks by a tile unit, and their softmax epilogue. Whoever
-// includes this file (again and again) defines
+// Products of row groups with key blocks by a tile unit. Whoever includes this file (again and
+// again) defines
 //   ATTNSCOPE_DOT_NAMESPACE   a namespace for this kind
 //   ATTNSCOPE_TILES           the class of tile_registers-inl.h
 // between HWY_BEFORE_NAMESPACE() and HWY_AFTER_NAMESPACE().
 //
 // A step is 32 rows with a panel of 32 keys: four tiles of sums, two tiles of rows, two of keys.
-// While one step's sums become entries, the tile unit multiplies the next one: tile instructions
-// are strewn among the vector ones, and the sums of two steps lie in two buffers of 4 KiB.
+// Its instructions can be given out in pieces, so that they stand among those of others
+// (tile_runs-inl.h).
 
 namespace attnscope::HWY_NAMESPACE::ATTNSCOPE_DOT_NAMESPACE {
 
@@ -29,38 +29,83 @@ struct PartProducts {
   }
 };
 
+/// Pieces that a step's instructions are divided into: products in the first ones, and sums are
+/// stored in the last, when they are there.
+inline constexpr int kStepPieces = kTileUnitRows / 2;
+inline constexpr int kStoringPieces = 4;
+inline constexpr int kTurnPieces = kStepPieces - kStoringPieces - 1;
+
+/// A quarter of a step's finished sums to rows of kPanelKeys floats that lie `stride` floats apart.
+template <int kQuarter>
+HWY_INLINE void store_sums(const ATTNSCOPE_TILES& tiles, float* out, int64_t stride) {
+  tiles.template store<kQuarter>(out + kQuarter / 2 * kTileSide * stride + kQuarter % 2 * kTileSide,
+                                 stride * 4);
+}
+
+HWY_INLINE void store_all_sums(const ATTNSCOPE_TILES& tiles, float* out, int64_t stride) {
+  store_sums<0>(tiles, out, stride);
+  store_sums<1>(tiles, out, stride);
+  store_sums<2>(tiles, out, stride);
+  store_sums<3>(tiles, out, stride);
+}
+
+HWY_INLINE void clear_sums(ATTNSCOPE_TILES& tiles) {
+  tiles.template zero<0>();
+  tiles.template zero<1>();
+  tiles.template zero<2>();
+  tiles.template zero<3>();
+}
+
 /// The tile instructions of one step after the other, in turns of four multiplications.
 class StepProduct {
  public:
-  StepProduct(const ProductBlock& block, ATTNSCOPE_TILES& tiles)
-      : pairs_(block.steps / block.parts), tiles_(tiles) {
-    const PartProducts products = PartProducts::of(block.parts);
+  StepProduct(int64_t steps, int64_t parts, ATTNSCOPE_TILES& tiles)
+      : pairs_(steps / parts), tiles_(tiles) {
+    const PartProducts products = PartProducts::of(parts);
     for (int64_t step = 0; step < pairs_ / kTileSide; ++step) {
       for (int64_t i = 0; i < products.count; ++i) {
-        const PartProducts::Pair parts = products.pairs[i];
-        turns_[count_++] = {parts.q * kTileUnitRows * pairs_ + step * kTileSide,
-                            (parts.k * pairs_ + step * kTileSide) * kPanelKeys,
-                            i == 0 || products.pairs[i - 1].q != parts.q,
-                            i == 0 || products.pairs[i - 1].k != parts.k};
+        const PartProducts::Pair pair = products.pairs[i];
+        turns_[count_++] = {pair.q * kTileUnitRows * pairs_ + step * kTileSide,
+                            (pair.k * pairs_ + step * kTileSide) * kPanelKeys,
+                            i == 0 || products.pairs[i - 1].q != pair.q,
+                            i == 0 || products.pairs[i - 1].k != pair.k};
       }
     }
   }
-
-  /// Turns of a step.
-  int64_t turns() const { return count_; }
 
   /// q: rows of a step [parts, kTileUnitRows, pairs]; k: a panel [parts, pairs, kPanelKeys].
   HWY_INLINE void begin(const float* q, const float* k) {
     q_ = q;
     k_ = k;
-    tiles_.template zero<0>();
-    tiles_.template zero<1>();
-    tiles_.template zero<2>();
-    tiles_.template zero<3>();
+    turn_ = 0;
+    clear_sums(tiles_);
   }
 
-  HWY_INLINE void multiply(int64_t turn) {
-    const Turn& t = turns_[turn];
+  template <int kPiece>
+  HWY_INLINE void piece(float* out, int64_t stride) {
+    // The first at once, so that sums are ready early.
+    const int64_t until =
+        kPiece + 1 < kTurnPieces ? HWY_MIN(count_, kPiece * count_ / kTurnPieces + 1) : count_;
+    for (; turn_ < until; ++turn_) multiply(turns_[turn_]);
+    if constexpr (kPiece >= kStepPieces - kStoringPieces) {
+      store_sums<kPiece - (kStepPieces - kStoringPieces)>(tiles_, out, stride);
+    }
+  }
+
+  /// What has not been done yet of the step that has begun.
+  HWY_INLINE void finish(float* out, int64_t stride) {
+    for (; turn_ < count_; ++turn_) multiply(turns_[turn_]);
+    store_all_sums(tiles_, out, stride);
+  }
+
+ private:
+  /// Where the operands lie, and whether they are others than those of the turn before.
+  struct Turn {
+    int64_t q, k;
+    bool load_q, load_k;
+  };
+
+  HWY_INLINE void multiply(const Turn& t) {
     const float* const q = q_ + t.q;
     const float* const k = k_ + t.k;
     if (t.load_q) {
@@ -77,31 +122,76 @@ class StepProduct {
     tiles_.template multiply<3, 5, 7>();
   }
 
-  /// A quarter of the finished sums to rows of kPanelKeys floats that lie `stride` floats apart.
-  HWY_INLINE void store(int quarter, float* out, int64_t stride) const {
-    float* const at = out + quarter / 2 * kTileSide * stride + quarter % 2 * kTileSide;
-    switch (quarter) {
-      case 0:
-        return tiles_.template store<0>(at, stride * 4);
-      case 1:
-        return tiles_.template store<1>(at, stride * 4);
-      case 2:
-        return tiles_.template store<2>(at, stride * 4);
-      default:
-        return tiles_.template store<3>(at, stride * 4);
+  const int64_t pairs_;
+  int64_t count_ = 0;
+  int64_t turn_ = 0;
+  Turn turns_[kMaxTileDim / 2 / kTileSide * 6];
+  ATTNSCOPE_TILES& tiles_;
+  const float* q_ = nullptr;
+  const float* k_ = nullptr;
+};
+
+/// The same for one part and a number of turns that is known: nothing is looked up, and
+/// multiplications are strewn one by one. Sums the same.
+template <int kTurns>
+class FixedStepProduct {
+ public:
+  FixedStepProduct(int64_t steps, int64_t parts, ATTNSCOPE_TILES& tiles) : tiles_(tiles) {
+    (void)steps;
+    (void)parts;
+    HWY_DASSERT(serves(steps, parts));
+  }
+
+  static bool serves(int64_t steps, int64_t parts) { return parts == 1 && steps == kPairs; }
+
+  HWY_INLINE void begin(const float* q, const float* k) {
+    q_ = q;
+    k_ = k;
+    clear_sums(tiles_);
+  }
+
+  template <int kPiece>
+  HWY_INLINE void piece(float* out, int64_t stride) {
+    constexpr int kDots = 4 * kTurns;
+    constexpr int kBegin = HWY_MIN(kDots, kDots * kPiece / kTurnPieces);
+    constexpr int kEnd = HWY_MIN(kDots, kDots * (kPiece + 1) / kTurnPieces);
+    multiply_from<kBegin, kEnd>();
+    if constexpr (kPiece >= kStepPieces - kStoringPieces) {
+      store_sums<kPiece - (kStepPieces - kStoringPieces)>(tiles_, out, stride);
     }
   }
 
- private:
-  /// Where the operands lie, and whether they are others than those of the turn before.
-  struct Turn {
-    int64_t q, k;
-    bool load_q, load_k;
-  };
+  HWY_INLINE void finish(float* out, int64_t stride) {
+    multiply_from<0, 4 * kTurns>();
+    store_all_sums(tiles_, out, stride);
+  }
 
-  const int64_t pairs_;
-  int64_t count_ = 0;
-  Turn turns_[kMaxTileDim / 2 / kTileSide * 6];
+ private:
+  static constexpr int64_t kPairs = kTurns * kTileSide;
+
+  template <int kDot, int kEnd>
+  HWY_INLINE void multiply_from() {
+    if constexpr (kDot < kEnd) {
+      constexpr int64_t kStep = kDot / 4 * kTileSide;
+      const float* const q = q_ + kStep;
+      const float* const k = k_ + kStep * kPanelKeys;
+      if constexpr (kDot % 4 == 0) {
+        tiles_.template load<4>(q, kPairs * 4);
+        tiles_.template load<6>(k, kPanelKeys * 4);
+        tiles_.template multiply<0, 4, 6>();
+      } else if constexpr (kDot % 4 == 1) {
+        tiles_.template load<7>(k + kTileSide, kPanelKeys * 4);
+        tiles_.template multiply<1, 4, 7>();
+      } else if constexpr (kDot % 4 == 2) {
+        tiles_.template load<5>(q + kTileSide * kPairs, kPairs * 4);
+        tiles_.template multiply<2, 5, 6>();
+      } else {
+        tiles_.template multiply<3, 5, 7>();
+      }
+      multiply_from<kDot + 1, kEnd>();
+    }
+  }
+
   ATTNSCOPE_TILES& tiles_;
   const float* q_ = nullptr;
   const float* k_ = nullptr;
@@ -110,117 +200,16 @@ class StepProduct {
 /// CpuKernels::Products::raw.
 void multiply_block(const ProductBlock& block) {
   ATTNSCOPE_TILES tiles;
-  StepProduct product(block, tiles);
+  StepProduct product(block.steps, block.parts, tiles);
   for (int64_t panel = 0; panel < kBlockPanels; ++panel) {
     if ((block.panels >> panel & 1u) == 0) continue;
     const float* k = block.k + panel * block.steps * kPanelKeys;
     for (int64_t row = 0; row < block.rows; row += kTileUnitRows) {
       product.begin(block.q + row * block.steps, k);
-      for (int64_t turn = 0; turn < product.turns(); ++turn) product.multiply(turn);
       float* const out = block.out + row * block.out_stride + panel * kPanelKeys;
-      for (int quarter = 0; quarter < 4; ++quarter) product.store(quarter, out, block.out_stride);
+      product.finish(out, block.out_stride);
     }
   }
-}
-
-/// What softmax_block makes of a step's sums.
-template <bool kMoments>
-struct EntryRows {
-  ExpTable table;
-  const ProductBlock& block;
-  const float* offsets;  ///< see ExpTable::power, one a row
-  LaneTotals<kMaxGroupRows>& totals;
-  LaneTotals<kMaxGroupRows>& moments;
-
-  /// Row `row` of the group with the keys of `panel`; its sums are kPanelKeys floats.
-  HWY_INLINE void take(int64_t row, int64_t panel, const float* sums) const {
-    const FloatTag d;
-    const FloatVec offset = hn::Set(d, offsets[row]);
-    float* const out =
-        block.out == nullptr ? nullptr : block.out + row * block.out_stride + panel * kPanelKeys;
-    HWY_UNROLL(2)
-    for (int64_t lane = 0; lane < kSumLanes; lane += kLanes) {
-      FloatVec total = hn::Load(d, totals.lanes[row] + lane);
-      FloatVec moment = hn::Zero(d);
-      if constexpr (kMoments) moment = hn::Load(d, moments.lanes[row] + lane);
-      HWY_UNROLL(2)
-      for (int64_t key = lane; key < kPanelKeys; key += kSumLanes) {
-        FloatVec exponent;
-        const FloatVec entry = table.power(hn::Load(d, sums + key), offset, exponent);
-        total = hn::Add(total, entry);
-        if constexpr (kMoments) moment = hn::MulAdd(entry, exponent, moment);
-        if (out != nullptr) hn::Store(entry, d, out + key);
-      }
-      hn::Store(total, d, totals.lanes[row] + lane);
-      if constexpr (kMoments) hn::Store(moment, d, moments.lanes[row] + lane);
-    }
-  }
-};
-
-/// All steps of a block: a panel meets all rows, which stay in the nearest cache, before the next.
-template <bool kMoments>
-HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
-                                RowReferences& rows) {
-  // Pairs of rows that a step's entries are taken in; the tile unit multiplies during the first
-  // ones and its sums are stored during the last.
-  constexpr int64_t kPieces = kTileUnitRows / 2;
-  constexpr int64_t kStores = 4;
-  LaneTotals<kMaxGroupRows> totals, moments;
-  totals.clear(block.rows);
-  if constexpr (kMoments) moments.clear(block.rows);
-  alignas(64) float offsets[kMaxGroupRows];
-  for (int64_t row = 0; row < block.rows; ++row) {
-    offsets[row] = ExpTable::row_offset(rows.references[row]);
-  }
-  const EntryRows<kMoments> entries{ExpTable(factor), block, offsets, totals, moments};
-  alignas(64) float sums[2][kTileUnitRows * kPanelKeys];
-
-  ATTNSCOPE_TILES tiles;
-  StepProduct product(block, tiles);
-  // Turns that are done by the end of a piece: the first at once, so that sums are ready early.
-  int64_t until[kPieces];
-  for (int64_t piece = 0; piece < kPieces; ++piece) {
-    constexpr int64_t kTurnPieces = kPieces - kStores;
-    const int64_t due = piece * product.turns() / kTurnPieces + 1;
-    until[piece] = piece + 1 < kTurnPieces ? HWY_MIN(product.turns(), due) : product.turns();
-  }
-  const int64_t groups = block.rows / kTileUnitRows;
-  const int64_t steps = groups * kBlockPanels;
-  const auto begin = [&](int64_t step) {
-    product.begin(block.q + step % groups * kTileUnitRows * block.steps,
-                  block.k + step / groups * block.steps * kPanelKeys);
-  };
-  begin(0);
-  for (int64_t turn = 0; turn < product.turns(); ++turn) product.multiply(turn);
-  for (int quarter = 0; quarter < 4; ++quarter) product.store(quarter, sums[0], kPanelKeys);
-  for (int64_t step = 0; step < steps; ++step) {
-    // A copy whose constants stay in registers whatever the tile instructions store.
-    const EntryRows<kMoments> local = entries;
-    const float* const taken = sums[step % 2];
-    float* const next = sums[(step + 1) % 2];
-    const int64_t row = step % groups * kTileUnitRows;
-    const bool more = step + 1 < steps;
-    if (more) begin(step + 1);
-    int64_t turn = 0;
-    for (int64_t piece = 0; piece < kPieces; ++piece) {
-      if (more) {
-        while (turn < until[piece]) product.multiply(turn++);
-        if (piece >= kPieces - kStores) {
-          product.store(static_cast<int>(piece - (kPieces - kStores)), next, kPanelKeys);
-        }
-      }
-      local.take(row + 2 * piece, step / groups, taken + 2 * piece * kPanelKeys);
-      local.take(row + 2 * piece + 1, step / groups, taken + (2 * piece + 1) * kPanelKeys);
-    }
-  }
-  totals.finish(rows.sums, block.rows);
-  if constexpr (kMoments) moments.finish(rows.moments, block.rows);
-}
-
-/// CpuKernels::Products::softmax.
-void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences& rows) {
-  rows.with_moments ? softmax_entries<true>(block, factor, rows)
-                    : softmax_entries<false>(block, factor, rows);
 }
 
 /// CpuKernels::Products::spin: four independent sums, as in a step.

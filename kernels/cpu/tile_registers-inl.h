@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/cpu/exp2-inl.h"
 #include "kernels/cpu/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -29,28 +30,31 @@ inline constexpr int kTileSide = 16;
 
 class EmulatedTiles {
  public:
+  static constexpr bool kNative = false;
+  using Shift = PlainShift;
+
   template <int kTile>
-  void zero() {
+  HWY_NOINLINE void zero() {
     std::memset(tiles_[kTile], 0, sizeof tiles_[kTile]);
   }
 
   /// Rows of 64 bytes that lie `stride` bytes apart.
   template <int kTile>
-  void load(const void* rows, int64_t stride) {
+  HWY_NOINLINE void load(const void* rows, int64_t stride) {
     for (int64_t r = 0; r < kTileSide; ++r) {
       std::memcpy(tiles_[kTile][r], static_cast<const char*>(rows) + r * stride, kTileSide * 4);
     }
   }
 
   template <int kTile>
-  void store(void* rows, int64_t stride) const {
+  HWY_NOINLINE void store(void* rows, int64_t stride) const {
     for (int64_t r = 0; r < kTileSide; ++r) {
       std::memcpy(static_cast<char*>(rows) + r * stride, tiles_[kTile][r], kTileSide * 4);
     }
   }
 
   template <int kSum, int kA, int kB>
-  void multiply() {
+  HWY_NOINLINE void multiply() {
     const FloatTag d;
     const hn::RebindToUnsigned<FloatTag> du;
     for (int64_t n = 0; n < kTileSide; n += kLanes) {
@@ -85,11 +89,36 @@ class EmulatedTiles {
 };
 
 #if HWY_TARGET == HWY_AVX3
+/// The shift of NarrowExpTable by vpmultishiftqb (AVX512_VBMI, which every processor with tiles
+/// has): a plain shift would wait for the only port that multiplies beside tile instructions.
+class ByteShift {
+ public:
+  /// In the bits below stand parts of the upper ones, which are those of 1.5·2²³.
+  static constexpr int32_t kResidue = 0x14b4b;
+
+  ByteShift() : places_(_mm512_set1_epi64(0x261e3838'063e1818)) {}
+
+  template <class V>
+  HWY_INLINE V shift(V bits) const {
+    V shifted;
+    asm("vpmultishiftqb %2, %1, %0" : "=v"(shifted.raw) : "v"(places_), "v"(bits.raw));
+    return shifted;
+  }
+
+ private:
+  /// First bit of each byte of the result, counted in 64: of the lower element from 6 and from −2
+  /// on, then its uppermost byte twice; of the upper element the same.
+  __m512i places_;
+};
+
 /// Configures the thread's tiles while it lives. The instructions are written out because GCC 12's
 /// intrinsics do not tell the compiler which memory they read: it may drop the stores before them.
 /// Needs a process that is allowed to use tiles (kernels/common/tile_unit.h).
 class NativeTiles {
  public:
+  static constexpr bool kNative = true;
+  using Shift = ByteShift;
+
   NativeTiles() {
     // Intel's layout: palette 1 has these tiles; all rows and bytes of each.
     struct alignas(64) {

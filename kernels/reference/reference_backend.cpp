@@ -225,10 +225,10 @@ class ReferenceHead : public BoundHead {
     if (!result.masked) result.max_key = largest - weights;
     for (int64_t j = 0; j < row.count; ++j) {
       if (request.entropy && weights[j] > 0) result.entropy -= weights[j] * std::log(weights[j]);
-      if (float* sums = panel.column_sums()) {
+      if (float* sums = panel.column_sums(i)) {
         sums[j] += static_cast<float>(weights[j]);
-        panel.column_maxima()[j] =
-            std::max(panel.column_maxima()[j], static_cast<float>(weights[j]));
+        float& largest_of_key = panel.column_maxima(i)[j];
+        largest_of_key = std::max(largest_of_key, static_cast<float>(weights[j]));
       }
       if (float* diagonal = panel.diagonal(i)) diagonal[j] += static_cast<float>(weights[j]);
     }
@@ -242,7 +242,8 @@ class ReferenceHead : public BoundHead {
     const auto place = problem_.query_tokens().coord(panel.row_index(i));
     if (!place) return;
     const TokenGrid& grid = problem_.key_tokens();
-    if (request.places) result.places = place_masses(entries, grid, *place, request.band);
+    if (request.places)
+      result.places = place_masses(entries, {0, row.count}, grid, *place, request.band);
     if (!panel.wants_offsets()) return;
     for (int64_t key = grid.video_range().begin; key < grid.video_range().end; ++key) {
       const LatentCoord to = *grid.coord(key);

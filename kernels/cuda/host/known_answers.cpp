@@ -155,11 +155,13 @@ KnownSums sums_of(KnownHead head) {
   request.block = 48;
   KnownSums sums;
   PanelReduction panel;
-  panel.begin(task, request, {0, rows}, head.index,
-              [&](int64_t, std::span<const float> max, std::span<const double> sum) {
-                sums.block_maxima.insert(sums.block_maxima.end(), max.begin(), max.end());
-                sums.block_sums.insert(sums.block_sums.end(), sum.begin(), sum.end());
-              });
+  panel.begin(
+      task, request, {0, rows}, head.index,
+      [&](int64_t, std::span<const float> max, std::span<const double> sum) {
+        sums.block_maxima.insert(sums.block_maxima.end(), max.begin(), max.end());
+        sums.block_sums.insert(sums.block_sums.end(), sum.begin(), sum.end());
+      },
+      1);
   head.head->reduce(head.queries(), 0, panel, head.workspace);
   for (int64_t row = 0; row < rows; ++row) {
     sums.entropies.push_back(panel.row(row).entropy);

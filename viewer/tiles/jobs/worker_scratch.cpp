@@ -121,7 +121,8 @@ const PanelReduction& WorkerScratch::reduce(const HeadTask& task, IndexRange pos
                                             const ReductionRequest& request,
                                             const PanelReduction::BlockRow& block_row) {
   const int64_t keys = problem().num_keys();
-  const int64_t bytes = PanelReduction::bytes(task, request, positions.size());
+  const int64_t bytes =
+      PanelReduction::bytes(task, request, positions.size(), backend_.open_units());
   if (bytes > reduction_bytes_.bytes()) {
     reduction_ = {};
     reduction_bytes_ = {};
@@ -129,7 +130,7 @@ const PanelReduction& WorkerScratch::reduce(const HeadTask& task, IndexRange pos
   }
   const QueryBlock queries =
       task.row_list.empty() ? read(positions) : read(task.row_list, positions);
-  reduction_.begin(task, request, positions, queries.index, block_row);
+  reduction_.begin(task, request, positions, queries.index, block_row, backend_.open_units());
   const int64_t step = backend_.whole_panel_rows() > 0
                            ? positions.size()
                            : std::min(positions.size(), rows_per_call(keys, true));
