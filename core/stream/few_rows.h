@@ -16,8 +16,9 @@ class FewRowBackend {
 
   /// Query rows of a head at most that this is for, and of a call; 0: none of this problem's.
   virtual int64_t few_rows(const AttentionProblem& problem) const = 0;
-  /// See TileBackend::bind_cost and TileBackend::bind.
-  virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem) const = 0;
+  /// See TileBackend::bind_cost and TileBackend::bind; of heads whose calls have up to `rows` rows.
+  virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem,
+                                                  int64_t rows) const = 0;
   virtual std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
                                                   int64_t head) const = 0;
 };

@@ -20,6 +20,7 @@
 
 #include "kernels/cpu/encode-inl.h"
 #include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/key_rows-inl.h"
 #include "kernels/cpu/lane_totals-inl.h"
 #include "kernels/cpu/reductions-inl.h"
 #include "kernels/cpu/score_epilogues-inl.h"
@@ -90,6 +91,8 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
 #define ATTNSCOPE_TILES EmulatedTiles
 #include "kernels/cpu/tile_product-inl.h"
+// Behind it.
+#include "kernels/cpu/key_row_product-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -99,6 +102,8 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_native
 #define ATTNSCOPE_TILES NativeTiles
 #include "kernels/cpu/tile_product-inl.h"
+// Behind it.
+#include "kernels/cpu/key_row_product-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -160,13 +165,16 @@ const CpuKernels& kernels() {
 #endif
 #if HWY_NATIVE_FMA
     k.tiles_emulated = {tiles_emulated::multiply_block, tiles_emulated::softmax_block,
-                        tiles_emulated::spin_dot};
+                        tiles_emulated::spin_dot, tiles_emulated::multiply_key_rows};
 #endif
 #if ATTNSCOPE_HAVE_TILES
     if (tile_unit().usable) {
-      k.tiles = {tiles_native::multiply_block, tiles_native::softmax_block, tiles_native::spin_dot};
+      k.tiles = {tiles_native::multiply_block, tiles_native::softmax_block, tiles_native::spin_dot,
+                 tiles_native::multiply_key_rows};
     }
 #endif
+    k.largest_bits = largest_bits;
+    k.split_rows = split_rows;
     k.softmax_pass = softmax_pass;
     k.far_softmax_pass = far_softmax_pass;
     k.exponent_maxima = exponent_maxima;
