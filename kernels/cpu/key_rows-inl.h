@@ -74,12 +74,23 @@ HWY_INLINE void store_parts(FloatVec numbers, int64_t parts, int64_t stride, uin
   for (int64_t part = 0; part < parts; ++part) {
     const auto nearest = nearest_finite_bf16(du, hn::BitCast(du, numbers));
     numbers = hn::Sub(numbers, hn::BitCast(d, nearest));
-    alignas(64) uint32_t bits[kSumLanes];
-    hn::Store(hn::ShiftRight<16>(nearest), du, bits);
-    for (int64_t lane = 0; lane < kLanes; ++lane) {
-      out[part * stride + lane] = static_cast<uint16_t>(bits[lane]);
-    }
+    const hn::Rebind<uint16_t, FloatTag> half;
+    hn::StoreU(hn::TruncateTo(half, hn::ShiftRight<16>(nearest)), half, out + part * stride);
   }
+}
+
+/// kLanes f16 or f32 numbers at any address.
+HWY_INLINE FloatVec load_numbers(DType dtype, const std::byte* source) {
+  const FloatTag d;
+#if HWY_TARGET != HWY_SCALAR && HWY_TARGET != HWY_EMU128
+  if (dtype == DType::f16) {
+    const hn::Rebind<hwy::float16_t, FloatTag> half;
+    return hn::PromoteTo(d, hn::LoadU(half, reinterpret_cast<const hwy::float16_t*>(source)));
+  }
+#endif
+  alignas(64) float numbers[kSumLanes];
+  to_floats(dtype, source, kLanes, numbers);
+  return hn::Load(d, numbers);
 }
 
 void split_rows(const SplitRows& rows) {
@@ -95,12 +106,18 @@ void split_rows(const SplitRows& rows) {
       std::memcpy(out, source, static_cast<size_t>(row_bytes));
       continue;
     }
-    // The pairs of a part fill whole vectors: what lies beyond the channels is 0.
-    for (int64_t i = 0; i < rows.head_dim; i += kLanes) {
-      alignas(64) float numbers[kSumLanes] = {};
-      to_floats(rows.dtype, source + i * element, HWY_MIN(kLanes, rows.head_dim - i), numbers);
-      store_parts(hn::Load(d, numbers), rows.parts, stride, out + i);
+    int64_t i = 0;
+    for (; i + kLanes <= rows.head_dim; i += kLanes) {
+      const FloatVec numbers = rows.dtype == DType::f32
+                                   ? hn::LoadU(d, reinterpret_cast<const float*>(source) + i)
+                                   : load_numbers(rows.dtype, source + i * element);
+      store_parts(numbers, rows.parts, stride, out + i);
     }
+    if (i == rows.head_dim) continue;
+    // The pairs of a part fill whole vectors: what lies beyond the channels is 0.
+    alignas(64) float numbers[kSumLanes] = {};
+    to_floats(rows.dtype, source + i * element, rows.head_dim - i, numbers);
+    store_parts(hn::Load(d, numbers), rows.parts, stride, out + i);
   }
 }
 
