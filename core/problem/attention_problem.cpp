@@ -127,17 +127,17 @@ AttentionProblem AttentionProblem::make(Parts parts) {
 
 void AttentionProblem::check_queries_finite(int64_t batch, int64_t head,
                                             const std::stop_token& stop) const {
-  check_rows_finite(parts_.q, batch, head, {0, parts_.q.tokens()}, stop);
+  FiniteCheck().check(parts_.q, batch, head, {0, parts_.q.tokens()}, stop);
 }
 
 void AttentionProblem::check_keys_finite(int64_t batch, int64_t kv_head,
                                          const std::stop_token& stop) const {
-  check_rows_finite(parts_.k, batch, kv_head, {0, parts_.k.tokens()}, stop);
+  FiniteCheck().check(parts_.k, batch, kv_head, {0, parts_.k.tokens()}, stop);
 }
 
 void AttentionProblem::check_values_finite(int64_t batch, int64_t kv_head,
                                            const std::stop_token& stop) const {
-  check_rows_finite(parts_.v, batch, kv_head, {0, parts_.v.tokens()}, stop);
+  FiniteCheck().check(parts_.v, batch, kv_head, {0, parts_.v.tokens()}, stop);
 }
 
 AttentionProblem AttentionProblem::with_mask(const Mask& mask) const {

@@ -1,9 +1,9 @@
 #include "core/problem/finite_check.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,25 +12,27 @@
 namespace attnscope {
 namespace {
 
+/// The largest of the bits without their signs: infinities and NaN lie above all numbers.
+template <typename Bits>
+Bits largest_magnitude(const std::byte* data, int64_t count) {
+  // Signed, as processors without newer instructions find the larger of two 16-bit integers.
+  Bits largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    Bits bits;
+    std::memcpy(&bits, data + i * static_cast<int64_t>(sizeof(Bits)), sizeof(Bits));
+    const auto magnitude = static_cast<Bits>(bits & std::numeric_limits<Bits>::max());
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  return largest;
+}
+
 /// The position of the first value whose exponent bits are all ones (NaN or Inf), or −1.
 template <typename Bits, Bits kExponent>
 int64_t first_not_finite(const std::byte* data, int64_t count) {
-  constexpr int64_t kStep = 4096;
-  std::array<Bits, kStep> values;
-  for (int64_t begin = 0; begin < count; begin += kStep) {
-    const int64_t length = std::min(kStep, count - begin);
-    std::memcpy(values.data(), data + begin * static_cast<int64_t>(sizeof(Bits)),
-                static_cast<size_t>(length) * sizeof(Bits));
-    // No early exit inside: this loop is what the compiler makes vector code of.
-    Bits bad = 0;
-    for (int64_t i = 0; i < length; ++i) {
-      const Bits exponent = static_cast<Bits>(values[static_cast<size_t>(i)] & kExponent);
-      bad = static_cast<Bits>(bad | static_cast<Bits>(exponent == kExponent));
-    }
-    if (bad == 0) continue;
-    for (int64_t i = 0; i < length; ++i) {
-      if ((values[static_cast<size_t>(i)] & kExponent) == kExponent) return begin + i;
-    }
+  if (largest_magnitude<Bits>(data, count) < kExponent) return -1;
+  for (int64_t i = 0; i < count; ++i) {
+    const std::byte* const at = data + i * static_cast<int64_t>(sizeof(Bits));
+    if (largest_magnitude<Bits>(at, 1) >= kExponent) return i;
   }
   return -1;
 }
@@ -38,31 +40,32 @@ int64_t first_not_finite(const std::byte* data, int64_t count) {
 int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
   switch (dtype) {
     case DType::f16:
-      return first_not_finite<uint16_t, 0x7c00>(data, count);
+      return first_not_finite<int16_t, 0x7c00>(data, count);
     case DType::bf16:
-      return first_not_finite<uint16_t, 0x7f80>(data, count);
+      return first_not_finite<int16_t, 0x7f80>(data, count);
     default:
-      return first_not_finite<uint32_t, 0x7f800000>(data, count);
+      return first_not_finite<int32_t, 0x7f800000>(data, count);
   }
 }
 
 }  // namespace
 
-void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
-                       const std::stop_token& stop) {
+void FiniteCheck::check(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
+                        const std::stop_token& stop) {
   if (tokens.empty()) return;
-  constexpr int64_t kPieceBytes = int64_t{128} << 10;
+  constexpr int64_t kPieceBytes = int64_t{256} << 10;
   const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tokens.size());
-  std::vector<std::byte> rows(static_cast<size_t>(piece * tensor.row_bytes()));
+  const auto bytes = static_cast<size_t>(piece * tensor.row_bytes());
+  if (rows_.size() < bytes) rows_.resize(bytes);
   for (int64_t begin = tokens.begin; begin < tokens.end; begin += piece) {
     if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
     const IndexRange part{begin, std::min(begin + piece, tokens.end)};
-    tensor.read_rows(batch, head, part, rows.data());
+    tensor.read_rows(batch, head, part, rows_.data());
     const int64_t count = part.size() * tensor.width();
-    const int64_t bad = first_not_finite(tensor.dtype(), rows.data(), count);
+    const int64_t bad = first_not_finite(tensor.dtype(), rows_.data(), count);
     if (bad < 0) continue;
     float value = 0;
-    to_floats(tensor.dtype(), rows.data() + bad * dtype_bytes(tensor.dtype()), 1, &value);
+    to_floats(tensor.dtype(), rows_.data() + bad * dtype_bytes(tensor.dtype()), 1, &value);
     throw Error(ErrorCode::value, tensor.source().name() + ": batch " + std::to_string(batch) +
                                       ", head " + std::to_string(head) + ", token " +
                                       std::to_string(begin + bad / tensor.width()) + ", channel " +

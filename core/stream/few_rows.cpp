@@ -18,6 +18,11 @@ TileBackend::BindCost bind_cost_for_rows(const TileBackend& backend,
   return few != nullptr ? few->bind_cost_for_few(problem, rows) : backend.bind_cost(problem);
 }
 
+bool refuses_bad_keys(const TileBackend& backend, const AttentionProblem& problem, int64_t rows) {
+  const FewRowBackend* const few = of_few(backend, problem, rows);
+  return few != nullptr && few->refuses_bad_keys(problem);
+}
+
 std::unique_ptr<BoundHead> bind_for_rows(const TileBackend& backend,
                                          const AttentionProblem& problem, int64_t batch,
                                          int64_t head, int64_t rows) {

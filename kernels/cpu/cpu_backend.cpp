@@ -166,9 +166,8 @@ class CpuBackend : public TileBackend, public FewRowBackend {
     return make_head(problem, batch, head, KeyKeeping::packed);
   }
 
-  int64_t few_rows(const AttentionProblem& problem) const override {
+  int64_t few_rows(const AttentionProblem&) const override {
     // So many meet each key in one call.
-    (void)problem;
     return kRegisterRows;
   }
 
@@ -188,6 +187,10 @@ class CpuBackend : public TileBackend, public FewRowBackend {
                                           products_of(kernels_, products_), workers_);
     }
     return make_head(problem, batch, head, KeyKeeping::streamed);
+  }
+
+  bool refuses_bad_keys(const AttentionProblem& problem) const override {
+    return format_of(problem).products == PackedProducts::tiles;
   }
 
  private:

@@ -24,7 +24,7 @@ namespace attnscope {
 namespace {
 
 /// Stored bytes of a piece: it is read into a core's own cache and leaves room there.
-constexpr int64_t kPieceBytes = int64_t{128} << 10;
+constexpr int64_t kPieceBytes = int64_t{256} << 10;
 /// Pieces that a thread more is started for.
 constexpr int64_t kPiecesPerThread = 4;
 /// Keys that are split at a time.
@@ -150,7 +150,7 @@ class Worker {
   }
 
   [[noreturn]] void refuse(IndexRange keys) const {
-    check_rows_finite(source_.k, source_.batch, source_.head, keys);
+    FiniteCheck().check(source_.k, source_.batch, source_.head, keys);
     throw Error(ErrorCode::value,
                 source_.k.source().name() + ": was changed while it was read (tokens " +
                     std::to_string(keys.begin) + " to " + std::to_string(keys.end - 1) + ")");
