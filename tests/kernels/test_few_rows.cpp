@@ -207,6 +207,7 @@ TEST_CASE("few rows are bound without room for K, many with it") {
     };
     CHECK(tiles(2) - tiles(1) == 4 * floats_of_row + oracle.problem().q().row_bytes());
     CHECK(tiles(1) < 4 * floats_of_row + (int64_t{3} << 20));
+    CHECK(tiles(kRegisterRows) < tiles(kRegisterRows + 1));
     CHECK(tiles(kRegisterRows + 1) == tiles(oracle.problem().num_queries()));
   }
   const auto bytes = [&](int64_t rows) {

@@ -68,18 +68,23 @@ TEST_CASE(
     "the first NaN of q and k in the order of the heads is named, however few rows are asked for") {
   const TemporaryFolder folder;
   const std::string path = folder / "call.safetensors";
+  // Pieces for several threads, where K is met as it is stored.
+  constexpr int64_t kTokens = 32 * 16 * 32, kWidth = 8;
+  const auto at = [](int64_t head, int64_t token, int64_t channel) {
+    return static_cast<size_t>((head * kTokens + token) * kWidth + channel);
+  };
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const auto write = [&](bool bad_q, bool bad_k) {
-    std::vector<float> q(4 * 60 * 8, 0.5f), k(4 * 60 * 8, 0.25f);
+    std::vector<float> q(at(4, 0, 0), 0.5f), k(at(4, 0, 0), 0.25f);
     // Heads 2 of q, 1 and 3 of k.
-    if (bad_q) q[(2 * 60 + 40) * 8 + 1] = nan;
-    for (const size_t head : {1, 3}) {
-      if (bad_k) k[(head * 60 + 50) * 8 + 6] = nan;
+    if (bad_q) q[at(2, 40, 1)] = nan;
+    for (const int64_t head : {1, 3}) {
+      if (bad_k) k[at(head, 50, 6)] = nan;
     }
     CallFile()
-        .tensor("q", "F32", {1, 4, 60, 8}, raw(q))
-        .tensor("k", "F32", {1, 4, 60, 8}, raw(k))
-        .fact("grid", "3x4x5")
+        .tensor("q", "F32", {1, 4, kTokens, kWidth}, raw(q))
+        .tensor("k", "F32", {1, 4, kTokens, kWidth}, raw(k))
+        .fact("grid", "32x16x32")
         .write(path);
     return run_attnscope({"query", path, "--query", "0,0,0", "--quiet"});
   };
