@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "core/stream/logit_check.h"
-#include "core/stream/value_check.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
@@ -30,9 +29,23 @@ std::string about_text(const RunPlan& plan, std::string_view note) {
 
 CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
                        const TileBackend& backend, bool with_values)
+    : CheckedRun(console, tasks,
+                 ValueScan{.with_values = with_values, .threads = backend.workers()}) {}
+
+CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
+                       const ValueScan& scan)
     : interrupts_(console) {
-  check_values(tasks, interrupts_.token(),
-               {.with_values = with_values, .threads = backend.workers()});
+  check_values(tasks, interrupts_.token(), scan);
+}
+
+CheckedRun CheckedRun::of_rows(const Console& console, std::span<const HeadTask> tasks,
+                               const TileBackend& backend) {
+  return CheckedRun(console, tasks,
+                    ValueScan{.threads = backend.workers(), .few_rows_of = &backend});
+}
+
+void CheckedRun::scan_all(std::span<const HeadTask> tasks, const TileBackend& backend) const {
+  check_values(tasks, stop(), {.threads = backend.workers()});
 }
 
 CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> jobs,

@@ -17,6 +17,7 @@
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
+#include "core/stream/value_check.h"
 
 namespace attnscope {
 
@@ -34,6 +35,12 @@ class CheckedRun {
   /// threads. Throws Error(value) naming the first, Error(interrupted).
   CheckedRun(const Console& console, std::span<const HeadTask> tasks, const TileBackend& backend,
              bool with_values = false);
+  /// For rows that are written when all are there: keys that heads of few rows refuse on their own
+  /// are left to them (core/stream/value_check.h); scan_all() is then for what the stream throws.
+  static CheckedRun of_rows(const Console& console, std::span<const HeadTask> tasks,
+                            const TileBackend& backend);
+  /// Throws what the constructor throws.
+  void scan_all(std::span<const HeadTask> tasks, const TileBackend& backend) const;
   CheckedRun(const Console& console, std::span<const ReductionJob> jobs,
              const TileBackend& backend);
   /// core/stream/logit_check.h, for runs of weights: throws before anything was written.
@@ -44,6 +51,8 @@ class CheckedRun {
   std::stop_token stop() const { return interrupts_.token(); }
 
  private:
+  CheckedRun(const Console& console, std::span<const HeadTask> tasks, const ValueScan& scan);
+
   InterruptWatch interrupts_;
 };
 

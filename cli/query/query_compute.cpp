@@ -35,10 +35,17 @@ void print_query_plan(const QueryRun& run, std::span<const HeadTask> tasks,
 }
 
 void collect_rows(const QueryRun& run, const TilePlan& plan, RowCollector& rows) {
-  const CheckedRun checked(run.console, run.tasks.tasks, run.backend);
-  if (!run_tiles({run.console, "query", run.backend, run.budget, checked.stop()}, run.tasks.tasks,
-                 plan, rows)) {
-    throw interrupted_error(kNothingWritten);
+  const std::span<const HeadTask> tasks = run.tasks.tasks;
+  const CheckedRun checked = CheckedRun::of_rows(run.console, tasks, run.backend);
+  try {
+    if (!run_tiles({run.console, "query", run.backend, run.budget, checked.stop()}, tasks, plan,
+                   rows)) {
+      throw interrupted_error(kNothingWritten);
+    }
+  } catch (const Error& error) {
+    // Of several heads, whichever came to a NaN in time: the first in their order is named.
+    if (error.code() == ErrorCode::value) checked.scan_all(tasks, run.backend);
+    throw;
   }
 }
 

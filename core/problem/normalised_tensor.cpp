@@ -13,7 +13,7 @@ namespace attnscope {
 namespace {
 
 /// Rows are read in pieces of about this many bytes.
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+constexpr int64_t kNormalisedBytes = int64_t{256} << 10;
 
 class NormalisedTensor : public TensorSource {
  public:
@@ -29,7 +29,7 @@ class NormalisedTensor : public TensorSource {
 
   void read(std::span<const int64_t> begin, std::span<const int64_t> count,
             std::byte* destination) const override {
-    const int64_t step = std::max<int64_t>(1, kPieceBytes / (4 * tensor_.width()));
+    const int64_t step = std::max<int64_t>(1, kNormalisedBytes / (4 * tensor_.width()));
     Buffers buffers;
     const IndexRange channels{begin[3], begin[3] + count[3]};
     for (int64_t b = begin[0]; b < begin[0] + count[0]; ++b) {

@@ -1,7 +1,6 @@
 #include "core/products/row_collector.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 #include <string>
 
@@ -50,10 +49,14 @@ void RowCollector::begin(std::span<const HeadTask> tasks, int) {
 void RowCollector::consume(const Tile& tile) {
   const auto keys = static_cast<size_t>(tile.task->problem->num_keys());
   RowSums group(tile.task->problem->num_keys(), Quantity::weights);
-  std::vector<float> row(keys);
+  std::vector<float> row;
   for (int64_t r = 0; tile.chunks.front() != nullptr && r < tile.rows.size(); ++r) {
     const auto* values = reinterpret_cast<const float*>(tile.chunks.front()) + r * max_keys_;
-    std::memcpy(row.data(), values, keys * sizeof(float));
+    if (domain_ == SoftmaxDomain::all) {
+      group.add({values, keys});
+      continue;
+    }
+    row.assign(values, values + keys);
     apply_domain(domain_, tile.task->problem->key_tokens(), row);
     group.add(row);
   }

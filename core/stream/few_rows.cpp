@@ -15,7 +15,12 @@ const FewRowBackend* of_few(const TileBackend& backend, const AttentionProblem& 
 TileBackend::BindCost bind_cost_for_rows(const TileBackend& backend,
                                          const AttentionProblem& problem, int64_t rows) {
   const FewRowBackend* const few = of_few(backend, problem, rows);
-  return few != nullptr ? few->bind_cost_for_few(problem) : backend.bind_cost(problem);
+  return few != nullptr ? few->bind_cost_for_few(problem, rows) : backend.bind_cost(problem);
+}
+
+bool refuses_bad_keys(const TileBackend& backend, const AttentionProblem& problem, int64_t rows) {
+  const FewRowBackend* const few = of_few(backend, problem, rows);
+  return few != nullptr && few->refuses_bad_keys(problem);
 }
 
 std::unique_ptr<BoundHead> bind_for_rows(const TileBackend& backend,

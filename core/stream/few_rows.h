@@ -16,15 +16,23 @@ class FewRowBackend {
 
   /// Query rows of a head at most that this is for, and of a call; 0: none of this problem's.
   virtual int64_t few_rows(const AttentionProblem& problem) const = 0;
-  /// See TileBackend::bind_cost and TileBackend::bind.
-  virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem) const = 0;
+  /// See TileBackend::bind_cost and TileBackend::bind; of heads whose calls have up to `rows` rows.
+  virtual TileBackend::BindCost bind_cost_for_few(const AttentionProblem& problem,
+                                                  int64_t rows) const = 0;
   virtual std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
                                                   int64_t head) const = 0;
+  /// Whether those heads look at every key at the first call, and throw Error(value) with tensor,
+  /// index and value at the first NaN or Inf.
+  virtual bool refuses_bad_keys(const AttentionProblem& problem) const = 0;
 };
 
 /// What bind_for_rows costs.
 TileBackend::BindCost bind_cost_for_rows(const TileBackend& backend,
                                          const AttentionProblem& problem, int64_t rows);
+
+/// Whether heads that bind_for_rows makes for so many rows refuse keys that are not finite
+/// themselves, so that nobody has to look for them before.
+bool refuses_bad_keys(const TileBackend& backend, const AttentionProblem& problem, int64_t rows);
 
 /// Makes a head ready for `rows` query rows, by whichever way suits so many. The problem must
 /// outlive the result.

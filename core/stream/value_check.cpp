@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <functional>
 #include <limits>
 #include <mutex>
 #include <set>
@@ -12,6 +11,8 @@
 
 #include "core/base/error.h"
 #include "core/base/start_thread.h"
+#include "core/problem/finite_check.h"
+#include "core/stream/few_rows.h"
 
 namespace attnscope {
 namespace {
@@ -19,31 +20,47 @@ namespace {
 constexpr size_t kMostThreads = 8;
 /// Numbers of q, k and v that a thread more is started for.
 constexpr int64_t kNumbersOfThread = int64_t{1} << 18;
+/// Numbers that a thread takes at a time.
+constexpr int64_t kNumbersOfPiece = int64_t{1} << 18;
 
-/// One head of one tensor.
+/// Some rows of one head of one tensor. Borrowed.
 struct Scan {
-  std::function<void()> run;
-  int64_t numbers = 0;
+  const HeadTensor* tensor = nullptr;
+  int64_t batch = 0, head = 0;
+  IndexRange tokens = {};
+  bool left_out = false;  ///< unless one behind it fails
+
+  int64_t numbers() const { return tokens.size() * tensor->width(); }
 };
 
-std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const std::stop_token& stop,
-                             bool with_values) {
+/// Rows of a head are cut so that threads share them, unless they take less work in order.
+void add_scans(Scan head, std::vector<Scan>& scans) {
+  const int64_t tokens = head.tensor->tokens();
+  const int64_t piece =
+      head.tensor->source().prefers_order()
+          ? tokens
+          : std::clamp<int64_t>(kNumbersOfPiece / head.tensor->width(), 1, tokens);
+  for (int64_t begin = 0; begin < tokens; begin += piece) {
+    head.tokens = {begin, std::min(begin + piece, tokens)};
+    scans.push_back(head);
+  }
+}
+
+std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const ValueScan& scan) {
   // Query heads share key heads under grouped-query attention.
-  std::set<std::tuple<const AttentionProblem*, int64_t, int64_t>> seen;
+  std::set<std::tuple<const AttentionProblem*, int64_t, int64_t>> seen, left_out;
   std::vector<Scan> scans;
   for (const HeadTask& task : tasks) {
     const AttentionProblem& problem = *task.problem;
-    const int64_t b = task.batch, h = task.head, kv_head = problem.kv_head(task.head);
-    const auto numbers = [](const HeadTensor& tensor) { return tensor.tokens() * tensor.width(); };
-    scans.push_back({[&problem, b, h, &stop] { problem.check_queries_finite(b, h, stop); },
-                     numbers(problem.q())});
-    if (!seen.emplace(&problem, b, kv_head).second) continue;
-    scans.push_back({[&problem, b, kv_head, &stop] { problem.check_keys_finite(b, kv_head, stop); },
-                     numbers(problem.k())});
-    if (!with_values) continue;
-    scans.push_back(
-        {[&problem, b, kv_head, &stop] { problem.check_values_finite(b, kv_head, stop); },
-         numbers(problem.v())});
+    const int64_t b = task.batch, kv_head = problem.kv_head(task.head);
+    const std::tuple keys(&problem, b, kv_head);
+    add_scans({&problem.q(), b, task.head}, scans);
+    const bool leave = scan.few_rows_of != nullptr && !scan.with_values &&
+                       refuses_bad_keys(*scan.few_rows_of, problem, task.num_rows());
+    auto& done = leave ? left_out : seen;
+    if (!done.insert(keys).second) continue;
+    add_scans({.tensor = &problem.k(), .batch = b, .head = kv_head, .left_out = leave}, scans);
+    if (scan.with_values) add_scans({&problem.v(), b, kv_head}, scans);
   }
   return scans;
 }
@@ -51,27 +68,40 @@ std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const std::stop_to
 /// Scans that threads take one after the other, until one fails.
 class ScanQueue {
  public:
-  explicit ScanQueue(std::span<const Scan> scans) : scans_(scans) {}
+  ScanQueue(std::span<const Scan> scans, const std::stop_token& stop)
+      : scans_(scans), stop_(stop) {}
 
   void work() {
+    FiniteCheck check;
     for (size_t i = next(); i < scans_.size(); i = next()) {
       try {
-        scans_[i].run();
+        run(scans_[i], check);
       } catch (...) {
         fail(i, std::current_exception());
       }
     }
   }
-  /// The failure of the first scan that failed. After all threads have ended.
+  /// The failure of the first scan that failed, those before it that were left out among them.
+  /// After all threads have ended.
   void finish() const {
-    if (error_) std::rethrow_exception(error_);
+    if (!error_) return;
+    FiniteCheck check;
+    for (const Scan& scan : scans_.first(failed_)) {
+      if (scan.left_out) run(scan, check);
+    }
+    std::rethrow_exception(error_);
   }
 
  private:
+  void run(const Scan& scan, FiniteCheck& check) const {
+    check.check(*scan.tensor, scan.batch, scan.head, scan.tokens, stop_);
+  }
   size_t next() {
     const std::lock_guard lock(mutex_);
     // Those before a scan that failed were begun.
-    return error_ ? scans_.size() : next_++;
+    if (error_) return scans_.size();
+    while (next_ < scans_.size() && scans_[next_].left_out) ++next_;
+    return next_ < scans_.size() ? next_++ : next_;
   }
   void fail(size_t scan, std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
@@ -81,6 +111,7 @@ class ScanQueue {
   }
 
   const std::span<const Scan> scans_;
+  const std::stop_token& stop_;
   std::mutex mutex_;
   size_t next_ = 0;
   size_t failed_ = std::numeric_limits<size_t>::max();
@@ -92,13 +123,13 @@ class ScanQueue {
 void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
                   const ValueScan& scan) {
   if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
-  const std::vector<Scan> scans = list_scans(tasks, stop, scan.with_values);
+  const std::vector<Scan> scans = list_scans(tasks, scan);
   int64_t numbers = 0;
-  for (const Scan& one : scans) numbers += one.numbers;
+  for (const Scan& one : scans) numbers += one.left_out ? 0 : one.numbers();
   const auto worthwhile = static_cast<size_t>(numbers / kNumbersOfThread);
   const auto wanted = std::min(
       {static_cast<size_t>(std::max(scan.threads, 1)), scans.size(), worthwhile, kMostThreads});
-  ScanQueue queue(scans);
+  ScanQueue queue(scans, stop);
   {
     std::vector<std::jthread> others;
     if (wanted > 1) {

@@ -12,6 +12,10 @@ namespace attnscope {
 struct ValueScan {
   bool with_values = false;
   int threads = 1;
+  /// Keys that heads of this backend refuse on their own (refuses_bad_keys) are left to them, so
+  /// that they are read once; where something else fails they are scanned all the same if they come
+  /// first. Not with values. Borrowed; null: all are scanned.
+  const TileBackend* few_rows_of = nullptr;
 };
 
 /// Scans the q of every task and the k (and v, where they are asked for) that they use, each once,

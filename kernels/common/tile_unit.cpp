@@ -17,7 +17,7 @@ namespace {
 
 constexpr unsigned kBf16Tiles = 1u << 22;  // CPUID 7.0, EDX
 constexpr unsigned kTiles = 1u << 24;
-constexpr unsigned kByteShifts = 1u << 1;  // AVX512_VBMI: CPUID 7.0, ECX
+constexpr unsigned kByteShifts = 1u << 1;     // AVX512_VBMI: CPUID 7.0, ECX
 constexpr unsigned kStateByXsave = 1u << 27;  // CPUID 1, ECX
 constexpr uint32_t kTileState = 3u << 17;     // XCR0: configuration and data
 constexpr long kRequestPermission = 0x1023;   // arch_prctl(ARCH_REQ_XCOMP_PERM, …)

@@ -15,6 +15,7 @@
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
 #include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/key_row_head.h"
 #include "kernels/cpu/product_stream.h"
 
 namespace attnscope {
@@ -166,19 +167,31 @@ class CpuBackend : public TileBackend, public FewRowBackend {
     return make_head(problem, batch, head, KeyKeeping::packed);
   }
 
-  int64_t few_rows(const AttentionProblem& problem) const override {
-    // So many meet each key in one call. Rows of the tile unit are held against the longest key
-    // before they meet any.
-    return format_of(problem).products == PackedProducts::tiles ? 0 : kRegisterRows;
+  int64_t few_rows(const AttentionProblem&) const override {
+    // So many meet each key in one call.
+    return kRegisterRows;
   }
 
-  BindCost bind_cost_for_few(const AttentionProblem& problem) const override {
-    return {ProductStream::bytes(format_of(problem), problem.k(), workers_), 0};
+  BindCost bind_cost_for_few(const AttentionProblem& problem, int64_t rows) const override {
+    const PackedFormat format = format_of(problem);
+    if (format.products == PackedProducts::tiles) {
+      return {KeyRowHead::bytes(format, problem.k(), rows, workers_), 0};
+    }
+    return {ProductStream::bytes(format, problem.k(), workers_), 0};
   }
 
   std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
                                           int64_t head) const override {
+    const PackedFormat format = format_of(problem);
+    if (format.products == PackedProducts::tiles) {
+      return std::make_unique<KeyRowHead>(problem, batch, head, format, kernels_,
+                                          products_of(kernels_, products_), workers_);
+    }
     return make_head(problem, batch, head, KeyKeeping::streamed);
+  }
+
+  bool refuses_bad_keys(const AttentionProblem& problem) const override {
+    return format_of(problem).products == PackedProducts::tiles;
   }
 
  private:

@@ -20,6 +20,7 @@
 
 #include "kernels/cpu/encode-inl.h"
 #include "kernels/cpu/exp2-inl.h"
+#include "kernels/cpu/key_rows-inl.h"
 #include "kernels/cpu/lane_totals-inl.h"
 #include "kernels/cpu/reductions-inl.h"
 #include "kernels/cpu/score_epilogues-inl.h"
@@ -90,6 +91,8 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
 #define ATTNSCOPE_TILES EmulatedTiles
 #include "kernels/cpu/tile_product-inl.h"
+// Behind it.
+#include "kernels/cpu/key_row_product-inl.h"
 #include "kernels/cpu/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
@@ -100,6 +103,8 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_native
 #define ATTNSCOPE_TILES NativeTiles
 #include "kernels/cpu/tile_product-inl.h"
+// Behind it.
+#include "kernels/cpu/key_row_product-inl.h"
 #include "kernels/cpu/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
@@ -170,7 +175,8 @@ const CpuKernels& kernels() {
                         .sum_run = tiles_emulated::sum_run,
                         .weight_run = tiles_emulated::weight_run,
                         .entry_run = tiles_emulated::entry_run,
-                        .spin = tiles_emulated::spin_dot};
+                        .spin = tiles_emulated::spin_dot,
+                        .key_rows = tiles_emulated::multiply_key_rows};
 #endif
 #if ATTNSCOPE_HAVE_TILES
     if (tile_unit().usable) {
@@ -179,9 +185,12 @@ const CpuKernels& kernels() {
                  .sum_run = tiles_native::sum_run,
                  .weight_run = tiles_native::weight_run,
                  .entry_run = tiles_native::entry_run,
-                 .spin = tiles_native::spin_dot};
+                 .spin = tiles_native::spin_dot,
+                 .key_rows = tiles_native::multiply_key_rows};
     }
 #endif
+    k.largest_bits = largest_bits;
+    k.split_rows = split_rows;
     k.softmax_pass = softmax_pass;
     k.far_softmax_pass = far_softmax_pass;
     k.exponent_maxima = exponent_maxima;

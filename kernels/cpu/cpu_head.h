@@ -40,6 +40,11 @@ class CpuHead : public BoundHead {
           const CpuKernels& kernels, const CpuKernels::Products& products, KeyKeeping keeping,
           int threads)
       : head_(problem, batch, head, format, kernels, products, keeping, threads) {}
+  /// Of at most kRegisterRows rows, whose products are there already.
+  CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
+          const CpuKernels& kernels, const CpuKernels::Products& products,
+          const KnownProducts& known)
+      : head_(problem, batch, head, format, kernels, products, known) {}
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;

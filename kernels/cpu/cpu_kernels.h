@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/base/dtype.h"
 #include "core/base/index_range.h"
 #include "core/stream/value_panels.h"
 #include "core/stream/weight_code.h"
@@ -188,6 +189,9 @@ struct ValueProduct {
   double* totals = nullptr;  ///< [panels, total_rows, kValueChannels], goes on from what is there
 };
 
+struct KeyRows;
+struct SplitRows;
+
 /// The kernels of one instruction set. Functions are pure and thread-safe; the dot products of
 /// `raw` and `softmax` exist once for float32 panels and, where it has them, for bf16 pairs and for
 /// the tile unit.
@@ -212,6 +216,9 @@ struct CpuKernels {
     /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
     /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
     double (*spin)(int64_t iterations, float* sink) = nullptr;
+    /// Of the tile unit: q·k where a few query rows meet keys as they are stored (key_rows.h). The
+    /// bits are those of `raw`.
+    void (*key_rows)(const KeyRows& rows) = nullptr;
   };
 
   std::string_view isa;     ///< "AVX-512", "AVX2", "NEON", "scalar"
@@ -221,6 +228,11 @@ struct CpuKernels {
   Products bf16_emulated;   ///< the same sums from float32 instructions, for tests; may be null
   Products tiles;           ///< AMX; null where this instruction set is not the one beside it
   Products tiles_emulated;  ///< the same sums from float32 instructions; null without fused ones
+
+  /// The largest bits of numbers without their signs: infinite or NaN only where one of them is.
+  uint32_t (*largest_bits)(DType dtype, const std::byte* data, int64_t count);
+  /// f16 and f32 are split in parts as for a packed head; finite numbers only.
+  void (*split_rows)(const SplitRows& rows);
 
   /// In place over raw products, [rows, kBlockKeys]: the entries of Products::softmax with a
   /// mask or bias. Panels that were not computed become 0, here and below.

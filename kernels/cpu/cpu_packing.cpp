@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <exception>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "core/base/checked_math.h"
 #include "core/base/start_thread.h"
 #include "kernels/cpu/key_packer.h"
+#include "kernels/cpu/piece_queue.h"
 #include "kernels/cpu/row_packer.h"
 
 namespace attnscope {
@@ -26,45 +25,6 @@ int64_t keys_per_read(const PackedFormat& format, int64_t num_keys) {
   const int64_t panels = std::max<int64_t>(1, kReadBytes / (row_bytes * kPanelKeys));
   return std::min(panels * kPanelKeys, round_up(num_keys, kPanelKeys));
 }
-
-/// Pieces of K that threads take one after the other.
-class PieceQueue {
- public:
-  PieceQueue(int64_t keys, int64_t piece) : keys_(keys), piece_(piece) {}
-
-  /// Empty when there are no more, or a piece failed.
-  IndexRange next() {
-    const std::lock_guard lock(mutex_);
-    if (error_) return {};
-    const int64_t begin = next_;
-    next_ = std::min(begin + piece_, keys_);
-    return {begin, next_};
-  }
-  void fail(IndexRange piece, std::exception_ptr error) {
-    const std::lock_guard lock(mutex_);
-    if (error_ && failed_ < piece.begin) return;
-    error_ = std::move(error);
-    failed_ = piece.begin;
-  }
-  void done(float largest) {
-    const std::lock_guard lock(mutex_);
-    largest_ = std::max(largest_, largest);
-  }
-  /// After all threads have ended.
-  float finish() const {
-    if (error_) std::rethrow_exception(error_);
-    return largest_;
-  }
-
- private:
-  const int64_t keys_;
-  const int64_t piece_;
-  std::mutex mutex_;
-  int64_t next_ = 0;
-  int64_t failed_ = 0;
-  float largest_ = 0;
-  std::exception_ptr error_;
-};
 
 }  // namespace
 

@@ -4,7 +4,7 @@ namespace attnscope {
 
 KeyProducts::KeyProducts(const PackedHead& head, IndexRange blocks, const float* queries)
     : head_(head), blocks_(blocks), queries_(queries) {
-  if (streamed()) turn_ = std::unique_lock(head.streaming);
+  if (streamed() && head_.known.first == nullptr) turn_ = std::unique_lock(head.streaming);
 }
 
 const float* KeyProducts::panels(int64_t block) const {
@@ -12,6 +12,9 @@ const float* KeyProducts::panels(int64_t block) const {
 }
 
 KeyProducts::Products KeyProducts::products(int64_t block) {
+  if (head_.known.first != nullptr) {
+    return {head_.known.first + block * kBlockKeys, head_.known.stride};
+  }
   if (!stream_ || block < last_) {
     stream_.reset();
     const AttentionProblem& problem = head_.problem;

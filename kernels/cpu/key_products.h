@@ -11,8 +11,8 @@
 namespace attnscope {
 
 /// Where one call finds what its row groups are multiplied with: the packed panels of the head's
-/// key blocks, or, where the head streams K, the products of its only row group. Borrows the head.
-/// Not thread-safe.
+/// key blocks, or, where the head streams K or knows them, the products of its only row group.
+/// Borrows the head. Not thread-safe.
 class KeyProducts {
  public:
   /// Blocks beyond blocks.end are not asked for. `queries`: the call's first packed row group, as

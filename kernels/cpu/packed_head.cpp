@@ -39,6 +39,22 @@ PanelMemory allocate_panels(int64_t elements) {
 
 PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
                        const PackedFormat& packed_format, const CpuKernels& isa_kernels,
+                       const CpuKernels::Products& isa_products,
+                       const KnownProducts& known_products)
+    : problem(call),
+      batch(batch_item),
+      head(query_head),
+      format(packed_format),
+      kernels(isa_kernels),
+      products(isa_products),
+      exponent_factor(split(call.scale() * std::numbers::log2e)),
+      logit_factor(split(call.scale())),
+      threads(1),
+      known(known_products),
+      largest_key(known.largest_key) {}
+
+PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
+                       const PackedFormat& packed_format, const CpuKernels& isa_kernels,
                        const CpuKernels::Products& isa_products, KeyKeeping keeping,
                        int most_threads)
     : problem(call),

@@ -23,6 +23,14 @@ enum class KeyKeeping : uint8_t {
   streamed,  ///< none: every call reads and packs it anew, see ProductStream; not for tiles
 };
 
+/// The raw products of the only rows that a head is asked for, with all keys; what has to be known
+/// of the keys beside them. Borrowed.
+struct KnownProducts {
+  const float* first = nullptr;  ///< rows of whole key blocks that lie `stride` floats apart
+  int64_t stride = 0;
+  float largest_key = 0;  ///< see PackedHead
+};
+
 /// What a bound head is made of. Immutable once K is packed; thread-safe.
 struct PackedHead {
   /// Packs K on up to `threads` threads, or has as many for streaming it. Borrows the problem and
@@ -30,6 +38,10 @@ struct PackedHead {
   PackedHead(const AttentionProblem& problem, int64_t batch, int64_t head,
              const PackedFormat& format, const CpuKernels& kernels,
              const CpuKernels::Products& products, KeyKeeping keeping, int threads);
+  /// Reads nothing of K.
+  PackedHead(const AttentionProblem& problem, int64_t batch, int64_t head,
+             const PackedFormat& format, const CpuKernels& kernels,
+             const CpuKernels::Products& products, const KnownProducts& known);
 
   int64_t num_keys() const { return problem.num_keys(); }
   int64_t num_blocks() const { return (num_keys() + kBlockKeys - 1) / kBlockKeys; }
@@ -46,10 +58,12 @@ struct PackedHead {
   const SplitFactor exponent_factor;  ///< scale·log₂(e)
   const SplitFactor logit_factor;     ///< scale
   const int threads;
-  PanelMemory panels;    ///< null where K is streamed
-  int key_exponent = 0;  ///< what the features of K were divided by (linear scores)
+  const KnownProducts known;  ///< where they are, there are no panels
+  PanelMemory panels;         ///< null where K is streamed
+  int key_exponent = 0;       ///< what the features of K were divided by (linear scores)
   /// The largest length of a key, infinite where float32 does not hold its square; known for the
-  /// tile unit's format only.
+  /// tile unit's format only. With known products it may be more, where no row's powers are taken
+  /// in another way for it.
   float largest_key = 0;
   /// Calls that stream K take turns, so that the head's memory is that of one.
   mutable std::mutex streaming;

@@ -1,6 +1,7 @@
-// Heads that are bound for a few rows read and pack K anew for each call: the bits of packed heads.
+// Heads that are bound for a few rows read K anew for each call: the bits of packed heads.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <random>
 
 #include "core/base/aligned_vector.h"
@@ -15,6 +16,7 @@
 #include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
 #include "tests/support/sanitized.h"
+#include "tests/support/skip.h"
 
 namespace attnscope::test {
 namespace {
@@ -54,6 +56,7 @@ std::vector<CpuBackendOptions> all_ways(int threads) {
     if (sanitized() && kernels != &best_cpu_kernels()) continue;
     add(CpuProducts::bf16, kernels->bf16);
     add(CpuProducts::bf16_emulated, kernels->bf16_emulated);
+    add(CpuProducts::tiles, kernels->tiles);
     add(CpuProducts::tiles_emulated, kernels->tiles_emulated);
   }
   return ways;
@@ -74,6 +77,17 @@ std::vector<AttentionCase> few_row_cases() {
   for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
     cases.push_back({.shape = {1, 1, 1, 14, 20, 33}, .dtype = dtype, .value_width = 3});
     cases.push_back({.shape = {2, 2, 1, 14, 9001, 128}, .dtype = dtype, .amplitude = 3});
+    // Every other row has powers too large for the table.
+    cases.push_back({.shape = {1, 1, 1, 14, 3000, 32},
+                     .dtype = dtype,
+                     .amplitude = 50,
+                     .scale = 0.15,
+                     .q_shift = 60,
+                     .mixed_rows = true});
+    // Lengths that float32 does not hold, of which the packed way says that they are infinite.
+    if (dtype == DType::f16) continue;
+    cases.push_back(
+        {.shape = {1, 1, 1, 14, 700, 64}, .dtype = dtype, .amplitude = 3e18, .scale = 1e-37});
     cases.push_back(
         {.shape = {1, 1, 1, 14, 9001, 96}, .dtype = dtype, .score = ScoreFunction::sigmoid});
   }
@@ -86,6 +100,12 @@ std::vector<AttentionCase> few_row_cases() {
                    .dtype = DType::bf16,
                    .far = {.keys = {300, 600}, .product = -1e17}});
   return cases;
+}
+
+/// The tile unit's, as far as this machine can emulate it; null: it cannot.
+std::unique_ptr<TileBackend> emulating_backend(int threads) {
+  if (!cpu_products_obstacle(CpuProducts::tiles_emulated).empty()) return nullptr;
+  return make_cpu_backend({.threads = threads, .products = CpuProducts::tiles_emulated});
 }
 
 bool same(const std::vector<RowNorm>& a, const std::vector<RowNorm>& b) {
@@ -157,11 +177,7 @@ TEST_CASE("rows have the bits of a packed head's, whatever the threads, products
       for (const CpuBackendOptions& way : all_ways(threads)) {
         const auto backend = make_cpu_backend(way);
         const FewRows for_few(make_cpu_backend(way));
-        // The tile unit's rows are held against all keys first: its heads are packed.
-        const bool tiles = way.products == CpuProducts::tiles_emulated &&
-                           problem.score() == ScoreFunction::softmax;
-        REQUIRE((for_few.few_rows(problem) == 0) == tiles);
-        if (tiles) continue;
+        REQUIRE(for_few.few_rows(problem) == kRegisterRows);
         INFO(oracle.text() << ", " << backend->description() << ", products "
                            << static_cast<int>(way.products));
         const HeadRun packed(oracle, *backend, batch, head);
@@ -181,6 +197,19 @@ TEST_CASE("rows have the bits of a packed head's, whatever the threads, products
 TEST_CASE("few rows are bound without room for K, many with it") {
   const Oracle oracle({.shape = {1, 1, 1, 40, 60000, 64}, .dtype = DType::bf16});
   const auto backend = make_cpu_backend({.threads = 2, .products = CpuProducts::vectors});
+  const int64_t floats_of_row = round_up(60000, kBlockKeys);
+  const auto emulating = emulating_backend(2);
+  if (emulating != nullptr) {
+    // Products of the rows with all keys are kept.
+    const auto tiles = [&](int64_t rows) {
+      const auto cost = bind_cost_for_rows(*emulating, oracle.problem(), rows);
+      return cost.resident + cost.transient;
+    };
+    CHECK(tiles(2) - tiles(1) == 4 * floats_of_row + oracle.problem().q().row_bytes());
+    CHECK(tiles(1) < 4 * floats_of_row + (int64_t{3} << 20));
+    CHECK(tiles(kRegisterRows) < tiles(kRegisterRows + 1));
+    CHECK(tiles(kRegisterRows + 1) == tiles(oracle.problem().num_queries()));
+  }
   const auto bytes = [&](int64_t rows) {
     const auto cost = bind_cost_for_rows(*backend, oracle.problem(), rows);
     return cost.resident + cost.transient;
@@ -200,9 +229,16 @@ constexpr int64_t kWidth = 64;
 /// K of random numbers, which fails wherever one of some tokens is read.
 class SpoiltKeys : public TensorSource {
  public:
-  explicit SpoiltKeys(std::vector<int64_t> bad) : bad_(std::move(bad)), numbers_(kKeys * kWidth) {
+  /// `bad`: tokens that cannot be read; `not_finite`: those of which channel 7 is infinite or NaN.
+  explicit SpoiltKeys(std::vector<int64_t> bad, const std::vector<int64_t>& not_finite = {})
+      : bad_(std::move(bad)), numbers_(kKeys * kWidth) {
     std::mt19937 random(5);
     for (float& x : numbers_) x = std::normal_distribution<float>()(random);
+    for (const int64_t token : not_finite) {
+      numbers_[static_cast<size_t>(token * kWidth + 7)] =
+          token % 2 == 0 ? -std::numeric_limits<float>::infinity()
+                         : std::numeric_limits<float>::quiet_NaN();
+    }
   }
 
   const std::string& name() const override { return name_; }
@@ -241,6 +277,31 @@ struct Stream {
 };
 
 constexpr int64_t kBlocks = (kKeys + kBlockKeys - 1) / kBlockKeys;
+
+/// What a row of these keys is refused for on the tile unit, or nothing.
+std::string refusal(std::shared_ptr<const TensorSource> keys, int threads) {
+  // Rows of equal numbers, in f32.
+  const std::vector<std::byte> q(2 * kWidth * sizeof(float), std::byte{0x3e});
+  AttentionProblem::Parts parts;
+  parts.q = HeadTensor(
+      std::make_shared<MemoryTensor>("q", DType::f32, std::vector<int64_t>{2, kWidth}, q),
+      Layout::sd);
+  parts.k = HeadTensor(std::move(keys), Layout::sd);
+  parts.id.kind = CallKind::cross;
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  const auto backend = emulating_backend(threads);
+  const auto head = bind_for_rows(*backend, problem, 0, 0, 1);
+  std::vector<std::byte> workspace(
+      static_cast<size_t>(backend->workspace_bytes(problem, 1, 0, false)));
+  const int64_t index = 1;
+  RowNorm norm;
+  try {
+    head->row_norms({q.data(), {&index, 1}}, {&norm, 1}, workspace);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
 
 }  // namespace
 
@@ -295,6 +356,23 @@ TEST_CASE("a stream of products fails at the first keys that cannot be read") {
       // Not before the piece that they are in.
       CHECK(taken > 9000 / kBlockKeys - 8);
       CHECK(taken <= 9000 / kBlockKeys);
+    }
+  }
+}
+
+TEST_CASE("a row of the tile unit is refused for the first key that is not finite or not read") {
+  if (emulating_backend(1) == nullptr) return skip_test("the tile unit cannot be emulated here");
+  const auto keys = [](std::vector<int64_t> bad, const std::vector<int64_t>& not_finite) {
+    return std::make_shared<SpoiltKeys>(std::move(bad), not_finite);
+  };
+  for (const int threads : {1, 2, 5}) {
+    for (int round = 0; round < 5; ++round) {
+      CHECK(refusal(keys({}, {}), threads).empty());
+      CHECK(refusal(keys({29000, 9000}, {20000}), threads) == "token 9000");
+      CHECK(refusal(keys({29000}, {kKeys - 1, 8192}), threads) ==
+            "k: batch 0, head 0, token 8192, channel 7 is -inf (expected finite numbers)");
+      CHECK(refusal(keys({}, {kKeys - 1}), threads) ==
+            "k: batch 0, head 0, token 29999, channel 7 is NaN (expected finite numbers)");
     }
   }
 }

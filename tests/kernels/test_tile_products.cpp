@@ -15,6 +15,7 @@
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/key_rows.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"
@@ -83,6 +84,32 @@ struct Operands {
     return sums;
   }
 };
+
+/// The same by the kernel that takes `keys` keys as rows, for `rows` queries; others are −1.
+std::vector<float> key_row_products(const Operands& operands, const CpuKernels::Products& kernels,
+                                    int64_t rows, int64_t keys) {
+  std::vector<uint32_t> k(static_cast<size_t>(round_up(keys, kKeyRowTile) * kPairs));
+  alignas(64) uint32_t q[kPairs * kKeyRowTile] = {};
+  for (int64_t pair = 0; pair < kPairs; ++pair) {
+    for (int64_t key = 0; key < keys; ++key) {
+      k[static_cast<size_t>(key * kPairs + pair)] = operands.k[pair * kPanelKeys + key];
+    }
+    for (int64_t row = 0; row < rows; ++row) {
+      q[pair * kKeyRowTile + row] = operands.q[row * kPairs + pair];
+    }
+  }
+  std::vector<float> out(static_cast<size_t>(kTileUnitRows * kPanelKeys), -1.0f);
+  const FlushDenormals flush;
+  kernels.key_rows({.keys = reinterpret_cast<const std::byte*>(k.data()),
+                    .key_stride = kPairs * 4,
+                    .count = keys,
+                    .queries = reinterpret_cast<const float*>(q),
+                    .rows = rows,
+                    .pairs = kPairs,
+                    .out = out.data(),
+                    .out_stride = kPanelKeys});
+  return out;
+}
 
 /// Numbers of all exponents; where terms cancel, and where results are subnormal.
 std::vector<std::unique_ptr<Operands>> many_operands() {
@@ -153,6 +180,56 @@ TEST_CASE("the tile unit gives the bytes of its emulation") {
     const auto native = operands->products(kernels.tiles);
     const auto emulated = operands->products(kernels.tiles_emulated);
     CHECK(std::equal(native.begin(), native.end(), emulated.begin(), same_bits));
+  }
+}
+
+TEST_CASE("keys as rows give the bytes of packed ones") {
+  std::vector<std::pair<const CpuKernels*, const CpuKernels::Products*>> all;
+  for (const CpuKernels* k : emulating_kernels()) all.emplace_back(k, &k->tiles_emulated);
+  const CpuKernels& best = best_cpu_kernels();
+  if (best.tiles.raw != nullptr) all.emplace_back(&best, &best.tiles);
+  if (all.empty()) return skip_test("no instruction set here has fused multiply-adds");
+  for (const auto& operands : many_operands()) {
+    for (const auto& [isa, kernels] : all) {
+      for (const auto& [rows, keys] : {std::pair(1, 32), {16, 32}, {5, 17}, {12, 3}}) {
+        INFO(isa->isa << ", " << rows << " rows, " << keys << " keys");
+        const std::vector<float> packed = operands->products(*kernels);
+        const std::vector<float> given = key_row_products(*operands, *kernels, rows, keys);
+        int wrong = 0;
+        for (int64_t i = 0; i < kTileUnitRows * kPanelKeys; ++i) {
+          const bool there = i / kPanelKeys < rows && i % kPanelKeys < keys;
+          // Whole tiles of keys are written.
+          const bool beside = i / kPanelKeys < rows && i % kPanelKeys < round_up(keys, kKeyRowTile);
+          const auto at = static_cast<size_t>(i);
+          if (there) wrong += same_bits(given[at], packed[at]) ? 0 : 1;
+          if (!beside) wrong += given[at] == -1.0f ? 0 : 1;
+        }
+        CHECK(wrong == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("the largest bits tell of every number") {
+  std::mt19937 random(9);
+  for (const CpuKernels* kernels : available_cpu_kernels()) {
+    for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+      const int64_t bytes = dtype_bytes(dtype);
+      for (const int64_t count : {1, 31, 64, 257}) {
+        // From an odd address on.
+        std::vector<std::byte> data(static_cast<size_t>(count * bytes) + 1);
+        for (std::byte& byte : data) byte = static_cast<std::byte>(random() % 64);
+        for (const int64_t at : {int64_t{0}, count / 2, count - 1}) {
+          const uint32_t large = dtype == DType::f32 ? 0xff800001u : 0xff81u;
+          std::vector<std::byte> spoilt = data;
+          std::memcpy(spoilt.data() + 1 + at * bytes, &large, static_cast<size_t>(bytes));
+          INFO(kernels->isa << ", " << dtype_name(dtype) << ", " << at << " of " << count);
+          CHECK(kernels->largest_bits(dtype, data.data() + 1, count) < 0x40000000u);
+          CHECK(kernels->largest_bits(dtype, spoilt.data() + 1, count) ==
+                (large & (dtype == DType::f32 ? 0x7fffffffu : 0x7fffu)));
+        }
+      }
+    }
   }
 }
 

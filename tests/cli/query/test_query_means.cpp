@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/query/query_reference.h"
+#include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/helpers.h"
@@ -61,6 +62,41 @@ TEST_CASE("a NaN among the values is named") {
   CHECK(result.exit_code == 1);
   CHECK(contains(result.err, "nan"));
   CHECK(contains(result.err, "token 7, channel 3"));
+}
+
+TEST_CASE(
+    "the first NaN of q and k in the order of the heads is named, however few rows are asked for") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  // Pieces for several threads, where K is met as it is stored.
+  constexpr int64_t kTokens = 32 * 16 * 32, kWidth = 8;
+  const auto at = [](int64_t head, int64_t token, int64_t channel) {
+    return static_cast<size_t>((head * kTokens + token) * kWidth + channel);
+  };
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const auto write = [&](bool bad_q, bool bad_k) {
+    std::vector<float> q(at(4, 0, 0), 0.5f), k(at(4, 0, 0), 0.25f);
+    // Heads 2 of q, 1 and 3 of k.
+    if (bad_q) q[at(2, 40, 1)] = nan;
+    for (const int64_t head : {1, 3}) {
+      if (bad_k) k[at(head, 50, 6)] = nan;
+    }
+    CallFile()
+        .tensor("q", "F32", {1, 4, kTokens, kWidth}, raw(q))
+        .tensor("k", "F32", {1, 4, kTokens, kWidth}, raw(k))
+        .fact("grid", "32x16x32")
+        .write(path);
+    return run_attnscope({"query", path, "--query", "0,0,0", "--quiet"});
+  };
+  CHECK(write(false, false).exit_code == 0);
+  for (const bool bad_q : {false, true}) {
+    const auto refused = write(bad_q, true);
+    CHECK(refused.exit_code == 1);
+    CHECK(contains(refused.err, "tensor k: batch 0, head 1, token 50, channel 6 is NaN"));
+    CHECK(refused.out.empty());
+  }
+  const auto refused = write(true, false);
+  CHECK(contains(refused.err, "tensor q: batch 0, head 2, token 40, channel 1 is NaN"));
 }
 
 TEST_CASE("volumes are averaged over heads, layers and steps") {

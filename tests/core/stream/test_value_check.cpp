@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/value_check.h"
 #include "core/tensor/memory_tensor.h"
+#include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;
+using attnscope::test::FakeBackend;
 
 namespace {
 
@@ -42,12 +45,28 @@ AttentionProblem problem_of(HeadTensor q, HeadTensor k, HeadTensor v) {
   return AttentionProblem::make(std::move(parts));
 }
 
+/// Its heads of up to kRows rows refuse keys that are not finite.
+class RefusingBackend : public FakeBackend, public FewRowBackend {
+ public:
+  static constexpr int64_t kRows = 5;
+
+  int64_t few_rows(const AttentionProblem&) const override { return kRows; }
+  BindCost bind_cost_for_few(const AttentionProblem& problem, int64_t) const override {
+    return bind_cost(problem);
+  }
+  std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
+                                          int64_t head) const override {
+    return bind(problem, batch, head);
+  }
+  bool refuses_bad_keys(const AttentionProblem&) const override { return true; }
+};
+
 /// What the scan of all heads throws; empty: nothing.
 std::string failure(const AttentionProblem& problem, const ValueScan& scan,
-                    const std::stop_token& stop = {}) {
+                    const std::stop_token& stop = {}, int64_t rows = kTokens) {
   std::vector<HeadTask> tasks;
   for (int64_t head = 0; head < kHeads; ++head) {
-    tasks.push_back({&problem, 0, head, {0, kTokens}, {}, {0, kTokens}});
+    tasks.push_back({&problem, 0, head, {0, rows}, {}, {0, kTokens}});
   }
   try {
     check_values(tasks, stop, scan);
@@ -74,6 +93,31 @@ TEST_CASE("the first NaN or Inf in the order of the heads is named, by any numbe
       CHECK(failure(last, {.threads = threads}) ==
             "k: batch 0, head 3, token 4095, channel 7 is NaN (expected finite numbers)");
     }
+  }
+}
+
+TEST_CASE("keys of few rows are left to heads that refuse them, unless something fails") {
+  const RefusingBackend backend;
+  const AttentionProblem bad_keys =
+      problem_of(tensor("q", {}), tensor("k", {{1, 4000, -kInf}}), tensor("v", {}));
+  const AttentionProblem bad_query =
+      problem_of(tensor("q", {{2, 9, kNan}}), tensor("k", {{1, 4000, -kInf}, {2, 3, kNan}}), {});
+  const AttentionProblem bad_first =
+      problem_of(tensor("q", {{0, 9, kNan}}), tensor("k", {{1, 4000, -kInf}}), {});
+  const std::string key =
+      "k: batch 0, head 1, token 4000, channel 7 is -inf (expected finite numbers)";
+  for (const int threads : {1, 2, 64}) {
+    const ValueScan few{.threads = threads, .few_rows_of = &backend};
+    const int64_t rows = RefusingBackend::kRows;
+    CHECK(failure(bad_keys, few, {}, rows).empty());
+    CHECK(failure(bad_keys, few, {}, rows + 1) == key);
+    CHECK(failure(bad_keys, {.threads = threads}, {}, rows) == key);
+    // With V they are bound for outputs.
+    CHECK(failure(bad_keys, {true, threads, &backend}, {}, rows) == key);
+    // Head 1 comes before the q of head 2, but not before that of head 0.
+    CHECK(failure(bad_query, few, {}, rows) == key);
+    CHECK(failure(bad_first, few, {}, rows) ==
+          "q: batch 0, head 0, token 9, channel 7 is NaN (expected finite numbers)");
   }
 }
 

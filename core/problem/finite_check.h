@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <stop_token>
+#include <vector>
+
+#include "core/base/index_range.h"
+#include "core/tensor/layout.h"
+
+namespace attnscope {
+
+/// Looks for NaN and Inf, in memory of its own: 256 KiB, or a row. Not thread-safe.
+class FiniteCheck {
+ public:
+  /// Reads rows `tokens` of a head. Throws Error(value) naming tensor, place and value of the
+  /// first, Error(interrupted) soon after a stop is requested.
+  void check(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
+             const std::stop_token& stop = {});
+
+ private:
+  std::vector<std::byte> rows_;
+};
+
+}  // namespace attnscope
