@@ -48,8 +48,14 @@ attnscope_room(core/patterns "The mask lab: named sparse patterns, and what they
   MAY core/base core/tensor core/mask core/problem core/stream)
 attnscope_room(core/heads "What is kept of one head: its record of numbers and arrays, its sketch."
   MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
-attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes, rollout."
-  MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
+attnscope_room(core/products/tokens "Which tokens are meant: by words of the prompt, boxes, parts of a sequence; what a cache had dropped."
+  MAY core/base core/mask core/problem)
+attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes."
+  MAY core/base core/mask core/problem core/stream core/reduce)
+attnscope_room(core/products/differences "How two maps differ: entry by entry, row by row, in blocks."
+  MAY core/base core/mask core/problem core/stream core/products/tokens core/products)
+attnscope_room(core/products/rollout "Attention followed through the layers."
+  MAY core/base core/stream core/products/tokens)
 
 # modules: what is loaded at run time.
 attnscope_room(modules "Files of the program's own that are loaded only when they are wanted: found, opened, asked."

@@ -8,7 +8,7 @@
 
 #include "core/problem/attention_problem.h"
 #include "core/problem/token_grid.h"
-#include "core/products/evicted_keys.h"
+#include "core/products/tokens/evicted_keys.h"
 
 namespace attnscope {
 

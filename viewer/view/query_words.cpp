@@ -7,9 +7,9 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "core/products/text_token.h"
-#include "core/products/token_box.h"
-#include "core/products/token_piece.h"
+#include "core/products/tokens/text_token.h"
+#include "core/products/tokens/token_box.h"
+#include "core/products/tokens/token_piece.h"
 #include "viewer/view/map_source.h"
 
 namespace attnscope {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/problem/token_order.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/looks/film_look.h"

@@ -1,4 +1,4 @@
-#include "core/products/chosen_tokens.h"
+#include "core/products/tokens/chosen_tokens.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;

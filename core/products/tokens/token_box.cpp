@@ -1,4 +1,4 @@
-#include "core/products/token_box.h"
+#include "core/products/tokens/token_box.h"
 
 #include <algorithm>
 #include <charconv>

@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/products/head_difference.h"
+#include "core/products/differences/head_difference.h"
 #include "tests/core/products/product_case.h"
 #include "tests/support/catch.h"
 

@@ -4,10 +4,10 @@
 #include <span>
 #include <vector>
 
-#include "core/products/map_difference.h"
-#include "core/products/pair_stream.h"
+#include "core/products/differences/map_difference.h"
+#include "core/products/differences/pair_stream.h"
 #include "core/products/pooled_map.h"
-#include "core/products/sequence_parts.h"
+#include "core/products/tokens/sequence_parts.h"
 
 namespace attnscope {
 

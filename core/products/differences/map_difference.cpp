@@ -1,4 +1,4 @@
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 
 #include <algorithm>
 #include <array>

@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/computed_side.h"
-#include "core/products/difference_sinks.h"
+#include "core/products/differences/computed_side.h"
+#include "core/products/differences/difference_sinks.h"
 #include "tests/core/products/product_case.h"
 #include "tests/support/catch.h"
 

@@ -1,4 +1,4 @@
-#include "core/products/computed_side.h"
+#include "core/products/differences/computed_side.h"
 
 #include <algorithm>
 #include <limits>

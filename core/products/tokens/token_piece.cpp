@@ -1,4 +1,4 @@
-#include "core/products/token_piece.h"
+#include "core/products/tokens/token_piece.h"
 
 namespace attnscope {
 namespace {

@@ -1,11 +1,11 @@
-#include "core/products/head_difference.h"
+#include "core/products/differences/head_difference.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/computed_side.h"
-#include "core/products/difference_sinks.h"
+#include "core/products/differences/computed_side.h"
+#include "core/products/differences/difference_sinks.h"
 
 namespace attnscope {
 namespace {

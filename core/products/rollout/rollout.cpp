@@ -1,4 +1,4 @@
-#include "core/products/rollout.h"
+#include "core/products/rollout/rollout.h"
 
 #include <algorithm>
 #include <array>

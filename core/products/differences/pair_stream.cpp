@@ -1,4 +1,4 @@
-#include "core/products/pair_stream.h"
+#include "core/products/differences/pair_stream.h"
 
 #include <algorithm>
 #include <atomic>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/shared_work.h"
-#include "core/products/chosen_tokens.h"
-#include "core/products/rollout.h"
+#include "core/products/rollout/rollout.h"
+#include "core/products/tokens/chosen_tokens.h"
 #include "core/stream/row_stream.h"
 
 namespace attnscope {

@@ -1,6 +1,6 @@
 #include <deque>
 
-#include "core/products/rollout_steps.h"
+#include "core/products/rollout/rollout_steps.h"
 #include "tests/core/products/product_case.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"

@@ -1,5 +1,5 @@
-#include "core/products/text_token.h"
-#include "core/products/token_piece.h"
+#include "core/products/tokens/text_token.h"
+#include "core/products/tokens/token_piece.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 

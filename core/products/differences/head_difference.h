@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "core/products/map_difference.h"
-#include "core/products/pair_stream.h"
+#include "core/products/differences/map_difference.h"
+#include "core/products/differences/pair_stream.h"
 #include "core/stream/stream_control.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"

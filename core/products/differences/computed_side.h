@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/products/pair_stream.h"
+#include "core/products/differences/pair_stream.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 

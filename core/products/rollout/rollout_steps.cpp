@@ -1,4 +1,4 @@
-#include "core/products/rollout_steps.h"
+#include "core/products/rollout/rollout_steps.h"
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include "core/products/evicted_keys.h"
+#include "core/products/tokens/evicted_keys.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;

@@ -1,4 +1,4 @@
-#include "core/products/difference_sinks.h"
+#include "core/products/differences/difference_sinks.h"
 
 #include <algorithm>
 #include <cmath>

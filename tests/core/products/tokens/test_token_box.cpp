@@ -1,4 +1,4 @@
-#include "core/products/token_box.h"
+#include "core/products/tokens/token_box.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 

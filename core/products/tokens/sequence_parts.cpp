@@ -1,4 +1,4 @@
-#include "core/products/sequence_parts.h"
+#include "core/products/tokens/sequence_parts.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/products/text_token.h"
+#include "core/products/tokens/text_token.h"
 
 #include <algorithm>
 #include <array>
@@ -12,7 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "core/products/token_piece.h"
+#include "core/products/tokens/token_piece.h"
 
 namespace attnscope {
 namespace {

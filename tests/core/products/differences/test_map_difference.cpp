@@ -2,7 +2,7 @@
 #include <limits>
 #include <random>
 
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;
