@@ -11,7 +11,7 @@
 #include "tests/support/service_harness.h"
 #include "viewer/remote/remote_tile_source.h"
 #include "viewer/remote/tile_server.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 namespace attnscope::test {
 

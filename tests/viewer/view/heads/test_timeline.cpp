@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
-#include "viewer/view/timeline.h"
+#include "viewer/view/heads/timeline.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
 

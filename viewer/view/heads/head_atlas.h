@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "core/heads/head_sketch.h"
-#include "viewer/view/map_source.h"
-#include "viewer/view/map_tile.h"
-#include "viewer/view/view_state.h"
+#include "viewer/view/looks/atlas_look.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "viewer/view/map_source.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

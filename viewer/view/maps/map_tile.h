@@ -10,7 +10,7 @@
 #include "core/base/index_range.h"
 #include "core/problem/score.h"
 #include "core/products/differences/map_difference.h"
-#include "viewer/view/map_geometry.h"
+#include "viewer/view/maps/map_geometry.h"
 
 namespace attnscope {
 

@@ -1,4 +1,4 @@
-#include "viewer/view/map_geometry.h"
+#include "viewer/view/maps/map_geometry.h"
 
 #include <algorithm>
 #include <cassert>

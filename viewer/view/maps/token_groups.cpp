@@ -1,4 +1,4 @@
-#include "viewer/view/token_groups.h"
+#include "viewer/view/maps/token_groups.h"
 
 #include <fmt/core.h>
 

@@ -8,7 +8,7 @@
 
 #include "core/mask/edited_mask.h"
 #include "core/patterns/mask_summary.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

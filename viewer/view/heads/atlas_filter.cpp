@@ -1,4 +1,4 @@
-#include "viewer/view/atlas_filter.h"
+#include "viewer/view/heads/atlas_filter.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/view/timeline.h"
+#include "viewer/view/heads/timeline.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 
 #include <fmt/format.h>
 

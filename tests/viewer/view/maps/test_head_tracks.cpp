@@ -6,8 +6,8 @@
 #include "tests/support/fake_captures.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/session/session.h"
-#include "viewer/view/head_tracks.h"
-#include "viewer/view/token_groups.h"
+#include "viewer/view/maps/head_tracks.h"
+#include "viewer/view/maps/token_groups.h"
 #include "viewer/view/view_history.h"
 
 using namespace attnscope;

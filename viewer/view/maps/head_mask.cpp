@@ -1,4 +1,4 @@
-#include "viewer/view/head_mask.h"
+#include "viewer/view/maps/head_mask.h"
 
 #include <algorithm>
 

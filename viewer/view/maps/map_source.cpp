@@ -1,4 +1,4 @@
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 #include <fmt/core.h>
 

@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "viewer/view/head_atlas.h"
+#include "viewer/view/heads/head_atlas.h"
 #include "viewer/view/looks/timeline_look.h"
-#include "viewer/view/map_source.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

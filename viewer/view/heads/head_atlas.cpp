@@ -1,4 +1,4 @@
-#include "viewer/view/head_atlas.h"
+#include "viewer/view/heads/head_atlas.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/problem/model_place.h"
-#include "viewer/view/atlas_filter.h"
+#include "viewer/view/heads/atlas_filter.h"
 
 namespace attnscope {
 namespace {

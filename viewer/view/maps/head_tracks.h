@@ -7,7 +7,7 @@
 
 #include "core/problem/token_grid.h"
 #include "viewer/view/looks/tracks_look.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

@@ -2,7 +2,7 @@
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -6,8 +6,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
-#include "viewer/view/atlas_filter.h"
-#include "viewer/view/head_atlas.h"
+#include "viewer/view/heads/atlas_filter.h"
+#include "viewer/view/heads/head_atlas.h"
 #include "viewer/view/view_actions.h"
 
 using namespace attnscope;

@@ -9,10 +9,10 @@
 #include "core/base/error.h"
 #include "core/base/place_order.h"
 #include "core/heads/head_sketch.h"
-#include "viewer/view/head_mask.h"
-#include "viewer/view/head_tracks.h"
-#include "viewer/view/map_tile.h"
-#include "viewer/view/video_frame.h"
+#include "viewer/view/maps/head_mask.h"
+#include "viewer/view/maps/head_tracks.h"
+#include "viewer/view/maps/map_tile.h"
+#include "viewer/view/maps/video_frame.h"
 
 namespace attnscope {
 

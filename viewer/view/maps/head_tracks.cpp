@@ -1,4 +1,4 @@
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/maps/head_tracks.h"
 
 #include <algorithm>
 #include <cmath>
