@@ -48,8 +48,14 @@ attnscope_room(core/patterns "The mask lab: named sparse patterns, and what they
   MAY core/base core/tensor core/mask core/problem core/stream)
 attnscope_room(core/heads "What is kept of one head: its record of numbers and arrays, its sketch."
   MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
-attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes, rollout."
-  MAY core/base core/tensor core/mask core/problem core/stream core/reduce)
+attnscope_room(core/products/tokens "Which tokens are meant: by words of the prompt, boxes, parts of a sequence; what a cache had dropped."
+  MAY core/base core/mask core/problem)
+attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes."
+  MAY core/base core/mask core/problem core/stream core/reduce)
+attnscope_room(core/products/differences "How two maps differ: entry by entry, row by row, in blocks."
+  MAY core/base core/mask core/problem core/stream core/products/tokens core/products)
+attnscope_room(core/products/rollout "Attention followed through the layers."
+  MAY core/base core/stream core/products/tokens)
 
 # modules: what is loaded at run time.
 attnscope_room(modules "Files of the program's own that are loaded only when they are wanted: found, opened, asked."
@@ -132,45 +138,51 @@ attnscope_room(io/helper/questions "All that the helper process can be asked."
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
   MAY core io/pictures io/pictures/film USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/view/maps "What there is to be looked at, as values: sources of maps, tiles, lines, masks and tracks, and who brings them."
+  MAY core io/files io/capture io/pictures viewer/view/looks USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/view/heads "Heads among all heads: the atlas, its filter, the picker, the time line."
+  MAY core viewer/view/looks viewer/view/maps USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/view "What is looked at and what can be done to it: state, actions, undo. No threads."
-  MAY core io/files io/capture io/pictures viewer/view/looks USES fmt json LIBRARY viewer_view)
+  MAY core io/pictures viewer/view/looks viewer/view/maps viewer/view/heads USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/view/row "What is made of a query's row before it is drawn: films, words, a volume's camera."
-  MAY core viewer/view/looks viewer/view USES fmt LIBRARY viewer_view)
+  MAY core viewer/view/looks viewer/view/maps viewer/view USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/commands "All that can be done, by name and by key."
-  MAY core viewer/view/looks viewer/view USES fmt LIBRARY viewer_view)
+  MAY core viewer/view/heads viewer/view USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/session "The window's state in files and on a command line; files that were open."
-  MAY core io/files io/tensors io/capture/facts io/capture io/pictures viewer/view/looks viewer/view USES fmt json LIBRARY viewer_view)
+  MAY core io/files io/tensors io/capture/facts io/capture io/pictures viewer/view/maps viewer/view/heads viewer/view
+  USES fmt json LIBRARY viewer_view)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
-  MAY core io/files io/export/format io/export/read viewer/view/looks viewer/view USES posix fmt LIBRARY viewer_tiles)
+  MAY core io/files io/export/format io/export/read viewer/view/maps USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles/jobs "What one piece of work computes: a tile, a line, a pass, a sketch; what a head's work leaves."
-  MAY core viewer/view/looks viewer/view viewer/tiles/texels USES posix fmt LIBRARY viewer_tiles)
+  MAY core viewer/view/maps viewer/tiles/texels USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed or read: who works when, and on what."
-  MAY core kernels io/files io/capture io/check io/masks io/export/format io/export/read io/pictures viewer/view/looks viewer/view
+  MAY core kernels io/files io/capture io/check io/masks io/export/format io/export/read io/pictures viewer/view/maps
       viewer/tiles/texels viewer/tiles/jobs
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/remote "Maps at the other end of a line: the messages, who serves tiles, who shows them, the way there."
-  MAY core io/pictures viewer/view/looks viewer/view USES posix fmt zlib)
+  MAY core io/pictures viewer/view/maps USES posix fmt zlib)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
-  MAY core io/files io/pictures viewer/view/looks viewer/view viewer/view/row viewer/commands USES fmt json)
+  MAY core io/files io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, which stay."
-  MAY core viewer/view/looks viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
+  MAY core viewer/view/maps viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
-  MAY core io/pictures io/pictures/text viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/gl viewer/textures
+  MAY core io/pictures io/pictures/text viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/gl
+      viewer/textures
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells, a mask over it."
-  MAY core io/pictures viewer/view/looks viewer/view viewer/gl viewer/textures viewer/panels
+  MAY core io/pictures viewer/view/maps viewer/view viewer/gl viewer/textures viewer/panels
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
-  MAY core io/pictures io/pictures/film viewer/view/looks viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
+  MAY core io/pictures io/pictures/film viewer/view/maps viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
-  MAY core viewer/view/looks viewer/view viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
+  MAY core viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
   MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
-      viewer/view/looks viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl
-      viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
+      viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels
+      viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
 # cli: the command.
@@ -188,7 +200,7 @@ attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io viewer/view/looks viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote cli/common USES posix fmt cli11 LIBRARY cli)
+  MAY core kernels io viewer/session viewer/tiles/texels viewer/tiles viewer/remote cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/bench cli/serve

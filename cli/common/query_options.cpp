@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/index_range.h"
 #include "core/base/selection.h"
-#include "core/products/text_token.h"
-#include "core/products/token_box.h"
+#include "core/products/tokens/text_token.h"
+#include "core/products/tokens/token_box.h"
 
 namespace attnscope {
 namespace {

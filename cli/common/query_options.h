@@ -7,7 +7,7 @@
 
 #include "cli/common/parser.h"
 #include "core/problem/attention_problem.h"
-#include "core/products/chosen_tokens.h"
+#include "core/products/tokens/chosen_tokens.h"
 
 namespace attnscope {
 

@@ -6,8 +6,8 @@
 
 #include "cli/diff/diff_side.h"
 #include "cli/diff/other_heads.h"
-#include "core/products/difference_sinks.h"
-#include "core/products/head_difference.h"
+#include "core/products/differences/difference_sinks.h"
+#include "core/products/differences/head_difference.h"
 
 namespace attnscope {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/problem/head_name.h"
-#include "core/products/head_difference.h"
+#include "core/products/differences/head_difference.h"
 #include "io/results/table_hdf5.h"
 
 namespace attnscope {

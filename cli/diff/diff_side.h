@@ -8,8 +8,8 @@
 
 #include "cli/common/capture_options.h"
 #include "core/problem/head_name.h"
-#include "core/products/computed_side.h"
-#include "core/products/pair_stream.h"
+#include "core/products/differences/computed_side.h"
+#include "core/products/differences/pair_stream.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/capture.h"
 #include "io/export/read/stored_maps.h"

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/products/difference_sinks.h"
+#include "core/products/differences/difference_sinks.h"
 
 namespace attnscope {
 

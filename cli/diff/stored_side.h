@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/products/pair_stream.h"
+#include "core/products/differences/pair_stream.h"
 #include "io/export/read/stored_maps.h"
 
 namespace attnscope {

@@ -9,7 +9,7 @@
 #include "core/base/nearest_word.h"
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
-#include "core/products/text_token.h"
+#include "core/products/tokens/text_token.h"
 
 namespace attnscope {
 namespace {

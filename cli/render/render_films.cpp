@@ -14,7 +14,7 @@
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "core/products/text_columns.h"
-#include "core/products/text_token.h"
+#include "core/products/tokens/text_token.h"
 #include "io/pictures/film/film_animation.h"
 #include "io/results/film_files.h"
 

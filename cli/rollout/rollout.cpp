@@ -21,8 +21,8 @@
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
-#include "core/products/rollout_steps.h"
-#include "core/products/text_token.h"
+#include "core/products/rollout/rollout_steps.h"
+#include "core/products/tokens/text_token.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/products/evicted_keys.h"
+#include "core/products/tokens/evicted_keys.h"
 #include "io/capture/call/call_entry.h"
 
 namespace attnscope {

@@ -22,7 +22,7 @@ FlushDenormals::~FlushDenormals() { _mm_setcsr(static_cast<unsigned>(saved_)); }
 
 namespace {
 constexpr uint64_t kFlushToZero = uint64_t{1} << 24;
-}
+}  // namespace
 
 FlushDenormals::FlushDenormals() {
   asm volatile("mrs %0, fpcr" : "=r"(saved_));

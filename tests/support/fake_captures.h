@@ -8,7 +8,7 @@
 #include "io/capture/capture.h"
 #include "tests/support/call_file.h"
 #include "tests/support/temporary_folder.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope::test {

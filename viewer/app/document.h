@@ -15,10 +15,10 @@
 #include "viewer/tiles/opened_maps.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/texel_reader.h"
-#include "viewer/view/head_picker.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/heads/head_picker.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/tile_source.h"
 #include "viewer/view/placed_map.h"
-#include "viewer/view/tile_source.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/value_range.h"
 

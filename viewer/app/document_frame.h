@@ -10,8 +10,8 @@
 #include "viewer/app/counted_view.h"
 #include "viewer/app/document.h"
 #include "viewer/panels/scene.h"
+#include "viewer/view/heads/timeline.h"
 #include "viewer/view/row/words_view.h"
-#include "viewer/view/timeline.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {

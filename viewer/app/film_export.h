@@ -8,8 +8,8 @@
 
 #include "core/products/query_volumes.h"
 #include "io/pictures/film/filmstrip.h"
+#include "viewer/view/maps/tile_source.h"
 #include "viewer/view/row/film_content.h"
-#include "viewer/view/tile_source.h"
 
 namespace attnscope {
 

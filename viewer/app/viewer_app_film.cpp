@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

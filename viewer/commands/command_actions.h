@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "viewer/commands/commands.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

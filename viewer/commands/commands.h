@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "viewer/commands/key_chord.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

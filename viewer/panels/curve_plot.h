@@ -3,7 +3,7 @@
 #include <functional>
 
 #include "viewer/panels/widgets.h"
-#include "viewer/view/timeline.h"
+#include "viewer/view/heads/timeline.h"
 
 namespace attnscope {
 

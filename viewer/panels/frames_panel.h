@@ -6,7 +6,7 @@
 #include "viewer/gl/grid_texture.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
-#include "viewer/view/token_groups.h"
+#include "viewer/view/maps/token_groups.h"
 
 namespace attnscope {
 

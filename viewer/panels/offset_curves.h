@@ -1,7 +1,7 @@
 #pragma once
 
 #include "viewer/panels/widgets.h"
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/maps/head_tracks.h"
 
 namespace attnscope {
 

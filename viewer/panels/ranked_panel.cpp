@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/products/head_difference.h"
+#include "core/products/differences/head_difference.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

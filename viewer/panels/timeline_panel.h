@@ -1,7 +1,7 @@
 #pragma once
 
 #include "viewer/panels/widgets.h"
-#include "viewer/view/timeline.h"
+#include "viewer/view/heads/timeline.h"
 
 namespace attnscope {
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "core/base/checked_math.h"
+#include "core/problem/key_segments.h"
 #include "core/reduce/head_fields.h"
 
 namespace attnscope {
@@ -43,8 +45,10 @@ struct Check {
   }
   void operator()(const MaskRequest&, const HeadMask& mask) const {
     if (!mask.problem.empty()) return;
-    require(mask.query_blocks > 0 && mask.key_blocks > 0 && mask.block > 0 &&
-            mask.query_blocks <= kMostMaskBlocks && mask.key_blocks <= kMostMaskBlocks);
+    const int64_t rows = call.queries.tokens(), cols = call.keys.tokens();
+    require(mask.block == mask_block(rows, cols) &&
+            mask.query_blocks == ceil_div(rows, mask.block) &&
+            mask.key_blocks == ceil_div(cols, mask.block));
     const int64_t blocks = mask.query_blocks * mask.key_blocks;
     require(count(mask.kept) == blocks && is_or_empty(mask.mass, blocks));
   }
@@ -52,7 +56,9 @@ struct Check {
     require(count(divergence.rows) == call.queries.tokens());
   }
   void operator()(const MassRequest& asked, const KeyMasses& masses) const {
-    require(count(masses.masses) == asked.keys.size());
+    const IndexRange keys = asked.keys;
+    require(keys.begin >= 0 && keys.begin < keys.end && keys.end <= call.keys.tokens() &&
+            count(masses.masses) == keys.size());
   }
   void operator()(const FrameRequest& asked, const VideoFrame& frame) const {
     if (!frame.problem.empty()) return;
@@ -71,12 +77,19 @@ struct Check {
       require(is_or_empty(*list, rows));
     }
     require(is_or_empty(tracks.column_mass, cols));
-    require(tracks.query_groups >= 0 && tracks.key_groups >= 0 &&
-            tracks.query_groups <= rows + 256 && tracks.key_groups <= cols + 256 &&
-            is_or_empty(tracks.group_mass, tracks.query_groups * tracks.key_groups));
-    for (const auto* list : {&tracks.by_dt, &tracks.by_dy, &tracks.by_dx}) {
-      require(list->empty() || (count(*list) % 2 == 1 && count(*list) <= 2 * rows));
-    }
+    require(tracks.query_groups == count_groups(call.queries) &&
+            tracks.key_groups == count_groups(call.keys) &&
+            count(tracks.group_mass) == tracks.query_groups * tracks.key_groups);
+    const TokenGrid& grid = call.keys;
+    const bool offsets = grid.has_grid() && grid == call.queries;
+    const auto by_offset = [&](const std::vector<double>& list, int64_t places) {
+      require(list.empty() || (offsets && count(list) == 2 * places - 1));
+    };
+    require(tracks.by_dt.empty() == tracks.by_dy.empty() &&
+            tracks.by_dt.empty() == tracks.by_dx.empty());
+    by_offset(tracks.by_dt, grid.frames());
+    by_offset(tracks.by_dy, grid.height());
+    by_offset(tracks.by_dx, grid.width());
   }
   void operator()(const auto&, const auto&) const { require(false); }
 };

@@ -40,22 +40,38 @@ void carry(Wire& wire, IsA<TracksAsked> auto& a) {
 
 namespace {
 
+bool is_within(IndexRange range, int64_t count) {
+  return range.begin >= 0 && range.begin < range.end && range.end <= count;
+}
+
+/// Padding is told once for all batch items, or of each.
+bool has_padding_of(const TokenGrid& tokens, size_t items) {
+  const auto enough = [&](size_t told) { return told <= 1 || told >= items; };
+  const auto& segments = tokens.segments();
+  return enough(tokens.text_valid().size()) &&
+         std::all_of(segments.begin(), segments.end(), [&](const TokenSegment& segment) {
+           return enough(static_cast<size_t>(segment.valid_items()));
+         });
+}
+
 /// A call is what the window takes for granted of one.
 void check_call(const MapSource& call) {
   const auto ascend = [](const std::vector<int64_t>& numbers) {
     return !numbers.empty() && numbers.front() >= 0 &&
            std::is_sorted(numbers.begin(), numbers.end(), std::less_equal<>());
   };
-  const auto within = [](IndexRange range, int64_t count) {
-    return range.begin >= 0 && range.begin < range.end && range.end <= count;
+  const int64_t queries = call.queries.tokens(), keys = call.keys.tokens();
+  const auto was_there = [&](const EvictedKeys& each) {
+    return is_within(each.queries, queries) && is_within(each.keys, keys);
   };
   const size_t items = call.batch.size();
-  const bool fits = ascend(call.batch) && ascend(call.heads) && call.queries.tokens() > 0 &&
-                    call.keys.tokens() > 0 &&
+  const bool fits = ascend(call.batch) && ascend(call.heads) && queries > 0 && keys > 0 &&
                     (call.branches.size() == 1 || call.branches.size() == items) &&
                     (call.tokens.size() <= 1 || call.tokens.size() == items) &&
-                    within(call.rows, call.queries.tokens()) &&
-                    within(call.cols, call.keys.tokens()) && call.block > 0;
+                    is_within(call.rows, queries) && is_within(call.cols, keys) && call.block > 0 &&
+                    (call.first_row == -1 || call.rows.contains(call.first_row)) &&
+                    std::all_of(call.evicted.begin(), call.evicted.end(), was_there) &&
+                    has_padding_of(call.queries, items) && has_padding_of(call.keys, items);
   if (!fits) fail_wire("a call of no such sizes");
 }
 

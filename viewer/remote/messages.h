@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "viewer/remote/wire.h"
-#include "viewer/view/map_source.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

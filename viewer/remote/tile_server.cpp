@@ -1,6 +1,7 @@
 #include "viewer/remote/tile_server.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -26,6 +27,11 @@ std::shared_ptr<const void> plain(const Answer& answer) {
 }
 bool is_same(const std::weak_ptr<const void>& a, const std::shared_ptr<const void>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
+}
+
+/// What is not of the map's tiles has no order, whatever its tiles are in.
+void require_stored(const HeadId& head) {
+  if (head.order != 0) fail_wire("an order of what goes by stored tokens");
 }
 
 /// Of an entry, which never changes, one is as good as another.
@@ -60,9 +66,7 @@ void TileServer::take(const Message& message) {
     }
     case MessageType::ping:
       if (message.body.size() > kMostPing) fail_wire("a ping that is too long");
-      if (urgent_.size() >= kMostUrgent) fail_wire("more pings than anybody reads answers");
-      urgent_.push_back({MessageType::pong, message.body});
-      return;
+      return answer({MessageType::pong, message.body});
     default:
       fail_wire("what only a server says");
   }
@@ -72,19 +76,39 @@ HeadId TileServer::own(HeadId head) const {
   if (head.order == 0) return head;
   const auto known = orders_.find(head.order);
   if (known == orders_.end()) fail_wire("an order that was never told");
-  if (known->second == kRefusedOrder) throw usage_error("maps cannot be had in this order");
-  head.order = known->second;
+  const Order& order = known->second;
+  head.order = 0;
+  const MapGeometry map = tiles_.geometry(head);
+  const auto fits = [](int64_t ordered, int64_t tokens) {
+    return ordered == 0 || ordered == tokens;
+  };
+  if (!fits(order.rows, map.rows) || !fits(order.keys, map.cols)) {
+    fail_wire("an order of other tokens than the map's");
+  }
+  if (order.number == kRefusedOrder) throw usage_error("maps cannot be had in this order");
+  head.order = order.number;
   return head;
 }
 
 WantedTiles TileServer::own(WantedTiles wishes) const {
+  for (const auto* line : {&wishes.line, &wishes.other_line, &wishes.words_line}) {
+    if (*line) require_stored((*line)->head);
+  }
+  for (const ProbeRequest& probe : wishes.probes) require_stored(probe.head);
+  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
+    for (const HeadId& head : *heads) require_stored(head);
+  }
+  if (wishes.masses) require_stored(wishes.masses->head);
+  if (wishes.tracks) require_stored(*wishes.tracks);
+  if (wishes.divergence) {
+    require_stored(wishes.divergence->a);
+    require_stored(wishes.divergence->b);
+  }
   for (TileId& tile : wishes.tiles) {
     tile.head = own(tile.head);
     if (tile.against) tile.against->other = own(tile.against->other);
   }
-  for (auto* heads : {&wishes.exact, &wishes.sketches, &wishes.exact_sketches}) {
-    for (HeadId& head : *heads) head = own(head);
-  }
+  for (HeadId& head : wishes.exact) head = own(head);
   for (DifferenceId& each : wishes.exact_differences) {
     each.head = own(each.head);
     each.against.other = own(each.against.other);
@@ -93,6 +117,13 @@ WantedTiles TileServer::own(WantedTiles wishes) const {
   return wishes;
 }
 
+void TileServer::answer(Message message) {
+  if (urgent_.size() >= kMostUrgent) fail_wire("more than anybody reads answers to");
+  urgent_.push_back(std::move(message));
+}
+
+void TileServer::refuse(const std::string& why) { answer({MessageType::refused, to_wire(why)}); }
+
 void TileServer::take_wishes(RemoteWanted wanted) {
   if (wanted.number <= wanted_number_) fail_wire("wishes out of turn");
   wanted_number_ = wanted.number;
@@ -100,8 +131,7 @@ void TileServer::take_wishes(RemoteWanted wanted) {
     tiles_.want(own(wanted.wishes));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::usage) throw;
-    urgent_.push_back({MessageType::refused, to_wire(std::string(e.what()))});
-    return;
+    return refuse(e.what());
   }
   wishes_ = std::move(wanted.wishes);
   asks_.clear();
@@ -128,16 +158,17 @@ void TileServer::forget_unwanted() {
 
 void TileServer::take_order(const RemoteOrder& order) {
   if (order.number < 1 || orders_.contains(order.number)) fail_wire("an order of no new number");
+  Order& known = orders_[order.number];
+  known = {kRefusedOrder, std::ssize(order.rows), std::ssize(order.keys)};
   try {
     MapPlaces places;
     if (!order.rows.empty()) places.rows = PlaceOrder(order.rows);
     if (!order.keys.empty()) places.keys = PlaceOrder(order.keys);
     // One list for both sides is one order.
     if (order.rows == order.keys) places.keys = places.rows;
-    orders_.emplace(order.number, tiles_.order_number(places));
+    known.number = tiles_.order_number(places);
   } catch (const Error& e) {
-    orders_.emplace(order.number, kRefusedOrder);
-    urgent_.push_back({MessageType::refused, to_wire(std::string(e.what()))});
+    refuse(e.what());
   }
 }
 

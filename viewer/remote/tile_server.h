@@ -56,11 +56,22 @@ class TileServer {
     std::weak_ptr<const void> answer;
   };
 
+  /// An order that the client told.
+  struct Order {
+    int64_t number = 0;          ///< the source's
+    int64_t rows = 0, keys = 0;  ///< tokens that it is of; 0: of any number, which it leaves alone
+  };
+
   void take_wishes(RemoteWanted wanted);
   void take_order(const RemoteOrder& order);
-  /// The head as the source calls it. Throws Error(file) where its order was never told.
+  /// The head as the source calls it. Throws Error(file) where its order was never told, or is one
+  /// of other tokens than the head's map has; Error(usage) where there is no such head.
   HeadId own(HeadId head) const;
+  /// Throws Error(file) as well where an order is named for what goes by stored tokens.
   WantedTiles own(WantedTiles wishes) const;
+  /// What the client is told before anything else. Throws Error(file) where it does not listen.
+  void answer(Message message);
+  void refuse(const std::string& why);
   Answer find(const Ask& ask) const;
   std::optional<Message> next_item();
   std::optional<Message> next_state(double now);
@@ -71,8 +82,8 @@ class TileServer {
   Watched watched_;
   bool greeted_ = false;
   std::vector<Message> urgent_;
-  std::map<int64_t, int64_t> orders_;  ///< from the client's numbers to the source's
-  WantedTiles wishes_;                 ///< as the client names them
+  std::map<int64_t, Order> orders_;  ///< by the client's numbers
+  WantedTiles wishes_;               ///< as the client names them
   uint64_t wanted_number_ = 0;
   std::vector<Wish> asks_;
   size_t cursor_ = 0;  ///< of asks_: what is before it has been sent as it is

@@ -32,10 +32,11 @@ constexpr int64_t kMostTokens = int64_t{1} << 31;
 
 /// What a reader of files has checked of the segments that it reads.
 void check_segment(const TokenSegment& segment) {
-  const int64_t tokens = segment.tokens.size();
-  if (segment.tokens.begin < 0 || tokens < 1 || segment.tokens.end > kMostTokens) {
+  const IndexRange range = segment.tokens;
+  if (range.begin < 0 || range.begin >= range.end || range.end > kMostTokens) {
     fail_wire("a segment of no tokens");
   }
+  const int64_t tokens = range.size();
   const auto outside = [](const std::array<int64_t, 3>& three, int64_t least) {
     return std::any_of(three.begin(), three.end(),
                        [&](int64_t n) { return n < least || n > kMostTokens; });

@@ -3,8 +3,8 @@
 #include "core/heads/head_sketch.h"
 #include "core/problem/model_place.h"
 #include "viewer/remote/wire.h"
-#include "viewer/view/map_source.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

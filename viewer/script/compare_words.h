@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "viewer/script/script_arguments.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

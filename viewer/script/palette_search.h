@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "viewer/commands/palette_item.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/query_words.h"
 
 namespace attnscope {

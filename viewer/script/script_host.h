@@ -9,8 +9,8 @@
 
 #include "core/base/error.h"
 #include "viewer/script/script.h"
-#include "viewer/view/head_picker.h"
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/heads/head_picker.h"
+#include "viewer/view/maps/head_tracks.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 

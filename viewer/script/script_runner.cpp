@@ -13,7 +13,7 @@
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/pin_places.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/row/prompt_words.h"

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "viewer/view/comparison.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"
 

@@ -13,7 +13,7 @@
 #include "viewer/script/compare_words.h"
 #include "viewer/script/pane_words.h"
 #include "viewer/script/script_names.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
 

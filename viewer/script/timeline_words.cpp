@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "viewer/view/head_atlas.h"
+#include "viewer/view/heads/head_atlas.h"
 
 namespace attnscope {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "io/capture/capture.h"
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/token_box.h"
+#include "core/products/tokens/token_box.h"
 #include "viewer/session/remote_place.h"
 
 namespace attnscope {

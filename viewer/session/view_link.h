@@ -4,8 +4,8 @@
 #include <string>
 
 #include "viewer/session/session.h"
-#include "viewer/view/head_picker.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/heads/head_picker.h"
+#include "viewer/view/maps/map_tile.h"
 #include "viewer/view/query_words.h"
 
 namespace attnscope {

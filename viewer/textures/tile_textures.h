@@ -13,7 +13,7 @@
 #include "core/stream/device_texels.h"
 #include "viewer/gl/texture_pool.h"
 #include "viewer/textures/upload_choice.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -8,7 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "viewer/tiles/jobs/pass_job.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "viewer/tiles/jobs/worker_scratch.h"
-#include "viewer/view/video_frame.h"
+#include "viewer/view/maps/video_frame.h"
 
 namespace attnscope {
 

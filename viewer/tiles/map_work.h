@@ -6,7 +6,7 @@
 
 #include "viewer/tiles/jobs/map_job.h"
 #include "viewer/tiles/map_call.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -13,7 +13,7 @@
 #include "core/problem/attention_problem.h"
 #include "core/stream/tile_backend.h"
 #include "viewer/tiles/jobs/worker_scratch.h"
-#include "viewer/view/head_mask.h"
+#include "viewer/view/maps/head_mask.h"
 
 namespace attnscope {
 

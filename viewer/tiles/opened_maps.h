@@ -9,7 +9,7 @@
 #include "io/capture/capture.h"
 #include "io/files/read_progress.h"
 #include "viewer/tiles/texels/texel_reader.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 namespace attnscope {
 

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "viewer/tiles/check_wishes.h"
-#include "viewer/tiles/jobs/difference_jobs.h"
-#include "viewer/tiles/jobs/overview_job.h"
 
 namespace attnscope {
 namespace {
@@ -81,28 +78,6 @@ HeadCache& TileScheduler::head(const HeadId& id) {
 const HeadCache* TileScheduler::find_head(const HeadId& id) const {
   const auto found = heads_.find(id);
   return found == heads_.end() ? nullptr : &found->second;
-}
-
-TilePtr TileScheduler::find(const TileId& id) {
-  const auto found = heads_.find(id.head);
-  if (found == heads_.end()) return nullptr;
-  if (TilePtr tile = found->second.exact_tile(id)) {
-    found->second.used = store_.tick();
-    return tile;
-  }
-  return store_.find(id);
-}
-
-bool TileScheduler::wants_logits(const HeadId& head) const {
-  return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), [&](const TileId& tile) {
-    return tile.head == head && tile.quantity == Quantity::logits;
-  });
-}
-
-/// Of a head whose pyramid is to be exact.
-bool TileScheduler::wants_pass(const HeadId& id, Quantity quantity) const {
-  if (!work_->has(id, quantity)) return false;
-  return quantity == Quantity::weights || wants_logits(id) || !work_->has(id, Quantity::weights);
 }
 
 bool TileScheduler::waits_for_norms(const LineRequest& line) const {
@@ -228,57 +203,6 @@ void TileScheduler::order_masses(const MassRequest& request) {
   order(request, [&] { return work_->mass_job(request, of); });
 }
 
-/// Something that covers the view comes first, then what is seen of it up close: the overview's
-/// later stages are of rows that may not be seen at all.
-void TileScheduler::order_tiles() {
-  const auto is_fine = [this](const TileId& id) {
-    return id.level < head(id.head).geometry.base_level;
-  };
-  for (const bool first_stage : {true, false}) {
-    for (const TileId& id : wishes_.tiles) {
-      if (!is_fine(id)) order_coarse_tile(id, first_stage);
-    }
-    for (const TileId& id : wishes_.tiles) {
-      if (first_stage && is_fine(id)) order_fine_tile(id);
-    }
-  }
-}
-
-void TileScheduler::order_fine_tile(const TileId& id) {
-  if (store_.find(id) != nullptr) return;
-  HeadCache& of = head(id.head);
-  order(id,
-        [&] { return id.against ? work_->difference_tile_job(id, of) : work_->tile_job(id, of); });
-}
-
-void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
-  HeadCache& of = head(id.head);
-  if (of.exact_tile(id) != nullptr) return;
-  // What is read is not sampled.
-  const int stages = of.problem == nullptr ? 0 : SamplePlan(of.geometry.rows).stages();
-  if (stages == 0 && id.against) {
-    return order_difference({id.head, id.quantity, *id.against});
-  }
-  if (stages == 0) return order_pass(id.head, id.quantity);
-  const auto& sampled = of.of(MapNumbers{id.quantity, id.against}).sampled;
-  if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
-  // Cutting comes first: each stage of the overview is shown before the next begins.
-  if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
-  const int wanted = first_stage ? 1 : stages;
-  if (sampled && sampled->stages_done >= wanted) return;
-  order(OverviewKey{id.head, id.quantity, id.against, first_stage}, [&] {
-    return id.against
-               ? make_difference_overview_job({id.head, id.quantity, *id.against}, first_stage)
-               : make_overview_job(id.head, id.quantity, first_stage);
-  });
-}
-
-void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
-  HeadCache& of = head(id);
-  if (of.of(quantity).complete) return;
-  order(PassKey{id, quantity}, [&] { return work_->pass_job(id, quantity); });
-}
-
 void TileScheduler::order_sketch(const HeadId& id, bool exact) {
   if (!work_->has(id, Quantity::weights)) return;
   const HeadCache& of = head(id);
@@ -326,16 +250,6 @@ std::string TileScheduler::cause_of(const JobKey& key) const {
   }
   const auto found = failed_.find(key);
   return found == failed_.end() ? "" : found->second;
-}
-
-/// Of the base level and above a tile is exact once the pass is through; until then it is sampled,
-/// or nothing where that failed.
-std::string TileScheduler::tile_problem(const TileId& id) const {
-  const HeadCache& of = heads_.at(id.head);
-  if (id.level < of.geometry.base_level) return store_.holds(id) ? "" : cause_of(id);
-  if (of.exact_tile(id) != nullptr) return "";
-  const JobKey pass = PassKey{id.head, id.quantity, id.against};
-  return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity, id.against});
 }
 
 /// An atlas and the pass of the head that is looked at take turns: neither waits for all of the

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "viewer/tiles/map_work.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -97,13 +97,17 @@ class TileService::Impl {
   }
 
   void want(WantedTiles wishes) {
-    if (frames_) frames_->want(wishes.frames);
     const std::optional<MaskRequest> mask = wishes.mask;
-    const std::lock_guard lock(mutex_);
-    look_up_sketches(wishes);
-    scheduler_.want(std::move(wishes));
-    if (masks_) want_mask(mask);
-    changed_.notify_all();
+    const std::vector<FrameRequest> frames = wishes.frames;
+    {
+      const std::lock_guard lock(mutex_);
+      look_up_sketches(wishes);
+      scheduler_.want(std::move(wishes));
+      if (masks_) want_mask(mask);
+      changed_.notify_all();
+    }
+    // Once it is known that there are pictures of such sizes.
+    if (frames_) frames_->want(frames);
   }
 
   void add(const std::vector<MapCall>& calls, int64_t bytes) {

@@ -10,7 +10,7 @@
 #include "io/files/input_set.h"
 #include "viewer/tiles/map_call.h"
 #include "viewer/tiles/texels/texel_reader.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "viewer/view/head_picker.h"
+#include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

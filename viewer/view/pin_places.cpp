@@ -1,6 +1,6 @@
 #include "viewer/view/pin_places.h"
 
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/placed_map.h"
 
 namespace attnscope {

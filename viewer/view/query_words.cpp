@@ -7,10 +7,10 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "core/products/text_token.h"
-#include "core/products/token_box.h"
-#include "core/products/token_piece.h"
-#include "viewer/view/map_source.h"
+#include "core/products/tokens/text_token.h"
+#include "core/products/tokens/token_box.h"
+#include "core/products/tokens/token_piece.h"
+#include "viewer/view/maps/map_source.h"
 
 namespace attnscope {
 namespace {

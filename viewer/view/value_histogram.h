@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "io/pictures/colour_scale.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

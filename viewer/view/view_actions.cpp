@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
-#include "viewer/view/atlas_filter.h"
-#include "viewer/view/head_atlas.h"
+#include "viewer/view/heads/atlas_filter.h"
+#include "viewer/view/heads/head_atlas.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
 

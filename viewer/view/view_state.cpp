@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 namespace attnscope {
 namespace {

@@ -9,16 +9,17 @@
 #include <vector>
 
 #include "core/problem/token_order.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
+#include "viewer/view/looks/atlas_look.h"
 #include "viewer/view/looks/film_look.h"
 #include "viewer/view/looks/mask_look.h"
 #include "viewer/view/looks/timeline_look.h"
 #include "viewer/view/looks/tracks_look.h"
 #include "viewer/view/looks/volume_look.h"
 #include "viewer/view/looks/words_look.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 #include "viewer/view/pins.h"
 
 namespace attnscope {
@@ -59,16 +60,6 @@ struct ColourRange {
   double low = 0, high = 0;
   bool whole = false;  ///< automatic: from the least to the greatest of what is seen
   friend bool operator==(const ColourRange&, const ColourRange&) = default;
-};
-
-/// How the atlas shows every head of a step. Names are those of head_fields().
-struct AtlasLook {
-  bool shown = false;
-  std::string metric = {};  ///< what colours a cell; empty: its thumbnail
-  std::string sort = {};    ///< heads by this number; empty: layers and heads
-  std::string filter = {};  ///< as AtlasFilter::parse() reads it
-  bool exact = false;       ///< from all rows, not from a sample
-  friend bool operator==(const AtlasLook&, const AtlasLook&) = default;
 };
 
 /// Another head that is looked at beside the state's own (side A), and how the two are told apart.

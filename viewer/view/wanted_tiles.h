@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/tile_source.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/problem/attention_problem.h"
-#include "core/products/text_token.h"
+#include "core/products/tokens/text_token.h"
 #include "core/tensor/tensor_source.h"
 #include "io/capture/facts/mask_fact.h"
 

@@ -9,7 +9,7 @@ using namespace attnscope;
 
 namespace {
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-}
+}  // namespace
 
 TEST_CASE("Student's quantiles are the tables'") {
   // 0.975 quantiles, to the digits that tables print.

@@ -7,7 +7,7 @@
 #include "core/patterns/mask_summary.h"
 #include "core/patterns/top_mass.h"
 #include "core/problem/sampled_rows.h"
-#include "core/products/rollout.h"
+#include "core/products/rollout/rollout.h"
 #include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"

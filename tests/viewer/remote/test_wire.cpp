@@ -166,6 +166,33 @@ TEST_CASE("of a call with impossible sizes nothing is believed") {
   refused([](MapSource& c) { c.cols = {5, 5}; });
   refused([](MapSource& c) { c.block = 0; });
   refused([](MapSource& c) { c.queries = TokenGrid::unknown(0); });
+  // A row to be looked at, and keys that a cache had dropped.
+  refused([](MapSource& c) { c.first_row = 70; });
+  refused([](MapSource& c) { c.first_row = -2; });
+  refused([](MapSource& c) { c.evicted = {{{3, 71}, {0, 2}}}; });
+  refused([](MapSource& c) { c.evicted = {{{3, 5}, {-1, 2}}}; });
+  // Padding of some batch items and not of the last.
+  const auto of_three = [](MapSource& c) {
+    c.batch = {0, 1, 2};
+    c.branches = {"cond"};
+    c.tokens.resize(1);
+  };
+  {
+    RemoteHello hello;
+    hello.calls = {some_call()};
+    hello.own_calls = 1;
+    of_three(hello.calls[0]);
+    hello.calls[0].queries.set_text_valid({3, 5, 6});
+    hello.calls[0].keys = hello.calls[0].queries;
+    CHECK_NOTHROW(read_hello(to_body(hello)));
+  }
+  refused(of_three);
+  refused([&](MapSource& c) {
+    of_three(c);
+    c.queries = TokenGrid::unknown(70);
+    c.keys = some_map();
+    c.cols = {0, 25};
+  });
   RemoteHello none;
   CHECK_THROWS_AS(read_hello(to_body(none)), Error);
 }

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "viewer/script/palette_search.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 using namespace attnscope;
 

@@ -4,7 +4,7 @@
 #include "tests/support/helpers.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/session/view_link.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

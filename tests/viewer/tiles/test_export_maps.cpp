@@ -8,7 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "io/export/read/stored_blocks.h"
 #include "io/export/read/stored_maps.h"
 #include "io/export/write/pooled_export.h"

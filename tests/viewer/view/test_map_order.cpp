@@ -1,7 +1,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "viewer/commands/command_actions.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/placed_map.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"

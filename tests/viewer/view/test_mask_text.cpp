@@ -1,7 +1,7 @@
 #include "core/patterns/mask_pattern.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/view/head_mask.h"
+#include "viewer/view/maps/head_mask.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"

@@ -1,6 +1,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/query_words.h"
 
 using namespace attnscope;

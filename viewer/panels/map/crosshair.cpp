@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 
 namespace attnscope {
 

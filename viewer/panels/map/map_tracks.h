@@ -4,7 +4,7 @@
 #include <string>
 
 #include "viewer/panels/map/rulers.h"
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/maps/head_tracks.h"
 
 namespace attnscope {
 

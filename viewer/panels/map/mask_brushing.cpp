@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/view/head_mask.h"
+#include "viewer/view/maps/head_mask.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/products/token_box.h"
+#include "core/products/tokens/token_box.h"
 #include "io/pictures/shader_scale.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/pin_mark.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "viewer/view/video_frame.h"
+#include "viewer/view/maps/video_frame.h"
 
 namespace attnscope {
 namespace {

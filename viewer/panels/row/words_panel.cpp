@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "viewer/panels/widgets.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {

@@ -6,7 +6,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/problem/sampled_rows.h"
-#include "core/products/map_difference.h"
+#include "core/products/differences/map_difference.h"
 #include "viewer/tiles/jobs/overview_job.h"
 #include "viewer/tiles/jobs/pair_rows.h"
 #include "viewer/tiles/jobs/pass_job.h"

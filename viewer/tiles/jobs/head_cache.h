@@ -14,7 +14,7 @@
 #include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/maps/head_tracks.h"
 
 namespace attnscope {
 

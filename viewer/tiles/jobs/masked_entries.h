@@ -7,7 +7,7 @@
 #include "core/base/index_range.h"
 #include "core/problem/attention_problem.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
-#include "viewer/view/map_geometry.h"
+#include "viewer/view/maps/map_geometry.h"
 
 namespace attnscope {
 

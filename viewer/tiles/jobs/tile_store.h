@@ -7,8 +7,8 @@
 #include <optional>
 
 #include "core/base/memory_budget.h"
-#include "viewer/view/map_tile.h"
-#include "viewer/view/tile_source.h"
+#include "viewer/view/maps/map_tile.h"
+#include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
 

@@ -9,7 +9,7 @@
 #include "core/heads/head_arrays.h"
 #include "core/problem/key_segments.h"
 #include "core/problem/sampled_rows.h"
-#include "viewer/view/head_tracks.h"
+#include "viewer/view/maps/head_tracks.h"
 
 namespace attnscope {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/device_texels.h"
 #include "core/stream/tile_backend.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

@@ -8,7 +8,7 @@
 
 #include "core/base/index_range.h"
 #include "viewer/tiles/texels/texel_row.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

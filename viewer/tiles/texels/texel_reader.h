@@ -6,8 +6,8 @@
 #include "core/base/index_range.h"
 #include "io/export/read/stored_call.h"
 #include "viewer/tiles/texels/texel_row.h"
-#include "viewer/view/map_source.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 #include "viewer/view/row/film_time.h"
 
 namespace attnscope {

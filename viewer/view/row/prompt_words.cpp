@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/text_token.h"
-#include "core/products/token_piece.h"
+#include "core/products/tokens/text_token.h"
+#include "core/products/tokens/token_piece.h"
 
 namespace attnscope {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "viewer/view/looks/words_look.h"
-#include "viewer/view/map_tile.h"
+#include "viewer/view/maps/map_tile.h"
 #include "viewer/view/query_words.h"
 
 namespace attnscope {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {

@@ -2,7 +2,7 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/view/map_source.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/row/prompt_words.h"
 #include "viewer/view/row/words_view.h"
 #include "viewer/view/view_actions.h"

@@ -1,0 +1,17 @@
+#pragma once
+
+#include <string>
+
+namespace attnscope {
+
+/// How the atlas shows every head of a step. Names are those of head_fields().
+struct AtlasLook {
+  bool shown = false;
+  std::string metric = {};  ///< what colours a cell; empty: its thumbnail
+  std::string sort = {};    ///< heads by this number; empty: layers and heads
+  std::string filter = {};  ///< as AtlasFilter::parse() reads it
+  bool exact = false;       ///< from all rows, not from a sample
+  friend bool operator==(const AtlasLook&, const AtlasLook&) = default;
+};
+
+}  // namespace attnscope
