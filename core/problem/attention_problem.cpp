@@ -119,14 +119,15 @@ int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
   }
 }
 
-void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
-                       const std::stop_token& stop) {
+/// Reads the rows and throws Error(value) at the first number of them that is none.
+void check_on_host(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange wanted,
+                   const std::stop_token& stop) {
   constexpr int64_t kPieceBytes = int64_t{128} << 10;
-  const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tensor.tokens());
+  const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, wanted.size());
   std::vector<std::byte> rows(static_cast<size_t>(piece * tensor.row_bytes()));
-  for (int64_t begin = 0; begin < tensor.tokens(); begin += piece) {
+  for (int64_t begin = wanted.begin; begin < wanted.end; begin += piece) {
     if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
-    const IndexRange part{begin, std::min(begin + piece, tensor.tokens())};
+    const IndexRange part{begin, std::min(begin + piece, wanted.end)};
     tensor.read_rows(batch, head, part, rows.data());
     const int64_t count = part.size() * tensor.width();
     const int64_t bad = first_not_finite(tensor.dtype(), rows.data(), count);
@@ -143,6 +144,22 @@ void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
                                       (tensor.source().dtype() == DType::f64 ? " as f32" : "") +
                                       " (expected finite numbers)");
   }
+}
+
+void check_rows_finite(const HeadTensor& tensor, int64_t batch, int64_t head,
+                       const std::stop_token& stop) {
+  const auto rows = tensor.device_rows(batch, head);
+  if (!rows) return check_on_host(tensor, batch, head, {0, tensor.tokens()}, stop);
+  if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+  const int64_t bad = rows->reader->first_not_finite(*rows);
+  if (bad < 0) return;
+  // The host says what it is.
+  check_on_host(tensor, batch, head, {bad, bad + 1}, stop);
+  throw Error(ErrorCode::unavailable,
+              tensor.source().name() + ": batch " + std::to_string(batch) + ", head " +
+                  std::to_string(head) + ", token " + std::to_string(bad) +
+                  ": the device saw a number that is not finite, the host does not (is the " +
+                  "tensor being written to?)");
 }
 
 }  // namespace
