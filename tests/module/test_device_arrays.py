@@ -219,6 +219,21 @@ class FromDeviceMemory(unittest.TestCase):
             attnscope.weights(Q, K, backend="cpu"),
         )
 
+    def test_a_probes_calls_are_those_of_the_host(self) -> None:
+        engine = native.engine(backend="cuda")
+        facts = {"format": "attnscope-capture/1", "step": "0", "layer": "0", "kind": "self", "layout": "hsd"}
+        q, k = Q, random_heads((2, 150, 40), 3).astype(np.float32)
+        made = []
+        for given in ({"q": q, "k": k}, {"q": FakeDeviceArray(q), "k": FakeDeviceArray(k)}):
+            taken = {name: arrays._take(array, name, [], engine) for name, array in given.items()}
+            call = native._native.recorded_call("call", taken, facts)
+            head = attnscope.Call(call, engine).head(3)
+            made.append((head.weights(), head.lse(), *head.pooled(32)))
+            measured = native._native.measure(call, engine, True, {}, [32], ["causal"], 0, False)
+            self.assertEqual(measured.heads, 4)
+        for there, here in zip(*made, strict=True):
+            np.testing.assert_array_equal(here, there)
+
     def test_nan_and_devices_that_are_not_there(self) -> None:
         bad = K.copy()
         bad[1, 33, 5] = np.inf
