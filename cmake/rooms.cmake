@@ -75,7 +75,7 @@ attnscope_room(kernels/reference "Plain loops in double: the definition."
 attnscope_room(kernels/cpu "SIMD: packing, micro-kernels, epilogues, reductions; *-inl.h is compiled once an instruction set."
   MAY core kernels/common USES highway posix LIBRARY kernels)
 attnscope_room(kernels/cuda "What the program and the CUDA module know of each other."
-  MAY core/base core/stream TARGET_ELSEWHERE)
+  MAY core/base core/tensor core/stream TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' emulation has headers of the same names."
   USES cuda TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/kernel "What runs on a device: kernels, and the arguments that they take."

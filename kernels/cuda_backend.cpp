@@ -1,6 +1,8 @@
 // The CUDA backend of builds with CUDA: the module beside the program.
 #include "kernels/cuda_backend.h"
 
+#include <atomic>
+
 #include "core/base/error.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda_module.h"
@@ -12,6 +14,9 @@ const CudaModule& loaded_module() {
   static const CudaModule module = CudaModule::load(cuda_module_path());
   return module;
 }
+
+/// Whoever asks for CUDA by name has it where no driver's file is seen, too.
+std::atomic<bool> backend_was_made{false};
 
 CudaState find_state() {
   if (!has_cuda_driver()) return {};
@@ -33,16 +38,23 @@ const CudaState& cuda_state() {
 
 std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
                                                DeviceKernels kernels) {
-  return loaded_module().make_backend({.vram_bytes = options.vram.bytes,
-                                       .vram_share = options.vram.share,
-                                       .threads = options.threads,
-                                       .kernels = kernels,
-                                       .tf32 = options.tf32,
-                                       .task = options.task.index,
-                                       .tasks = options.task.count,
-                                       .profile = options.profile,
-                                       .fallback = make_cpu_backend({.threads = options.threads}),
-                                       .notice = options.notice});
+  auto backend =
+      loaded_module().make_backend({.vram_bytes = options.vram.bytes,
+                                    .vram_share = options.vram.share,
+                                    .threads = options.threads,
+                                    .kernels = kernels,
+                                    .tf32 = options.tf32,
+                                    .task = options.task.index,
+                                    .tasks = options.task.count,
+                                    .profile = options.profile,
+                                    .fallback = make_cpu_backend({.threads = options.threads}),
+                                    .notice = options.notice});
+  backend_was_made = true;
+  return backend;
+}
+
+const DeviceReader* cuda_reader() {
+  return backend_was_made || cuda_state().usable ? loaded_module().reader() : nullptr;
 }
 
 }  // namespace attnscope

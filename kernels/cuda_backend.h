@@ -26,4 +26,8 @@ const CudaState& cuda_state();
 std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
                                                DeviceKernels kernels);
 
+/// What reads the memory of CUDA devices; null where cuda_state() is not usable and no CUDA backend
+/// was made. Lives as long as the program. Thread-safe.
+const DeviceReader* cuda_reader();
+
 }  // namespace attnscope

@@ -14,4 +14,6 @@ std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions&, DeviceKern
   throw Error(ErrorCode::unavailable, "backend cuda: this attnscope was not built with CUDA");
 }
 
+const DeviceReader* cuda_reader() { return nullptr; }
+
 }  // namespace attnscope

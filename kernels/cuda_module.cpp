@@ -32,6 +32,7 @@ CudaModule CudaModule::load(const std::string& path) {
   CudaModule module;
   module.devices_ = file.entry<decltype(module.devices_)>(kCudaModuleDevicesName);
   module.backend_ = file.entry<decltype(module.backend_)>(kCudaModuleBackendName);
+  module.reader_ = file.entry<decltype(module.reader_)>(kCudaModuleReaderName);
   return module;
 }
 

@@ -31,10 +31,14 @@ class CudaModule {
   /// Throws Error(unavailable) where there is no device, and what the module throws.
   std::unique_ptr<TileBackend> make_backend(const CudaModuleOptions& options) const;
 
+  /// What reads the memory of devices; lives as long as the program.
+  const DeviceReader* reader() const { return reader_(); }
+
  private:
   CudaModule() = default;
   decltype(&attnscope_cuda_devices) devices_ = nullptr;
   decltype(&attnscope_cuda_backend) backend_ = nullptr;
+  decltype(&attnscope_cuda_reader) reader_ = nullptr;
 };
 
 }  // namespace attnscope

@@ -52,6 +52,24 @@ int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
 
 void FiniteCheck::check(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
                         const std::stop_token& stop) {
+  const auto rows = tensor.device_rows(batch, head);
+  if (!rows) return check_on_host(tensor, batch, head, tokens, stop);
+  if (tokens.empty()) return;
+  if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+  const int64_t bad = rows->reader->first_not_finite(rows->part(tokens));
+  if (bad < 0) return;
+  // The host says what it is.
+  const int64_t token = tokens.begin + bad;
+  check_on_host(tensor, batch, head, {token, token + 1}, stop);
+  throw Error(ErrorCode::unavailable,
+              tensor.source().name() + ": batch " + std::to_string(batch) + ", head " +
+                  std::to_string(head) + ", token " + std::to_string(token) +
+                  ": the device saw a number that is not finite, the host does not (is the " +
+                  "tensor being written to?)");
+}
+
+void FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_t head,
+                                IndexRange tokens, const std::stop_token& stop) {
   if (tokens.empty()) return;
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tokens.size());

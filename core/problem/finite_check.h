@@ -10,15 +10,20 @@
 
 namespace attnscope {
 
-/// Looks for NaN and Inf, in memory of its own: 256 KiB, or a row. Not thread-safe.
+/// Looks for NaN and Inf, in memory of its own: 256 KiB, or a row. What lies in the memory of a
+/// device is looked at there. Not thread-safe.
 class FiniteCheck {
  public:
   /// Reads rows `tokens` of a head. Throws Error(value) naming tensor, place and value of the
-  /// first, Error(interrupted) soon after a stop is requested.
+  /// first, Error(interrupted) soon after a stop is requested, Error(unavailable) where a device
+  /// finds what the host does not.
   void check(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
              const std::stop_token& stop = {});
 
  private:
+  void check_on_host(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
+                     const std::stop_token& stop);
+
   std::vector<std::byte> rows_;
 };
 

@@ -142,7 +142,7 @@ class ReductionWorker : public PanelWorker {
     index_.resize(rows);
     queries_.resize(rows * static_cast<size_t>(problem.q().row_bytes()));
     const QueryBlock queries =
-        read_query_rows(job.task, panel.rows, index_.data(), queries_.data());
+        read_query_rows(job.task, *panel.head, panel.rows, index_.data(), queries_.data());
     reduction_.begin(
         job.task, job.request, panel.rows, queries.index,
         [&](int64_t row, std::span<const float> max, std::span<const double> sum) {
@@ -154,8 +154,7 @@ class ReductionWorker : public PanelWorker {
         backend_.workspace_bytes(problem, call_rows, problem.num_keys(), true)));
     for (size_t first = 0; first < rows; first += static_cast<size_t>(call_rows)) {
       const size_t count = std::min(rows - first, static_cast<size_t>(call_rows));
-      panel.head->reduce({queries.data + first * static_cast<size_t>(problem.q().row_bytes()),
-                          queries.index.subspan(first, count)},
+      panel.head->reduce(queries.part(first, count, problem.q().row_bytes()),
                          static_cast<int64_t>(first), reduction_, workspace_);
     }
     sink_.panel(panel.task, panel.rows.begin, reduction_);

@@ -22,7 +22,7 @@ BoundNorms::BoundNorms(const HeadTask& task, const BoundHead& head, const TileBa
   for (int64_t begin = 0; begin < task.num_rows(); begin += most) {
     if (stopped && stopped()) throw Error(ErrorCode::interrupted, "interrupted");
     const IndexRange part{begin, std::min(begin + most, task.num_rows())};
-    const QueryBlock block = read_query_rows(task, part, index.data(), queries.data());
+    const QueryBlock block = read_query_rows(task, head, part, index.data(), queries.data());
     head.row_norms(
         block,
         std::span(norms_).subspan(static_cast<size_t>(begin), static_cast<size_t>(part.size())),

@@ -92,15 +92,28 @@ std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, in
 }
 
 QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data) {
-  const HeadTensor& q = task.problem->q();
   for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
-  for (int64_t i = 0; i < rows.size();) {
-    int64_t past = i + 1;
-    while (past < rows.size() && index[past] == index[past - 1] + 1) ++past;
-    q.read_rows(task.batch, task.head, {index[i], index[past - 1] + 1}, data + i * q.row_bytes());
+  const std::span<const int64_t> listed(index, static_cast<size_t>(rows.size()));
+  read_listed_rows(task.problem->q(), task.batch, task.head, listed, data);
+  return {data, listed};
+}
+
+QueryBlock read_query_rows(const HeadTask& task, const BoundHead& head, IndexRange rows,
+                           int64_t* index, std::byte* data) {
+  if (!head.fetches_queries()) return read_query_rows(task, rows, index, data);
+  for (int64_t i = 0; i < rows.size(); ++i) index[i] = task.row_at(rows.begin + i);
+  return {nullptr, {index, static_cast<size_t>(rows.size())}};
+}
+
+void read_listed_rows(const HeadTensor& q, int64_t batch, int64_t head,
+                      std::span<const int64_t> index, std::byte* data) {
+  for (size_t i = 0; i < index.size();) {
+    size_t past = i + 1;
+    while (past < index.size() && index[past] == index[past - 1] + 1) ++past;
+    q.read_rows(batch, head, {index[i], index[past - 1] + 1},
+                data + static_cast<int64_t>(i) * q.row_bytes());
     i = past;
   }
-  return {data, {index, static_cast<size_t>(rows.size())}};
 }
 
 IndexRange chunk_keys(const HeadTask& task, const TileRequest& request, int64_t first,

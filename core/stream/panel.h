@@ -47,6 +47,12 @@ std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, in
 /// Reads the query rows at positions `rows` of the task, a run of neighbours at a time. `index` and
 /// `data` hold rows.size() indices and packed rows, and are borrowed by the result.
 QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data);
+/// The same for calls of `head`: what it fetches itself is not read.
+QueryBlock read_query_rows(const HeadTask& task, const BoundHead& head, IndexRange rows,
+                           int64_t* index, std::byte* data);
+/// The query rows of these numbers, which ascend, packed: a run of neighbours at a time.
+void read_listed_rows(const HeadTensor& q, int64_t batch, int64_t head,
+                      std::span<const int64_t> index, std::byte* data);
 
 /// The keys of the task's column chunks [first, last).
 IndexRange chunk_keys(const HeadTask& task, const TileRequest& request, int64_t first,

@@ -74,7 +74,7 @@ class TileWorker : public PanelWorker {
   void run_norms(const HeadTask& task, const Panel& panel) {
     const IndexRange cols{0, task.keys.size()};
     if (!is_skipped(panel, cols)) {
-      read_queries(task, panel.rows);
+      read_queries(task, panel);
       norms_ = {buffers_.norms(), queries_.index.size()};
       {
         const ComputeTurn turn(s_.turns);
@@ -89,7 +89,7 @@ class TileWorker : public PanelWorker {
   void run_outputs(const HeadTask& task, const Panel& panel) {
     const IndexRange cols{0, task.problem->v().width()};
     if (!is_skipped(panel, cols)) {
-      read_queries(task, panel.rows);
+      read_queries(task, panel);
       norms_ = {};
       if (needs_norms(task, s_.request)) norms_ = {buffers_.norms(), queries_.index.size()};
       buffers_.pointers()[0] = buffers_.tiles();
@@ -149,7 +149,7 @@ class TileWorker : public PanelWorker {
     const bool all_empty =
         std::all_of(chunks.begin(), chunks.end(), [](const std::byte* c) { return c == nullptr; });
     if (all_empty && (!normalised || !norms_.empty())) return;
-    if (queries_.index.empty()) read_queries(task, panel.rows);
+    if (queries_.index.empty()) read_queries(task, panel);
     const EmitTarget target{chunks, s_.request.chunk_cols, s_.request.chunk_cols,
                             s_.request.encoding};
     const std::span<std::byte> workspace = buffers_.workspace();
@@ -164,8 +164,8 @@ class TileWorker : public PanelWorker {
     panel.head->emit(queries_, norms_, keys, s_.request.quantity, target, workspace);
   }
 
-  void read_queries(const HeadTask& task, IndexRange rows) {
-    queries_ = read_query_rows(task, rows, buffers_.index(), buffers_.queries());
+  void read_queries(const HeadTask& task, const Panel& panel) {
+    queries_ = read_query_rows(task, *panel.head, panel.rows, buffers_.index(), buffers_.queries());
   }
 
   /// Chunks are whole; what the task does not cover of them is zero.

@@ -30,10 +30,17 @@ class PanelReduction;
 struct ValuePanels;
 
 /// Some query rows of the bound head: `data` holds them packed, [index.size(), d] in the problem's
-/// storage dtype; `index` says which rows of the sequence they are, ascending. Borrowed.
+/// storage dtype; `index` says which rows of the sequence they are, ascending. Borrowed. `data` may
+/// be null where the head fetches them itself (BoundHead::fetches_queries).
 struct QueryBlock {
   const std::byte* data = nullptr;
   std::span<const int64_t> index;
+
+  /// Rows [first, first + count), each of `row_bytes` bytes.
+  QueryBlock part(size_t first, size_t count, int64_t row_bytes) const {
+    const auto offset = static_cast<int64_t>(first) * row_bytes;
+    return {data == nullptr ? nullptr : data + offset, index.subspan(first, count)};
+  }
 };
 
 /// Where a rectangle of entries goes. Column c of the rectangle (counted from its first key)
@@ -58,6 +65,10 @@ struct OutputTarget {
 class BoundHead {
  public:
   virtual ~BoundHead() = default;
+
+  /// Whether the head takes query rows from where the problem has them, by their numbers, so that
+  /// nobody need read them (read_query_rows in panel.h).
+  virtual bool fetches_queries() const { return false; }
 
   /// The normalisers of the rows over all keys. norms has one entry a row. Not for sigmoid.
   virtual void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,

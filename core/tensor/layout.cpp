@@ -100,4 +100,18 @@ void HeadTensor::read_rows(int64_t batch, int64_t head, IndexRange rows,
   }
 }
 
+std::optional<DeviceRows> HeadTensor::device_rows(int64_t batch, int64_t head) const {
+  assert(batch >= 0 && batch < extent_[kBatch] && head >= 0 && head < extent_[kHead]);
+  const auto place = source_->device_place();
+  if (!place || source_->dtype() == DType::f64) return std::nullopt;
+  std::array<int64_t, 4> strides{};
+  for (size_t axis = 0; axis < place->strides.size(); ++axis) {
+    strides[static_cast<size_t>(info_of(layout_).axes[axis])] = place->strides[axis];
+  }
+  const int64_t first = batch * strides[kBatch] + head * strides[kHead];
+  return DeviceRows{place->reader,   place->device,    place->data + first * dtype_bytes(dtype()),
+                    dtype(),         tokens(),         width(),
+                    strides[kToken], strides[kChannel]};
+}
+
 }  // namespace attnscope

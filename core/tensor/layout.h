@@ -42,6 +42,10 @@ class HeadTensor {
   /// below 1 MiB.
   void read_rows(int64_t batch, int64_t head, IndexRange rows, std::byte* destination) const;
 
+  /// All rows of one head, in dtype(), where they lie in a device's memory; none where they do not:
+  /// f64 sources are rounded on the host.
+  std::optional<DeviceRows> device_rows(int64_t batch, int64_t head) const;
+
  private:
   std::shared_ptr<const TensorSource> source_;
   Layout layout_ = Layout::bhsd;

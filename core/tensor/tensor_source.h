@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
 #include "core/base/dtype.h"
+#include "core/tensor/device_reader.h"
 
 namespace attnscope {
 
@@ -28,6 +30,10 @@ class TensorSource {
 
   /// Whether boxes read in ascending order, by one thread, take far less work than any other way.
   virtual bool prefers_order() const { return false; }
+
+  /// Where the elements lie in the memory of a CUDA device, for those who can take them from there;
+  /// none where they do not, or are not stored as read() gives them.
+  virtual std::optional<DevicePlace> device_place() const { return std::nullopt; }
 };
 
 }  // namespace attnscope

@@ -83,7 +83,9 @@ struct SoftmaxEntry {
     } else {
       power.step = biased_power(product, bias, reference, exponent);
     }
+    // Whatever product stands for a key that does not count.
     power.step = hn::IfThenElseZero(allowed, power.step);
+    power.rest = hn::IfThenElseZero(allowed, power.rest);
     // As the fused kernels add them: one by one, or of the table both factors at once.
     const FloatVec entry = kTable ? power.value() : power.step;
     if constexpr (kTable) {

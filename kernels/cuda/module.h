@@ -9,6 +9,7 @@
 
 #include "core/base/version.h"
 #include "core/stream/tile_backend.h"
+#include "core/tensor/device_reader.h"
 
 /// Where the CUDA module (attnscope_cuda.so) and the program meet. The program looks the functions
 /// below up by name after it has loaded the module; nothing else of the module is visible.
@@ -45,6 +46,7 @@ constexpr const char* kCudaModuleFile = "attnscope_cuda.so";
 constexpr const char* kCudaModuleAbiName = "attnscope_cuda_abi";
 constexpr const char* kCudaModuleDevicesName = "attnscope_cuda_devices";
 constexpr const char* kCudaModuleBackendName = "attnscope_cuda_backend";
+constexpr const char* kCudaModuleReaderName = "attnscope_cuda_reader";
 
 /// "attnscope 0.1.0, CUDA module 5b1f0c9a7d3e": equal in a program and a module that fit together.
 /// `seam` is ATTNSCOPE_CUDA_SEAM of the caller's build, the hash of all headers that both sides are
@@ -70,5 +72,9 @@ ATTNSCOPE_MODULE_ENTRY int attnscope_cuda_devices(char* reason, size_t reason_by
 /// device. Throws Error.
 ATTNSCOPE_MODULE_ENTRY attnscope::TileBackend* attnscope_cuda_backend(
     const attnscope::CudaModuleOptions& options, char* reason, size_t reason_bytes);
+
+/// The memory of all devices; lives as long as the module. Makes nothing on a device before it is
+/// asked for something there.
+ATTNSCOPE_MODULE_ENTRY const attnscope::DeviceReader* attnscope_cuda_reader();
 
 }  // extern "C"

@@ -6,13 +6,17 @@ set(ATTNSCOPE_CUDA_KERNELS
   kernel/mma_kernels.cu
   kernel/place_rows.cu
   kernel/stored_kernels.cu
+  kernel/tensor_rows.cu
   kernel/wgmma_kernels.cu)
 set(ATTNSCOPE_CUDA_HOST
   host/device.cu
   host/device_backend.cu
   host/device_head.cu
   host/device_keys.cu
+  host/device_queries.cu
+  host/device_reader.cu
   host/emit_steps.cu
+  host/fetched_rows.cu
   host/gl_link.cu
   host/key_memory.cu
   host/lane.cu

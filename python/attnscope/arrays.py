@@ -3,12 +3,16 @@
 Shapes: q [Nq, d], [H, Nq, d] or [B, H, Nq, d]; k the same with Nk keys and H or fewer heads (grouped queries: head h
 uses key head h / (H / Hkv)); v as k with dv channels. `layout` names other orders of the axes: "bshd", "shd". Types:
 float16, bfloat16, float32 and float64 (which is rounded to float32), q and k of one type. Arrays in the memory of the
-host are read where they are, whatever their strides; those of a device are copied to the host.
+host are read where they are, whatever their strides. So are those of a CUDA device where the CUDA backend computes:
+it takes q and k from there, and waits for what their library had queued to make them. Those of other devices, and
+where another backend computes, are copied to the host.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,20 +22,54 @@ from .native import _native, take_engine
 from .places import Places
 from .progress import Progress
 
+if TYPE_CHECKING:
+    from ._native import Engine
+
 _KCPU = 1  # DLPack's number of the host
+_KCUDA = 2  # of CUDA devices
+_LEGACY_STREAM = 1  # DLPack's number of CUDA's default stream, which producers are to order their work before
+
+
+def _device(array: Any) -> int:
+    return int(array.__dlpack_device__()[0]) if hasattr(array, "__dlpack_device__") else _KCPU
+
+
+def _way_to_host(array: Any) -> Any:
+    """The array's own method that copies it to the host's memory: torch's, CuPy's; None: it has none."""
+    return getattr(array, "cpu", getattr(array, "get", None))
+
+
+def in_device_memory(array: Any, engine: Engine) -> bool:
+    """Whether the array is to be taken from a CUDA device's memory: where it is computed on there, or where it
+    has no other way."""
+    if _device(array) != _KCUDA:
+        return False
+    return engine.takes_device_arrays or (_way_to_host(array) is None and _native.reads_device_memory())
+
+
+def device_capsule(array: Any, name: str) -> Any:
+    """DLPack's capsule of an array of a CUDA device: whoever waits for the default stream finds its content."""
+    current: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        # It hands out tensors of its current device alone.
+        current = torch.cuda.device(array.device)
+    try:
+        with current:
+            return array.__dlpack__(stream=_LEGACY_STREAM)
+    except BufferError as error:
+        raise make_error(f"{name}: {error}", "usage") from error
 
 
 def _host(array: Any, name: str) -> Any:
     """The array as something that lies in the host's memory and says so."""
-    if hasattr(array, "detach"):
-        array = array.detach()
-    device = array.__dlpack_device__()[0] if hasattr(array, "__dlpack_device__") else _KCPU
-    if int(device) != _KCPU:
-        for method in ("cpu", "get"):  # torch; cupy
-            if hasattr(array, method):
-                return getattr(array, method)()
+    device = _device(array)
+    if device != _KCPU:
+        way = _way_to_host(array)
+        if way is not None:
+            return way()
         raise make_error(
-            f"{name}: lies on a device (DLPack {int(device)}) and has no way to the host", "usage"
+            f"{name}: lies on a device (DLPack {device}) and has no way to the host", "usage"
         )
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
         array = np.asarray(array)
@@ -50,7 +88,12 @@ def _host(array: Any, name: str) -> Any:
     return array
 
 
-def _take(array: Any, name: str, bf16: list[str]) -> Any:
+def _take(array: Any, name: str, bf16: list[str], engine: Engine | None = None) -> Any:
+    """The array as the compiled part takes it. engine: what computes with it; None: the host does."""
+    if hasattr(array, "detach"):
+        array = array.detach()
+    if engine is not None and in_device_memory(array, engine):
+        return device_capsule(array, name)
     array = _host(array, name)
     if isinstance(array, np.ndarray) and array.dtype.name == "bfloat16":
         bf16.append(name)
@@ -84,7 +127,10 @@ def call(
     if options:
         raise make_error(f"unknown option {next(iter(options))}", "usage")
     bf16: list[str] = []
-    arrays = [_take(q, "q", bf16), _take(k, "k", bf16), None if v is None else _take(v, "v", bf16)]
+    arrays = [
+        None if array is None else _take(array, each, bf16, engine)
+        for array, each in ((q, "q"), (k, "k"), (v, "v"))
+    ]
     words = {"name": name, "score": score, "layout": layout, "text": text}
     if scale is not None:
         words["scale"] = repr(float(scale))

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from .arrays import device_capsule, in_device_memory
 from .capture import Capture, CaptureError, Forward, Job, Options, Slot
 from .capture import Call as SeenCall
 from .errors import make_error
@@ -79,12 +80,19 @@ class _Measurement:
         """The heads of a call, as they would be measured if its file were opened."""
         facts = {name: fact for name, fact in job.facts.items() if name != "part"}
         metadata = {name: f if isinstance(f, str) else json.dumps(f) for name, f in facts.items()}
-        tensors = {name: tensor.detach().cpu() for name, tensor in job.tensors.items()}
+        tensors = {name: self._taken(name, tensor.detach()) for name, tensor in job.tensors.items()}
         call = _native.recorded_call(job.name, tensors, metadata)
         p = self.products
         return _native.measure(
             call, self.engine, p.stats, self.words, p.pooled, p.masks, self.mask_block, self.mask_exact
         )
+
+
+    def _taken(self, name: str, tensor: Any) -> Any:
+        """Where the engine computes on the tensor's device, q and k stay there."""
+        if name in ("q", "k") and in_device_memory(tensor, self.engine):
+            return device_capsule(tensor, name)
+        return tensor.cpu()
 
 
 class _Table:

@@ -23,7 +23,7 @@ bool is_bf16(const Words& options, const std::string& name) {
   return ("," + word(options, "bf16") + ",").find("," + name + ",") != std::string::npos;
 }
 
-HeadTensor head_tensor(const std::string& name, const HostArray& array, const Words& options) {
+HeadTensor head_tensor(const std::string& name, const DataArray& array, const Words& options) {
   std::optional<Layout> layout;
   const std::string text = word(options, "layout");
   if (!text.empty()) {

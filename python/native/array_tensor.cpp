@@ -8,6 +8,8 @@
 
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/tensor/device_tensor.h"
+#include "kernels/cuda_backend.h"
 
 namespace attnscope {
 namespace {
@@ -46,7 +48,7 @@ std::byte* copy_spread(const std::byte* from, int64_t stride, int64_t count, std
 
 class ArrayTensor : public TensorSource {
  public:
-  ArrayTensor(std::string name, DType dtype, HostArray array)
+  ArrayTensor(std::string name, DType dtype, DataArray array)
       : name_(std::move(name)), dtype_(dtype), array_(std::move(array)) {
     data_ = static_cast<const std::byte*>(array_.data());
     for (size_t axis = 0; axis < array_.ndim(); ++axis) {
@@ -112,15 +114,47 @@ class ArrayTensor : public TensorSource {
 
   const std::string name_;
   const DType dtype_;
-  const HostArray array_;
+  const DataArray array_;
   const std::byte* data_ = nullptr;
   std::vector<int64_t> shape_;
   std::vector<int64_t> strides_;  ///< bytes
 };
 
+/// One in a CUDA device's memory, as soon as it is there.
+std::shared_ptr<const TensorSource> device_tensor(std::string name, DType dtype, DataArray array) {
+  DeviceTensor::Parts parts;
+  parts.name = std::move(name);
+  parts.dtype = dtype;
+  parts.device = array.device_id();
+  const std::string where =
+      parts.name + ": lies in the memory of CUDA device " + std::to_string(parts.device);
+  {
+    const nb::gil_scoped_release unlocked;
+    parts.reader = cuda_reader();
+    if (parts.reader == nullptr) {
+      const std::string& obstacle = cuda_state().obstacle;
+      throw Error(ErrorCode::unavailable,
+                  where + ", which nothing here can read: " +
+                      (obstacle.empty() ? "there is no CUDA backend" : obstacle));
+    }
+    try {
+      parts.reader->wait(parts.device);
+    } catch (const Error& error) {
+      throw Error(error.code(), where + ": " + error.what());
+    }
+  }
+  for (size_t axis = 0; axis < array.ndim(); ++axis) {
+    parts.shape.push_back(static_cast<int64_t>(array.shape(axis)));
+    parts.strides.push_back(array.stride(axis));
+  }
+  parts.data = static_cast<const std::byte*>(array.data());
+  parts.owner = std::make_shared<const DataArray>(std::move(array));
+  return std::make_shared<DeviceTensor>(std::move(parts));
+}
+
 }  // namespace
 
-std::shared_ptr<const TensorSource> array_tensor(std::string name, HostArray array, bool as_bf16) {
+std::shared_ptr<const TensorSource> array_tensor(std::string name, DataArray array, bool as_bf16) {
   const nb::dlpack::dtype type = array.dtype();
   auto dtype = dtype_of(type);
   if (as_bf16 && dtype == DType::u16) dtype = DType::bf16;
@@ -128,6 +162,16 @@ std::shared_ptr<const TensorSource> array_tensor(std::string name, HostArray arr
     throw usage_error(name + ": this type of elements is not known here (DLPack code " +
                       std::to_string(type.code) + ", " + std::to_string(type.bits) +
                       " bits): expected f16, bf16, f32 or f64");
+  }
+  switch (array.device_type()) {
+    case nb::device::cpu::value:
+      break;
+    case nb::device::cuda::value:
+      return device_tensor(std::move(name), *dtype, std::move(array));
+    default:
+      throw usage_error(
+          name + ": lies on a device (DLPack " + std::to_string(array.device_type()) +
+          ") whose memory cannot be read here: expected the host's, or a CUDA device's");
   }
   return std::make_shared<ArrayTensor>(std::move(name), *dtype, std::move(array));
 }

@@ -119,13 +119,13 @@ void bind_calls(nb::module_& module) {
   bind_captures(module);
   module.def(
       "array_call",
-      [](const HostArray& q, const HostArray& k, const std::optional<HostArray>& v,
-         const std::optional<HostArray>& mask, const std::map<std::string, std::string>& options) {
+      [](const DataArray& q, const DataArray& k, const std::optional<DataArray>& v,
+         const std::optional<DataArray>& mask, const std::map<std::string, std::string>& options) {
         return make_array_call({q, k, v, mask}, options);
       },
       "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "options"_a,
-      "A call of arrays, which are read where they are. Options: layout, scale, mask (a word), "
-      "score, "
+      "A call of arrays, which are read where they are: in the host's memory, or in that of a CUDA "
+      "device, as capsules of __dlpack__(stream=1). Options: layout, scale, mask (a word), score, "
       "grid, text.");
 }
 

@@ -11,6 +11,7 @@
 #include "core/base/version.h"
 #include "io/helper/ask_helper.h"
 #include "io/helper/helper_server.h"
+#include "kernels/cuda_backend.h"
 #include "python/native/engine.h"
 
 namespace attnscope {
@@ -76,6 +77,9 @@ void bind_engine(nb::module_& module) {
         set_helper_program({path, {std::string(kHelperWord)}});
       },
       "path"_a, "Names the program attnscope, which reads files that may crash who reads them.");
+  module.def(
+      "reads_device_memory", [] { return cuda_reader() != nullptr; },
+      "Whether the memory of CUDA devices can be read here at all.");
   nb::class_<Engine>(module, "Engine")
       .def(
           "__init__",
@@ -85,6 +89,12 @@ void bind_engine(nb::module_& module) {
           },
           "memory"_a, "threads"_a, "backend"_a, "vram"_a, "tf32"_a)
       .def_prop_ro("memory", &Engine::memory, "Bytes that a piece of work may take, now.")
+      .def_prop_ro(
+          "takes_device_arrays",
+          [](const Engine& engine) {
+            return engine.backend().device() != nullptr && cuda_reader() != nullptr;
+          },
+          "Whether arrays in the memory of a CUDA device are computed on from there.")
       .def_prop_ro("backend", [](const Engine& engine) { return engine.backend().name(); })
       .def_prop_ro("description",
                    [](const Engine& engine) { return engine.backend().description(); });

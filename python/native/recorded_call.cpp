@@ -11,10 +11,10 @@
 namespace attnscope {
 namespace {
 
-/// Arrays of the host as a file of tensors.
+/// Arrays as a file of tensors.
 class ArrayFile : public TensorFile {
  public:
-  ArrayFile(const std::string& name, std::map<std::string, HostArray> tensors,
+  ArrayFile(const std::string& name, std::map<std::string, DataArray> tensors,
             std::map<std::string, std::string> metadata)
       : TensorFile(name), metadata_(std::move(metadata)) {
     for (auto& [key, array] : tensors) {
@@ -41,7 +41,7 @@ class ArrayFile : public TensorFile {
 
 }  // namespace
 
-CallHandle recorded_call(const std::string& name, std::map<std::string, HostArray> tensors,
+CallHandle recorded_call(const std::string& name, std::map<std::string, DataArray> tensors,
                          std::map<std::string, std::string> metadata) {
   CaptureFile file{name};
   file.opened = std::make_shared<const ArrayFile>(name, std::move(tensors), std::move(metadata));

@@ -23,6 +23,19 @@ void check(cudaError_t status, const char* what) {
                                           cudaGetErrorName(status) + ")");
 }
 
+KeptDevice::KeptDevice() {
+  if (cudaGetDevice(&device_) == cudaSuccess) return;
+  device_ = -1;
+  cudaGetLastError();
+}
+
+KeptDevice::~KeptDevice() {
+  int now = device_;
+  // After an error that sticks this fails; whoever comes next is told.
+  if (device_ < 0 || (cudaGetDevice(&now) == cudaSuccess && now == device_)) return;
+  cudaSetDevice(device_);
+}
+
 Device::Device(int index, int64_t limit_bytes, double share) : index_(index) {
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index), "the device's properties");
@@ -45,6 +58,21 @@ Device::Device(int index, int64_t limit_bytes, double share) : index_(index) {
 }
 
 void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }
+
+bool Device::reaches(int device) {
+  const std::lock_guard lock(peers_mutex_);
+  const auto [entry, is_new] = peers_.try_emplace(device, false);
+  if (!is_new) return entry->second;
+  make_current();
+  int can = 0;
+  cudaError_t status = cudaDeviceCanAccessPeer(&can, index_, device);
+  if (status == cudaSuccess && can == 0) return false;
+  if (status == cudaSuccess) status = cudaDeviceEnablePeerAccess(device, 0);
+  // Others in this process may have opened it. An error that sticks is met again soon.
+  if (status != cudaSuccess) cudaGetLastError();
+  entry->second = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
+  return entry->second;
+}
 
 void* Device::allocate(int64_t bytes) {
   void* memory = try_allocate(bytes);

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,19 @@ class OutOfDeviceMemory : public std::exception {
 
 /// Throws OutOfDeviceMemory, or Error(unavailable) "cuda: WHAT: …", unless the call succeeded.
 void check(cudaError_t status, const char* what);
+
+/// The calling thread's device is the same again when this ends: a library that others use devices
+/// beside must not change theirs.
+class KeptDevice {
+ public:
+  KeptDevice();
+  ~KeptDevice();
+  KeptDevice(const KeptDevice&) = delete;
+  KeptDevice& operator=(const KeptDevice&) = delete;
+
+ private:
+  int device_ = -1;  ///< none is known
+};
 
 /// A GPU and how much of its memory may be used. Thread-safe.
 class Device {
@@ -46,6 +61,10 @@ class Device {
   /// Makes it the calling thread's device.
   void make_current() const;
 
+  /// Whether copies from the memory of that device take the direct way, which is opened when it is
+  /// first asked for.
+  bool reaches(int device);
+
   /// What gives memory back that can be done without, or says that there is none. Called where
   /// memory is short, by any thread, in the order in which they were added, before there are
   /// several.
@@ -68,6 +87,8 @@ class Device {
   int64_t limit_bytes_ = 0;
   std::atomic<int64_t> used_bytes_{0};
   std::vector<std::function<bool()>> reclaims_;
+  std::mutex peers_mutex_;
+  std::map<int, bool> peers_;  ///< what reaches() has found
 };
 
 /// Device memory that grows on demand; its content is lost then. Not thread-safe.
@@ -126,6 +147,22 @@ class Stream {
 
  private:
   cudaStream_t stream_ = nullptr;
+};
+
+/// Waits for a stream when it ends, also by an exception, whatever became of the work: what was
+/// lent to it may be given back then.
+class DrainedStream {
+ public:
+  /// Null: waits for nothing.
+  explicit DrainedStream(cudaStream_t stream) : stream_(stream) {}
+  ~DrainedStream() {
+    if (stream_ != nullptr) cudaStreamSynchronize(stream_);
+  }
+  DrainedStream(const DrainedStream&) = delete;
+  DrainedStream& operator=(const DrainedStream&) = delete;
+
+ private:
+  const cudaStream_t stream_;
 };
 
 /// A place in a stream that can be waited for.

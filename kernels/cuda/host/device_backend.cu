@@ -78,15 +78,17 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
                           bool one_product) const override {
     // Norms alone may be those of thousands of rows: the fallback gets them in pieces.
     const bool norms = cols == 0 && !one_product;
-    const int64_t elsewhere = fallback_->workspace_bytes(
-        problem, norms ? std::min(rows, DeviceHead::kFallbackRows) : rows, cols, one_product);
+    const int64_t at_once = norms ? std::min(rows, DeviceHead::kFallbackRows) : rows;
+    const int64_t elsewhere = fallback_->workspace_bytes(problem, at_once, cols, one_product) +
+                              DeviceHead::host_query_bytes(problem, at_once);
     // Only reductions, which want the rows of all keys, need memory of the caller's.
     const bool reduces = one_product && cols == problem.num_keys();
     return std::max(elsewhere, reduces ? ReducePlan::host_bytes(problem, rows) : 0);
   }
 
   int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const override {
-    return fallback_->outputs_workspace_bytes(problem, rows);
+    return fallback_->outputs_workspace_bytes(problem, rows) +
+           DeviceHead::host_query_bytes(problem, rows);
   }
 
   const DeviceFacet* device() const override { return this; }
@@ -301,6 +303,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 }  // namespace cuda
 
 std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& options) {
+  const cuda::KeptDevice kept;
   int devices = 0;
   cuda::check(cudaGetDeviceCount(&devices), "counting devices");
   if (devices == 0) throw Error(ErrorCode::unavailable, "cuda: there is no device");

@@ -8,7 +8,8 @@
 namespace attnscope {
 
 /// The backend over all devices at hand that have computed a few maps as the fallback does; others
-/// are left out with a notice each. Throws Error(unavailable or resource) where none is left.
+/// are left out with a notice each. The calling thread's device stays what it was. Throws
+/// Error(unavailable or resource) where none is left.
 std::unique_ptr<TileBackend> make_device_backend(const CudaModuleOptions& options);
 
 }  // namespace attnscope

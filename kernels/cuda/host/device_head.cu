@@ -24,34 +24,6 @@ cudaDataType data_type(const HeadFormat& format) {
   return format.source == DType::f16 ? CUDA_R_16F : CUDA_R_16BF;
 }
 
-ScoreKind kind_of(ScoreFunction score) {
-  switch (score) {
-    case ScoreFunction::softmax:
-      return ScoreKind::softmax;
-    case ScoreFunction::sigmoid:
-      return ScoreKind::sigmoid;
-    case ScoreFunction::linear_elu1:
-    case ScoreFunction::linear_relu:
-      return ScoreKind::linear;
-    case ScoreFunction::linear_normaliser:
-      break;  // only its logits are computed here, which all kinds have alike
-  }
-  return ScoreKind::softmax;
-}
-
-ScoreFactors factors_of(const AttentionProblem& problem) {
-  const auto split = [](double factor, float& high, float& low) {
-    high = static_cast<float>(factor);
-    low = static_cast<float>(factor - static_cast<double>(high));
-  };
-  ScoreFactors factors;
-  factors.kind = kind_of(problem.score());
-  split(problem.scale() * std::numbers::log2e, factors.exponent_high, factors.exponent_low);
-  split(problem.scale(), factors.logit_high, factors.logit_low);
-  factors.bias_factor = static_cast<float>(1 / problem.scale());
-  return factors;
-}
-
 /// Of tensors in this type, padded to so many channels.
 const KernelSet& kernels_of(DType dtype, int padded_dim, const DeviceShare& share) {
   if (share.kernels == DeviceKernels::cublas || dtype_bytes(dtype) != 2) return stored_kernels();
@@ -106,8 +78,12 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       trust_(std::move(trust)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
-      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)) {
+      stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
+      query_rows_(problem.q().device_rows(batch, head)),
+      query_way_(way_of(query_rows_, format_, share_.device)) {
   // Products are always made of whole steps.
+  tell_of_host_way(problem.q());
+  tell_of_host_way(problem.k());
   const int64_t padded = round_up(key_tiles_, kernels_.stored ? stored_tiles_ : 1) * kTileKeys;
   try {
     KeyMemory::Held keys = share_.key_memory.take(padded * format_.row_bytes());
@@ -122,6 +98,16 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       notice_("cuda: the keys of a head do not fit the device's memory: it is computed on the CPU");
     }
   }
+}
+
+void DeviceHead::tell_of_host_way(const HeadTensor& tensor) const {
+  const std::string reason = host_way_reason(tensor, format_, share_.device);
+  if (reason.empty() || !notice_) return;
+  const std::string line = "cuda: tensors in the memory of device " +
+                           std::to_string(tensor.source().device_place()->device) +
+                           " come to device " + std::to_string(share_.device.index()) +
+                           " through the host: " + reason;
+  if (share_.is_news(line)) notice_(line);
 }
 
 const BoundHead& DeviceHead::fallback_head() const {
@@ -143,6 +129,8 @@ bool DeviceHead::try_on_device(const std::function<void(Lane&)>& on_device) cons
     for (bool again = true; again;) {
       try {
         lane->begin_call();
+        // The tensor's memory may be given back when the call has failed.
+        const DrainedStream drained(fetches_queries() ? lane->stream() : nullptr);
         on_device(*lane);
         lane->end_call();
         return true;
@@ -179,59 +167,6 @@ int DeviceHead::step_tiles(int row_tiles) const {
   // A step may not reach into the next product.
   while (tiles < stored_tiles_ && stored_tiles_ % tiles != 0) tiles -= kSegmentTiles;
   return std::min(tiles, stored_tiles_);
-}
-
-DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, int64_t first,
-                                       int64_t count) const {
-  Rows rows;
-  rows.index = queries.index.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-  CallArgs& call = rows.call;
-  call.rows = static_cast<int>(count);
-  call.row_tiles = static_cast<int>(ceil_div(count, kTileRows));
-  call.num_keys = static_cast<int>(problem_.num_keys());
-  call.key_tiles = key_tiles_;
-  call.padded_dim = format_.padded_dim;
-  call.score = factors_of(problem_);
-  call.keys = keys_->data();
-  rows.exponents.resize(static_cast<size_t>(count));
-  const int64_t padded_rows = int64_t{call.row_tiles} * kTileRows;
-  const int64_t bytes = padded_rows * format_.row_bytes();
-  std::byte* const packed = lane.queries.get<std::byte>(bytes);
-  const std::byte* const source = queries.data + first * format_.source_row_bytes();
-  if (format_.has_features()) {
-    upload_features(lane, source, rows, packed);
-  } else {
-    const int64_t source_bytes = count * format_.source_row_bytes();
-    std::byte* const as_it_is = lane.query_source.get<std::byte>(source_bytes);
-    lane.upload(as_it_is, std::span(source, static_cast<size_t>(source_bytes)));
-    place_rows(format_, Operand::queries, as_it_is, count, padded_rows, packed, lane.stream(),
-               lane.log());
-  }
-  call.queries = packed;
-  return rows;
-}
-
-/// Features of the rows, and zeros for those that pad their tiles.
-void DeviceHead::upload_features(Lane& lane, const std::byte* source, Rows& rows,
-                                 std::byte* to) const {
-  std::vector<float> scratch(static_cast<size_t>(format_.head_dim));
-  const int64_t row_bytes = format_.row_bytes();
-  const int64_t padded_rows = int64_t{rows.call.row_tiles} * kTileRows;
-  lane.upload(to, padded_rows * row_bytes, row_bytes, [&](std::span<std::byte> piece, int64_t at) {
-    const int64_t begin = at / row_bytes;
-    const int64_t end = begin + static_cast<int64_t>(piece.size()) / row_bytes;
-    for (int64_t row = begin; row < end; ++row) {
-      std::byte* const packed = piece.data() + (row - begin) * row_bytes;
-      if (row >= rows.call.rows) {
-        std::fill_n(packed, row_bytes, std::byte{0});
-        continue;
-      }
-      const std::byte* const from = source + row * format_.source_row_bytes();
-      int& exponent = rows.exponents[static_cast<size_t>(row)];
-      exponent = row_exponent(format_, from, scratch);
-      pack_features(format_, from, exponent, scratch, packed);
-    }
-  });
 }
 
 void DeviceHead::load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const {
@@ -408,9 +343,10 @@ void DeviceHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
         // Its workspace is made for so many, see DeviceBackend::workspace_bytes.
         for (size_t first = 0; first < norms.size(); first += kFallbackRows) {
           const size_t count = std::min<size_t>(kFallbackRows, norms.size() - first);
-          const auto bytes = first * static_cast<size_t>(format_.source_row_bytes());
-          head.row_norms({queries.data + bytes, queries.index.subspan(first, count)},
-                         norms.subspan(first, count), workspace);
+          std::span<std::byte> left = workspace;
+          const QueryBlock rows =
+              on_host(queries.part(first, count, format_.source_row_bytes()), left);
+          head.row_norms(rows, norms.subspan(first, count), left);
         }
       });
 }

@@ -3,6 +3,8 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -11,6 +13,7 @@
 #include "core/stream/device_texels.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/cuda/host/device_keys.h"
+#include "kernels/cuda/host/fetched_rows.h"
 #include "kernels/cuda/host/key_memory.h"
 #include "kernels/cuda/host/lane.h"
 #include "kernels/cuda/host/mask_tiles.h"
@@ -48,6 +51,16 @@ struct DeviceShare {
   bool wgmma;
   Verdicts verdicts;
   std::once_flag told_of_reductions;  ///< that they are computed elsewhere
+
+  /// Whether nobody was told this before.
+  bool is_news(const std::string& line) {
+    const std::lock_guard lock(told_mutex_);
+    return told_.insert(line).second;
+  }
+
+ private:
+  std::mutex told_mutex_;
+  std::set<std::string> told_;
 };
 
 /// One head whose keys lie on a device. Calls go through a lane in steps of rows and key tiles; a
@@ -69,6 +82,8 @@ class DeviceHead : public BoundHead, public TexelPooler {
   DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t head, const Place& place,
              Trust trust);
 
+  /// Where the rows lie in a device's memory from which they come straight.
+  bool fetches_queries() const override { return is_on_device() && query_way_ != RowsWay::host; }
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
   void emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,
@@ -100,6 +115,9 @@ class DeviceHead : public BoundHead, public TexelPooler {
   static int64_t norm_rows(const AttentionProblem& problem, const KernelSet& kernels);
   /// Rows at most for whose norms alone the fallback is called at once.
   static constexpr int64_t kFallbackRows = 384;
+  /// Workspace of calls with so many rows in which the fallback gets rows that nobody has read:
+  /// what a call's own needs come to is beside it.
+  static int64_t host_query_bytes(const AttentionProblem& problem, int64_t rows);
 
  private:
   /// Query rows of one step.
@@ -129,8 +147,6 @@ class DeviceHead : public BoundHead, public TexelPooler {
   int step_rows(const Lane& lane) const;
   int norm_step_rows(const Lane& lane) const;
   int step_tiles(int row_tiles) const;
-  Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
-  void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
   void load_mask(Lane& lane, Rows& rows, int first_tile, int end_tile) const;
   void make_products(Lane& lane, Rows& rows, int tile) const;
   const int32_t* find_held(Lane& lane, const Rows& rows) const;
@@ -144,6 +160,16 @@ class DeviceHead : public BoundHead, public TexelPooler {
   bool is_normalised_score() const { return is_normalised(format_.score); }
   [[noreturn]] void refuse_row(int64_t row) const;
   [[noreturn]] void refuse_held_sum(int64_t row, double sum) const;
+
+  void tell_of_host_way(const HeadTensor& tensor) const;
+
+  // device_queries.cu
+  Rows load_rows(Lane& lane, const QueryBlock& queries, int64_t first, int64_t count) const;
+  void upload_features(Lane& lane, const std::byte* source, Rows& rows, std::byte* to) const;
+  void fetch_queries(Lane& lane, std::span<const int64_t> index, std::byte* to) const;
+  /// The rows for the fallback: where nobody has read them they are read now, to the end of the
+  /// workspace, which is what is left of it then.
+  QueryBlock on_host(const QueryBlock& queries, std::span<std::byte>& workspace) const;
 
   // output_steps.cu
   void output_step(Lane& lane, Rows& rows, const ValuePanels& values, bool scaled,
@@ -178,8 +204,10 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const Trust trust_;
   const HeadFormat format_;
   const int key_tiles_;
-  const int stored_tiles_;  ///< key tiles of one product of cuBLAS
-  KeyMemory::Held keys_;    ///< null where there is no room for them
+  const int stored_tiles_;                      ///< key tiles of one product of cuBLAS
+  const std::optional<DeviceRows> query_rows_;  ///< where they lie in a device's memory
+  const RowsWay query_way_;
+  KeyMemory::Held keys_;  ///< null where there is no room for them
   int key_exponent_ = 0;
   float most_held_ = -1;  ///< see most_held_length
   mutable std::once_flag fallback_once_;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
+#include "kernels/cuda/host/fetched_rows.h"
 #include "kernels/cuda/host/row_layout.h"
 #include "kernels/cuda/kernel/tile_args.h"
 
@@ -93,6 +94,33 @@ void KeyUploader::clear(std::byte* memory, int64_t bytes) {
   });
 }
 
+/// One head's keys, and how they come.
+struct KeyUploader::Source {
+  const HeadTensor& k;
+  int64_t batch, head;
+  int exponent;  ///< of their features
+  std::optional<DeviceRows> rows;
+  RowsWay way;
+  std::vector<std::byte> features_of;  ///< room for a piece of what features are made of
+};
+
+/// Queues what brings some keys to `to`: packed as the tensor has them, or as features.
+void KeyUploader::bring(const HeadFormat& format, Source& source, IndexRange keys, std::byte* to) {
+  if (source.way != RowsWay::host) {
+    return fetch_rows(source.way, source.rows->part(keys), to, stream_, log_);
+  }
+  const bool features = format.has_features();
+  std::byte* const pinned = buffers_[turn_].data();
+  // An event that was never recorded is waited for in no time.
+  copied_[turn_].wait();
+  source.k.read_rows(source.batch, source.head, keys,
+                     features ? source.features_of.data() : pinned);
+  if (features) pack(format, source.exponent, source.features_of.data(), keys.size(), pinned);
+  copy(to, pinned, keys.size() * (features ? format.row_bytes() : format.source_row_bytes()));
+  copied_[turn_].record(stream_);
+  turn_ = 1 - turn_;
+}
+
 KeyUploader::Uploaded KeyUploader::upload(const HeadFormat& format, const HeadTensor& k,
                                           int64_t batch, int64_t head, int64_t padded_rows,
                                           std::byte* to) {
@@ -107,21 +135,15 @@ KeyUploader::Uploaded KeyUploader::upload(const HeadFormat& format, const HeadTe
   std::byte* const source =
       features ? nullptr : static_cast<std::byte*>(raw->data()) + kLongestBytes;
   if (format.tiled) clear(reinterpret_cast<std::byte*>(longest), kLongestBytes);
-  std::vector<std::byte> rows(features ? static_cast<size_t>(piece * format.source_row_bytes())
-                                       : 0);
-  int turn = 0;
+  const auto rows = k.device_rows(batch, head);
+  Source from{k, batch, head, uploaded.exponent, rows, way_of(rows, format, device_), {}};
+  if (features) from.features_of.resize(static_cast<size_t>(piece * format.source_row_bytes()));
+  const DrainedStream drained(from.way == RowsWay::host ? nullptr : cudaStream_t(stream_));
   int64_t placed = 0;
-  for (int64_t begin = 0; begin < k.tokens(); begin += piece, turn = 1 - turn) {
+  for (int64_t begin = 0; begin < k.tokens(); begin += piece) {
     const IndexRange keys{begin, std::min(begin + piece, k.tokens())};
-    std::byte* const pinned = buffers_[turn].data();
-    // An event that was never recorded is waited for in no time.
-    copied_[turn].wait();
-    k.read_rows(batch, head, keys, features ? rows.data() : pinned);
-    if (features) pack(format, uploaded.exponent, rows.data(), keys.size(), pinned);
     std::byte* const target = to + begin * format.row_bytes();
-    copy(features ? target : source, pinned,
-         keys.size() * (features ? format.row_bytes() : format.source_row_bytes()));
-    copied_[turn].record(stream_);
+    bring(format, from, keys, features ? target : source);
     placed = begin + round_up(keys.size(), format.row_unit());
     if (features) continue;
     place_rows(format, Operand::keys, source, keys.size(), placed - begin, target, stream_, log_);

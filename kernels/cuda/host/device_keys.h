@@ -27,7 +27,9 @@ class KeyUploader {
     float longest = 0;
   };
   /// The rows of one head as `format` says, by way of memory for a piece of them, up to
-  /// `padded_rows`, those beyond the last key 0. Done when it returns.
+  /// `padded_rows`, those beyond the last key 0. Where they lie in a device's memory they come from
+  /// there (fetched_rows.h). Done when it returns, also by an exception: the tensor's memory is not
+  /// read any more.
   Uploaded upload(const HeadFormat& format, const HeadTensor& k, int64_t batch, int64_t head,
                   int64_t padded_rows, std::byte* to);
 
@@ -35,6 +37,8 @@ class KeyUploader {
   static int64_t transient_bytes(const HeadFormat& format);
 
  private:
+  struct Source;
+  void bring(const HeadFormat& format, Source& source, IndexRange keys, std::byte* to);
   KeyMemory::Held source_memory(const HeadFormat& format, int64_t& rows);
   void copy(std::byte* to, const std::byte* pinned, int64_t bytes);
   void clear(std::byte* memory, int64_t bytes);
@@ -47,6 +51,7 @@ class KeyUploader {
   LaunchLog log_;
   PinnedMemory buffers_[2];
   Event copied_[2];
+  int turn_ = 0;  ///< whose buffer and event are next
 };
 
 }  // namespace attnscope::cuda

@@ -132,7 +132,10 @@ void DeviceHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms,
   assert(norms.size() ==
          (quantity == Quantity::weights && is_normalised_score() ? queries.index.size() : 0));
   run([&](Lane& lane) { emit_all(lane, queries, norms, keys, quantity, target); },
-      [&](const BoundHead& head) { head.emit(queries, norms, keys, quantity, target, workspace); });
+      [&](const BoundHead& head) {
+        const QueryBlock rows = on_host(queries, workspace);
+        head.emit(rows, norms, keys, quantity, target, workspace);
+      });
 }
 
 void DeviceHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms, IndexRange keys,
@@ -151,7 +154,10 @@ void DeviceHead::emit_panel(const QueryBlock& queries, std::span<RowNorm> norms,
           emit_step(lane, rows, step.norms, {first, keys, Quantity::weights, target});
         }
       },
-      [&](const BoundHead& head) { head.emit_panel(queries, norms, keys, target, workspace); });
+      [&](const BoundHead& head) {
+        const QueryBlock rows = on_host(queries, workspace);
+        head.emit_panel(rows, norms, keys, target, workspace);
+      });
 }
 
 }  // namespace attnscope::cuda

@@ -25,6 +25,7 @@ void check_blas(cublasStatus_t status, const char* what) {
 Lane::Lane(Device& device, LaunchTotals* profile)
     : queries(device),
       query_source(device),
+      query_places(device),
       scales(device),
       mask_tiles(device),
       mask_bits(device),
@@ -66,6 +67,7 @@ Lane::~Lane() {
 std::vector<DeviceBuffer*> Lane::buffers() {
   return {&queries,
           &query_source,
+          &query_places,
           &scales,
           &mask_tiles,
           &mask_bits,

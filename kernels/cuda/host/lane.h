@@ -108,8 +108,8 @@ class Lane {
   };
   Slot& slot(int i) { return *slots_[i]; }
 
-  DeviceBuffer queries, query_source, scales, mask_tiles, mask_bits, mask_biases, products, parts,
-      row_parts;
+  DeviceBuffer queries, query_source, query_places, scales, mask_tiles, mask_bits, mask_biases,
+      products, parts, row_parts;
   DeviceBuffer row_facts, held_rows, row_sums, masses, totals, row_masses, columns, diagonals,
       offsets;
   DeviceBuffer block_sums, block_maxima, runs, tile_runs, key_places;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "kernels/cuda/host/device_backend.h"
+#include "kernels/cuda/host/device_reader.h"
 
 namespace attnscope {
 namespace {
@@ -48,4 +49,11 @@ attnscope::TileBackend* attnscope_cuda_backend(const attnscope::CudaModuleOption
                                                char* reason, size_t reason_bytes) {
   if (attnscope_cuda_devices(reason, reason_bytes) == 0) return nullptr;
   return attnscope::make_device_backend(options).release();
+}
+
+const attnscope::DeviceReader* attnscope_cuda_reader() {
+  // Never destroyed: the driver may be gone before it would be.
+  static const attnscope::DeviceReader* const reader =
+      attnscope::cuda::make_device_reader().release();
+  return reader;
 }

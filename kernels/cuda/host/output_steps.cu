@@ -62,7 +62,8 @@ void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                       std::string(score_name(format_.score)) + ": --backend cpu");
   }
   const auto elsewhere = [&](const BoundHead& head) {
-    head.outputs(queries, norms, values, target, workspace);
+    const QueryBlock rows = on_host(queries, workspace);
+    head.outputs(rows, norms, values, target, workspace);
   };
   if (!trusts(KnownWork::outputs)) return elsewhere(fallback_head());
   const auto on_device = [&](Lane& lane) {

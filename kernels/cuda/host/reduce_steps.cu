@@ -87,15 +87,17 @@ void DeviceHead::fetch_weights(Lane& lane, const QueryBlock& queries,
   std::vector<RowNorm> norms;
   for (const int64_t row : rows) {
     const auto at = static_cast<size_t>(row);
-    const std::byte* const from = queries.data + at * row_bytes;
-    data.insert(data.end(), from, from + row_bytes);
+    if (queries.data != nullptr) {
+      const std::byte* const from = queries.data + at * row_bytes;
+      data.insert(data.end(), from, from + row_bytes);
+    }
     index.push_back(queries.index[at]);
     if (is_normalised_score()) norms.push_back(panel[at].norm);
   }
   std::byte* const block = reinterpret_cast<std::byte*>(to.data());
   const int64_t keys = problem_.num_keys();
-  emit_all(lane, {data.data(), index}, norms, {0, keys}, Quantity::weights,
-           {{&block, 1}, keys, keys, Encoding::f32});
+  emit_all(lane, {queries.data == nullptr ? nullptr : data.data(), index}, norms, {0, keys},
+           Quantity::weights, {{&block, 1}, keys, keys, Encoding::f32});
 }
 
 /// Devices of compute capability 7.5 give a block 64 KiB, less than a tile of weights takes.
@@ -117,10 +119,11 @@ void DeviceHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction
   require_one_sign(problem_, "what a map adds up to");
   const auto total = static_cast<int64_t>(queries.index.size());
   assert(first == 0 && total == panel.num_rows());
-  if (!reduces_here() || !trusts(KnownWork::reductions)) {
-    fallback_head().reduce(queries, first, panel, workspace);
-    return;
-  }
+  const auto elsewhere = [&](const BoundHead& head) {
+    const QueryBlock rows = on_host(queries, workspace);
+    head.reduce(rows, first, panel, workspace);
+  };
+  if (!reduces_here() || !trusts(KnownWork::reductions)) return elsewhere(fallback_head());
   const ReducePlan plan(problem_, panel);
   run(
       [&](Lane& lane) {
@@ -141,7 +144,7 @@ void DeviceHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction
             results);
         plan.give(lane, step.args, results, panel);
       },
-      [&](const BoundHead& head) { head.reduce(queries, first, panel, workspace); });
+      elsewhere);
 }
 
 }  // namespace attnscope::cuda

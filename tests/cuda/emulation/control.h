@@ -77,6 +77,7 @@ struct Counters {
   std::uint64_t bytes_to_device = 0;
   std::uint64_t bytes_to_host = 0;
   std::uint64_t bytes_within_device = 0;
+  std::uint64_t bytes_between_devices = 0;
   std::uint64_t synchronisations = 0;
   std::size_t device_allocations = 0;  ///< live
   std::size_t device_bytes = 0;        ///< live
@@ -132,6 +133,10 @@ void fail_every_malloc(int k);
 void allow_pageable_copies(bool allow);
 
 Counters counters();
+
+/// Whether no device can reach another's memory; copies between them work nevertheless.
+void part_devices(bool apart);
+bool are_devices_apart();
 
 /// Launches of one kernel: by its address, or of all those whose demangled name holds the text.
 std::uint64_t launches_of(const void* kernel);

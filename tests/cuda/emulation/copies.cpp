@@ -83,9 +83,12 @@ bool kind_fits(cudaMemcpyKind kind, Space target, Space source) {
 
 void count_bytes(const Copy& copy, Space target, Space source) {
   const std::size_t bytes = copy.width * copy.height;
+  const bool between = device_of(copy.target) != device_of(copy.source);
   count([&](Counters& counters) {
     if (target == Space::kDevice) {
-      (source == Space::kDevice ? counters.bytes_within_device : counters.bytes_to_device) += bytes;
+      (source != Space::kDevice ? counters.bytes_to_device
+       : between                ? counters.bytes_between_devices
+                                : counters.bytes_within_device) += bytes;
     } else if (source == Space::kDevice) {
       counters.bytes_to_host += bytes;
     }

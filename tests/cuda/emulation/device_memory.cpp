@@ -116,6 +116,13 @@ std::optional<Space> space_of(const void* begin, std::size_t bytes) {
   return allocation.space;
 }
 
+int device_of(const void* pointer) {
+  Allocations& all = allocations();
+  const std::lock_guard lock(all.mutex);
+  const auto next = all.by_address.upper_bound(address_of(pointer));
+  return next == all.by_address.begin() ? current_device() : std::prev(next)->second.device;
+}
+
 void reset_memory() {
   Allocations& all = allocations();
   for (;;) {

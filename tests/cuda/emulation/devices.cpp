@@ -32,6 +32,33 @@ cudaError_t find_device(int index, Device& device) {
 
 }  // namespace
 
+cudaError_t cudaDeviceCanAccessPeer(int* canAccessPeer, int index, int peerDevice) {
+  Device device;
+  for (const int asked : {index, peerDevice}) {
+    if (const cudaError_t error = find_device(asked, device); error != cudaSuccess) {
+      return error;
+    }
+  }
+  *canAccessPeer = index != peerDevice && !are_devices_apart() ? 1 : 0;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peerDevice, unsigned int flags) {
+  int can = 0;
+  if (const cudaError_t error = cudaDeviceCanAccessPeer(&can, current_device(), peerDevice);
+      error != cudaSuccess) {
+    return error;
+  }
+  if (flags != 0 || peerDevice == current_device()) {
+    return record(flags != 0 ? cudaErrorInvalidValue : cudaErrorInvalidDevice);
+  }
+  if (can == 0) {
+    return record(cudaErrorPeerAccessUnsupported);
+  }
+  return record(open_peer(current_device(), peerDevice) ? cudaSuccess
+                                                        : cudaErrorPeerAccessAlreadyEnabled);
+}
+
 cudaError_t cudaDriverGetVersion(int* driverVersion) {
   *driverVersion = CUDART_VERSION;
   return cudaSuccess;

@@ -7,6 +7,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <set>
 
 #include "tests/cuda/emulation/graphics.h"
 #include "tests/cuda/emulation/kernel_names.h"
@@ -31,6 +32,8 @@ struct State {
   int gemms_until_fault = 0;
   int gemm_fault = 0;
   bool pageable_copies = false;
+  bool apart = false;
+  std::set<std::pair<int, int>> peers;  ///< from whom to whose memory
   Counters counters;
   std::map<const void*, std::uint64_t> launches;
   std::atomic<cudaError_t> sticky = cudaSuccess;
@@ -166,7 +169,8 @@ void reset() {
   all.memory_limit = std::numeric_limits<std::size_t>::max();
   all.malloc_period = all.mallocs = 0;
   all.gemms_until_fault = all.gemm_fault = 0;
-  all.pageable_copies = false;
+  all.pageable_copies = all.apart = false;
+  all.peers.clear();
   all.counters = {};
   all.launches.clear();
   all.sticky = cudaSuccess;
@@ -208,6 +212,21 @@ void fail_every_malloc(int k) {
 void allow_pageable_copies(bool allow) {
   const std::lock_guard lock(state().mutex);
   state().pageable_copies = allow;
+}
+
+void part_devices(bool apart) {
+  const std::lock_guard lock(state().mutex);
+  state().apart = apart;
+}
+
+bool are_devices_apart() {
+  const std::lock_guard lock(state().mutex);
+  return state().apart;
+}
+
+bool open_peer(int device, int peer) {
+  const std::lock_guard lock(state().mutex);
+  return state().peers.emplace(device, peer).second;
 }
 
 Counters counters() {

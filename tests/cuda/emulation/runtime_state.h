@@ -50,6 +50,9 @@ struct AllocationRules {
 AllocationRules begin_malloc();
 bool pageable_copies_allowed();
 
+/// Opens the peer's memory to a device; false: it was open.
+bool open_peer(int device, int peer);
+
 // reset() calls these.
 void reset_memory();
 void reset_streams();

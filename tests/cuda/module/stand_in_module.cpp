@@ -36,3 +36,5 @@ attnscope::TileBackend* attnscope_cuda_backend(const attnscope::CudaModuleOption
   }
   return attnscope::test::make_stand_in_device(options).release();
 }
+
+const attnscope::DeviceReader* attnscope_cuda_reader() { return nullptr; }
