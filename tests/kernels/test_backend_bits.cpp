@@ -24,6 +24,15 @@ std::vector<AttentionCase> bit_cases() {
       {.shape = {1, 1, 1, 61, 900, 17}, .dtype = DType::f32, .amplitude = 30, .scale = 1});
   cases.push_back(
       {.shape = {1, 1, 1, 61, 900, 17}, .score = ScoreFunction::linear_elu1, .mask = "window"});
+  // Several runs of key blocks, of rows with small exponents, with large ones whose references
+  // move, and where a mask cuts runs.
+  const AttentionCase long_rows{.shape = {1, 1, 1, 130, 4700, 64}, .dtype = DType::bf16};
+  cases.push_back(long_rows);
+  cases.push_back(long_rows);
+  cases.back().amplitude = 4;
+  cases.back().scale = 0.5;
+  cases.push_back(long_rows);
+  cases.back().mask = "window";
   // Products so far below that blocks of the rows that have them are computed in another way.
   for (const double product : {-1e9, -1e17, -1e30}) {
     cases.push_back({.shape = {1, 1, 1, 61, 900, 8},
