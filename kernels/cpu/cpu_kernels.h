@@ -66,8 +66,6 @@ struct RowReferences {
   /// One a row: powers of products without bias come from the table (exp2-inl.h), for which every
   /// |t| of the row must be at most kMaxTableExponent. Null: none do.
   const bool* by_table = nullptr;
-  /// See BlockRun::narrow.
-  bool narrow = false;
 };
 /// See RowReferences::by_table.
 inline constexpr float kMaxTableExponent = 0x1p15f;
@@ -201,7 +199,7 @@ struct CpuKernels {
     void (*raw)(const ProductBlock& block) = nullptr;
     /// out = 2^(factor·q·k − reference), for blocks without mask whose keys all exist. Exponents
     /// far below any reference (from about −2⁵⁰ on) may spoil a row's sum, see is_sound_sum. Those
-    /// of the tile unit take every power from the table.
+    /// of the tile unit take every power from the table and need a place for the entries.
     void (*softmax)(const ProductBlock& block, SplitFactor factor, RowReferences& rows) = nullptr;
     /// For the tile unit, else null. Adds the sums of the run's blocks, each as softmax() forms
     /// them, until one is not sound or less than it must be. Returns how many blocks were added.

@@ -121,16 +121,13 @@ void KeyBlockProduct::softmax(RowReferences& rows) const { softmax_of(product_, 
 
 void KeyBlockProduct::sum_softmax(RowReferences& rows) const {
   ProductBlock unstored = product_;
-  if (plain_) unstored.out = nullptr;
+  if (plain_ && head_.format.products != PackedProducts::tiles) unstored.out = nullptr;
   softmax_of(unstored, rows);
 }
 
 void KeyBlockProduct::softmax_of(const ProductBlock& product, RowReferences& rows) const {
   rows.by_table = group_.by_table;
   if (plain_) {
-    if (group_.bounds != nullptr) {
-      rows.narrow = is_narrow(group_.bounds, rows.references, product.rows);
-    }
     head_.products.softmax(product, head_.exponent_factor, rows);
   } else {
     products();

@@ -193,15 +193,15 @@ int64_t sum_run(const BlockRun& run, SplitFactor factor, RunSums& rows) {
                     : sum_blocks<ExpTable, false>(run, factor, rows);
 }
 
-template <class Table, bool kMoments, bool kKeep>
-HWY_INLINE void sum_block(const BlockRun& run, const ProductBlock& block, SplitFactor factor,
-                          RowReferences& rows) {
+template <bool kMoments>
+HWY_INLINE void keep_block(const BlockRun& run, const ProductBlock& block, SplitFactor factor,
+                           RowReferences& rows) {
   GroupLanes<kMoments> lanes;
   lanes.clear(run.rows);
-  const RowConstants<Table> constants(rows.references, run.rows);
-  const SumEntries<Table, kMoments, kKeep> consumer{
-      Table(factor), Exponents(factor), constants.rows,  rows.references,
-      &lanes,        block.out,         block.out_stride};
+  const RowConstants<ExpTable> constants(rows.references, run.rows);
+  const SumEntries<ExpTable, kMoments, true> consumer{
+      ExpTable(factor), Exponents(factor), constants.rows,  rows.references,
+      &lanes,           block.out,         block.out_stride};
   take_blocks(run, consumer, [](int64_t) { return true; });
   lanes.totals.finish(rows.sums, run.rows);
   if constexpr (kMoments) lanes.moments.finish(rows.moments, run.rows);
@@ -215,13 +215,8 @@ void softmax_block(const ProductBlock& block, SplitFactor factor, RowReferences&
                      .parts = block.parts,
                      .rows = block.rows,
                      .blocks = 1};
-  if (rows.with_moments) {
-    return block.out != nullptr ? sum_block<ExpTable, true, true>(run, block, factor, rows)
-                                : sum_block<ExpTable, true, false>(run, block, factor, rows);
-  }
-  if (block.out == nullptr) return sum_block<ExpTable, false, false>(run, block, factor, rows);
-  rows.narrow ? sum_block<NarrowTable, false, true>(run, block, factor, rows)
-              : sum_block<ExpTable, false, true>(run, block, factor, rows);
+  rows.with_moments ? keep_block<true>(run, block, factor, rows)
+                    : keep_block<false>(run, block, factor, rows);
 }
 
 /// Entries alone.

@@ -122,7 +122,7 @@ TEST_CASE("blocks of differences are those of entries, in any memory") {
   CHECK(read_dataset(file, "/query_block").values.back() == 80);
   CHECK(read_dataset(file, "/a_head").values == std::vector<double>{0});
   CHECK(read_dataset(file, "/b_head").values == std::vector<double>{1});
-  captures.make({"--product", "pooled:16", "-o", captures.folder / "slow.h5", "--memory", "1200KiB",
+  captures.make({"--product", "pooled:16", "-o", captures.folder / "slow.h5", "--memory", "1500KiB",
                  "--threads", "1"});
   CHECK(read_file(captures.folder / "slow.h5") == read_file(file));
 }

@@ -153,7 +153,7 @@ TEST_CASE("a rollout's bytes depend neither on memory nor on threads") {
   for (const bool reverse : {false, true}) {
     std::vector<std::string> bytes;
     for (const std::vector<std::string>& more :
-         {std::vector<std::string>{"--threads", "1", "--memory", "1150KiB"},
+         {std::vector<std::string>{"--threads", "1", "--memory", "1500KiB"},
           {"--threads", "3", "--memory", "1GiB"},
           {"--threads", "2", "--memory", "2MiB"}}) {
       const std::string out = folder / "out.npy";

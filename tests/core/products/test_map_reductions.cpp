@@ -154,7 +154,7 @@ TEST_CASE("reductions have the same bits whatever the memory and threads") {
   std::vector<std::vector<SegmentMass>> masses;
   for (const auto& [bytes, threads] : {std::pair<int64_t, int>{int64_t{1} << 26, 1},
                                        {int64_t{1} << 26, 4},
-                                       {int64_t{5} << 18, 1},
+                                       {int64_t{6} << 18, 1},
                                        {int64_t{1} << 21, 3}}) {
     INFO(bytes << " " << threads);
     const auto backend = std::move(two_backends(threads)[1]);

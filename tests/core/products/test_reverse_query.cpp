@@ -241,7 +241,7 @@ TEST_CASE("results depend neither on memory nor on threads, and are reserved") {
       {&oracle.problem(), nullptr, 0, 1, {4, 5, 300, 603}, {0.25, 0.25, 0.25, 0.25}}};
   std::vector<std::vector<float>> results;
   for (const auto& [bytes, threads] :
-       {std::pair<int64_t, int>{int64_t{1} << 26, 1}, {int64_t{1} << 26, 4}, {5 << 18, 2}}) {
+       {std::pair<int64_t, int>{int64_t{1} << 26, 1}, {int64_t{1} << 26, 4}, {6 << 18, 2}}) {
     const auto backend = std::move(two_backends(threads)[1]);
     MemoryBudget budget(bytes);
     ReverseQuery query(tasks, {SoftmaxDomain::frame, threads}, *backend, budget);
