@@ -58,7 +58,7 @@ void print_lines(const char* what, std::vector<double> times) {
 }
 
 void measure(const Capture& capture, const HeadId& head, int threads) {
-  const auto backend = make_backend(BackendKind::cpu, {threads});
+  const auto backend = make_backend(BackendKind::automatic, {threads});
   Waiter waiter;
   TileService::Settings settings;
   settings.threads = threads;
