@@ -187,13 +187,17 @@ float* PanelReduction::columns_of(AlignedVector<float>& columns, int64_t i) {
   return columns.data() + unit % open_units_ * column_count(*task_);
 }
 
+bool PanelReduction::takes_in(int64_t end) const {
+  if (end != unit_end(end - 1)) return false;
+  // Small blocks end more often than sums need to become integers.
+  return request_->block == 0 || request_->block >= kUnitRows ||
+         (first_position_ + end) % row_multiple(*request_) == 0 || end == num_rows();
+}
+
 void PanelReduction::advance(int64_t end) {
   assert(end > 0 && end <= num_rows());
   if (end != unit_end(end - 1)) return;
-  // Small blocks end more often than sums need to become integers.
-  const int64_t position = first_position_ + end;
-  const bool whole = request_->block == 0 || request_->block >= kUnitRows ||
-                     position % row_multiple(*request_) == 0 || end == num_rows();
+  const bool whole = takes_in(end);
   if (!column_sums_.empty()) take_columns(end - 1, whole);
   if (whole) take_in(diagonals_, diagonal_totals_, fixed_scale_);
   if (whole) take_in(offsets_, offset_totals_, fixed_scale_);

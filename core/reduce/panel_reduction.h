@@ -65,8 +65,13 @@ class PanelReduction {
 
   /// The end of row i's unit: what is summed in float32 must be added by then.
   int64_t unit_end(int64_t i) const;
+  /// Units whose columns may be added to at once, as begin() was told.
+  int64_t open_units() const { return open_units_; }
   /// Rows up to `end` have been added; at a unit's end the running sums are taken in.
   void advance(int64_t end);
+  /// Whether advance(end) takes in diagonals and offsets: no row behind it must have been added
+  /// yet.
+  bool takes_in(int64_t end) const;
 
   /// Position of row i among the rows of the task.
   int64_t position(int64_t i) const { return first_position_ + i; }

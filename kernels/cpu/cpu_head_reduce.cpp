@@ -222,17 +222,16 @@ void CpuHead::finish_rows(const Reduced& reduced, IndexRange rows, const Buffers
 int64_t CpuHead::rows_together(const PanelReduction& panel, int64_t first, int64_t most) const {
   const ReductionRequest& request = panel.request();
   const bool by_unit = request.diagonals || request.offsets;
-  const int64_t multiple = PanelReduction::row_multiple(request);
+  const int64_t most_units = std::min(kOpenUnits, panel.open_units());
   int64_t units = 0;
   int64_t shares = 0;
   for (int64_t row = 0; row < most; ++row) {
-    const int64_t position = panel.position(first + row);
-    // What all rows add to is rounded where a unit ends.
-    if (by_unit && row > 0 && position % multiple == 0) return row;
+    // What all rows add to is rounded there.
+    if (by_unit && row > 0 && panel.takes_in(first + row)) return row;
     const bool begins = row == 0 || panel.unit_end(first + row - 1) == first + row;
     units += begins ? 1 : 0;
     shares += panel.wants_shares(first + row) ? 1 : 0;
-    if (units > kOpenUnits || shares > kTileUnitRows) return row;
+    if (units > most_units || shares > kTileUnitRows) return row;
   }
   return most;
 }

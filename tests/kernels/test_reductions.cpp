@@ -9,7 +9,9 @@
 #include "core/problem/sampled_rows.h"
 #include "core/reduce/head_metrics.h"
 #include "core/reduce/reduction_stream.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "tests/support/backend/backend_harness.h"
+#include "tests/support/backend/forwarding_backend.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {
@@ -429,11 +431,12 @@ TEST_CASE("reductions of long rows agree with double precision", "[numbers]") {
 }
 
 TEST_CASE("results do not depend on memory, threads or instruction set") {
+  const int64_t block = GENERATE(16, 64, 100);
   const AttentionCase description = joint_case(TextPlace::start);
   const Oracle oracle(description);
   const AttentionProblem& problem = oracle.problem();
   const HeadTask task{&problem, 1, 3, {0, 118}, {}, {0, 118}};
-  const ReductionRequest request = everything(16);
+  const ReductionRequest request = everything(block);
   struct Result {
     std::vector<double> columns, diagonals, offsets;
     std::map<int64_t, std::vector<float>> maxima;
@@ -463,11 +466,43 @@ TEST_CASE("results do not depend on memory, threads or instruction set") {
                          sink.block_sum,
                          sink.totals.mean(RowValue::entropy),
                          sink.totals.mean(RowValue::same_frame_mass)};
-        INFO(named.name << " with " << workers << " workers and " << budget << " bytes");
+        INFO("block " << block << ", " << named.name << " with " << workers << " workers and "
+                      << budget << " bytes");
         const auto known = first.emplace(named.kind(), got).first;
         CHECK((known->second == got));
       }
     }
+  }
+}
+
+namespace {
+
+/// Hides that the backend within could add to the columns of several units at once.
+class OneUnit : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  int64_t open_units() const override { return 1; }
+};
+
+}  // namespace
+
+TEST_CASE("a backend adds to the columns of as many units as the panel has open") {
+  const Oracle oracle(joint_case(TextPlace::start));
+  const AttentionProblem& problem = oracle.problem();
+  const HeadTask task{&problem, 1, 3, {0, 118}, {}, {0, 118}};
+  ReductionRequest request;
+  request.columns = true;
+  request.block = 16;
+  for (const CpuProducts products : {CpuProducts::best, CpuProducts::tiles_emulated}) {
+    if (!cpu_products_obstacle(products).empty()) continue;
+    const auto own = make_cpu_backend({.threads = 1, .products = products});
+    const OneUnit one(make_cpu_backend({.threads = 1, .products = products}));
+    KeepingSink expected, given;
+    stream_head(*own, task, request, expected);
+    stream_head(one, task, request, given);
+    CHECK(given.block_max == expected.block_max);
+    CHECK(given.block_sum == expected.block_sum);
+    CHECK(given.totals.column_mass() == expected.totals.column_mass());
   }
 }
 

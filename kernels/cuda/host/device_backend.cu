@@ -63,6 +63,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 
   int workers() const override { return lanes_ * static_cast<int>(shares_.size()); }
   int64_t whole_panel_rows() const override { return kPanelRows; }
+  int64_t open_units() const override { return fallback_->open_units(); }
 
   BindCost bind_cost(const AttentionProblem& problem) const override {
     const BindCost elsewhere = fallback_->bind_cost(problem);

@@ -48,6 +48,7 @@ class ForwardingBackend : public TileBackend {
   std::string name() const override { return inner_->name(); }
   std::string description() const override { return inner_->description(); }
   int workers() const override { return inner_->workers(); }
+  int64_t open_units() const override { return inner_->open_units(); }
   BindCost bind_cost(const AttentionProblem& problem) const override {
     return inner_->bind_cost(problem);
   }
