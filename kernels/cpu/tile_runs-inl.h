@@ -7,6 +7,14 @@
 
 namespace attnscope::HWY_NAMESPACE::ATTNSCOPE_DOT_NAMESPACE {
 
+/// Whether tile instructions stand among vector ones. Sanitizers make so much of that much code
+/// that a compiler is at it for half an hour.
+#if defined(ATTNSCOPE_FEW_INSTANCES)
+inline constexpr bool kStrewn = false;
+#else
+inline constexpr bool kStrewn = ATTNSCOPE_TILES::kNative;
+#endif
+
 using NarrowTable = NarrowExpTable<ATTNSCOPE_TILES::Shift>;
 
 /// The vector work on one step, piece by piece, among the tile instructions of the next one. `take`
@@ -15,7 +23,7 @@ using NarrowTable = NarrowExpTable<ATTNSCOPE_TILES::Shift>;
 template <bool kMultiply, class Step, class Consumer, int kPiece = 0>
 HWY_INLINE void take_step(Step& product, float* next, Consumer& take, const float* sums,
                           int64_t row) {
-  if constexpr (!ATTNSCOPE_TILES::kNative) {
+  if constexpr (!kStrewn) {
     // Nothing works at the same time: less code will do.
     if constexpr (kMultiply) product.finish(next, kPanelKeys);
     for (int64_t r = 0; r < kTileUnitRows; ++r) take.row(sums + r * kPanelKeys, row + r);
@@ -67,7 +75,7 @@ HWY_INLINE int64_t take_run(const BlockRun& run, const Consumer& consumer, EndBl
 /// The same by what knows this number of turns, if one does.
 template <class Consumer, class EndBlock>
 HWY_INLINE int64_t take_blocks(const BlockRun& run, const Consumer& consumer, EndBlock end_block) {
-  if constexpr (ATTNSCOPE_TILES::kNative) {
+  if constexpr (kStrewn) {
     using Two = FixedStepProduct<2>;
     using Four = FixedStepProduct<4>;
     if (Two::serves(run.steps, run.parts)) return take_run<Two>(run, consumer, end_block);
