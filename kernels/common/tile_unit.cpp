@@ -38,7 +38,7 @@ bool system_keeps_tiles() {
 }
 
 std::string find_obstacle() {
-  if (!processor_has_tiles()) return "this processor has no AMX with bf16";
+  if (!processor_has_tiles()) return "this processor has no AMX with bf16 (beside AVX512_VBMI)";
   if (!system_keeps_tiles()) return "the operating system does not keep AMX's registers";
   if (syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0) return "";
   // Not a matter of a disk.

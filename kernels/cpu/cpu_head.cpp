@@ -60,9 +60,9 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   if (emits_twice(format)) {
     // Parts of rows, and whole rows of a few of them.
     const int64_t keys = round_up(num_keys, kBlockKeys);
-    buffers.stash_stride = std::min(keys, kPartBlocks * kBlockKeys) + 16;
+    buffers.stash_stride = std::min(keys, kRunBlocks * kBlockKeys) + 16;
     buffers.stash = workspace.take<float>(buffers.rows * buffers.stash_stride);
-    buffers.share_stride = num_keys > kPartBlocks * kBlockKeys ? keys + 16 : 0;
+    buffers.share_stride = num_keys > kRunBlocks * kBlockKeys ? keys + 16 : 0;
     buffers.share_rows =
         workspace.take<float>(std::min(buffers.rows, kTileUnitRows) * buffers.share_stride);
     return buffers;

@@ -17,8 +17,6 @@ namespace attnscope {
 /// Key blocks that a row group of the tile unit meets before the next one does: few enough to stay
 /// in the core's own cache, and so many that what a run costs beside its blocks is little.
 inline constexpr int64_t kRunBlocks = 8;
-/// The same where their entries are kept meanwhile.
-inline constexpr int64_t kPartBlocks = 8;
 /// Units of rows whose columns the tile unit's reductions add to at once.
 inline constexpr int64_t kOpenUnits = 8;
 
@@ -78,7 +76,7 @@ class CpuHead : public BoundHead {
     float* factors = nullptr;    ///< entries to weights, [rows]
     float* exponents = nullptr;  ///< what linear features were divided by, as powers of 2, [rows]
     /// Entries of the call's rows of the row block, […, stash_stride]; of the tile unit those of
-    /// kPartBlocks key blocks at a time.
+    /// kRunBlocks key blocks at a time.
     float* stash = nullptr;
     int64_t stash_stride = 0;
     RowLanes* lanes = nullptr;    ///< [rows]

@@ -240,7 +240,7 @@ void CpuHead::reduce_twice(const Reduced& reduced, KeyProducts& products,
                            const Buffers& buffers) const {
   const IndexRange all = all_blocks();
   for (IndexRange blocks{0, 0}; blocks.end < all.end;) {
-    blocks = {blocks.end, std::min(blocks.end + kPartBlocks, all.end)};
+    blocks = {blocks.end, std::min(blocks.end + kRunBlocks, all.end)};
     const KeyPart part{
         {blocks.begin * kBlockKeys, std::min(blocks.end * kBlockKeys, head_.num_keys())},
         buffers.stash,

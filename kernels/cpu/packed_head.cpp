@@ -39,7 +39,7 @@ PanelMemory allocate_panels(int64_t elements) {
 
 PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
                        const PackedFormat& packed_format, const CpuKernels& isa_kernels,
-                       const CpuKernels::Products& isa_products,
+                       const CpuKernels::Products& isa_products, int most_threads,
                        const KnownProducts& known_products)
     : problem(call),
       batch(batch_item),
@@ -49,23 +49,23 @@ PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t
       products(isa_products),
       exponent_factor(split(call.scale() * std::numbers::log2e)),
       logit_factor(split(call.scale())),
-      threads(1),
+      threads(most_threads),
       known(known_products),
       largest_key(known.largest_key) {}
 
 PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
                        const PackedFormat& packed_format, const CpuKernels& isa_kernels,
+                       const CpuKernels::Products& isa_products,
+                       const KnownProducts& known_products)
+    : PackedHead(call, batch_item, query_head, packed_format, isa_kernels, isa_products, 1,
+                 known_products) {}
+
+PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t query_head,
+                       const PackedFormat& packed_format, const CpuKernels& isa_kernels,
                        const CpuKernels::Products& isa_products, KeyKeeping keeping,
                        int most_threads)
-    : problem(call),
-      batch(batch_item),
-      head(query_head),
-      format(packed_format),
-      kernels(isa_kernels),
-      products(isa_products),
-      exponent_factor(split(call.scale() * std::numbers::log2e)),
-      logit_factor(split(call.scale())),
-      threads(most_threads) {
+    : PackedHead(call, batch_item, query_head, packed_format, isa_kernels, isa_products,
+                 most_threads, KnownProducts{}) {
   const int64_t key_head = call.kv_head(head);
   if (keeping == KeyKeeping::streamed) {
     assert(format.products != PackedProducts::tiles && "rows have to be held against all keys");

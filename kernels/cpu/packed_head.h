@@ -67,6 +67,12 @@ struct PackedHead {
   float largest_key = 0;
   /// Calls that stream K take turns, so that the head's memory is that of one.
   mutable std::mutex streaming;
+
+ private:
+  /// Of everything but keys.
+  PackedHead(const AttentionProblem& problem, int64_t batch, int64_t head,
+             const PackedFormat& format, const CpuKernels& kernels,
+             const CpuKernels::Products& products, int threads, const KnownProducts& known);
 };
 
 }  // namespace attnscope

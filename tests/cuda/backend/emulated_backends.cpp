@@ -11,13 +11,8 @@ std::vector<NamedBackend> emulated_cuda_backends() {
   std::vector<NamedBackend> backends;
   const std::shared_ptr<const TileBackend> cpu = make_cpu_backend({.threads = 1});
   const auto add = [&](const char* name, int major, int minor) {
-    cuda::emulation::Device device;
-    device.major = major;
+    cuda::emulation::Device device = cuda::emulation::Device::of(major);
     device.minor = minor;
-    if (major == 9) {
-      device.shared_per_block_optin = 227 << 10;
-      device.shared_per_multiprocessor = 228 << 10;
-    }
     cuda::emulation::set_devices({device});
     CudaModuleOptions options;
     options.fallback = cpu;

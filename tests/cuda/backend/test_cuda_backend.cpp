@@ -27,13 +27,7 @@ struct Bench {
   explicit Bench(int devices = 1, int64_t vram_bytes = 0, int major = 8, bool spoilt = false) {
     emulation::reset();
     emulation::spoil_warpgroups(spoilt);
-    emulation::Device device;
-    device.major = major;
-    device.minor = 0;
-    if (major == 9) {
-      device.shared_per_block_optin = 227 << 10;
-      device.shared_per_multiprocessor = 228 << 10;
-    }
+    emulation::Device device = emulation::Device::of(major);
     emulation::set_devices(std::vector<emulation::Device>(static_cast<size_t>(devices), device));
     CudaModuleOptions options;
     options.vram_bytes = vram_bytes;
@@ -312,10 +306,7 @@ TEST_CASE("a share of device memory is of each device's own") {
 
 TEST_CASE("a kernel that fails on a device with warpgroups says how to do without them") {
   emulation::reset();
-  emulation::Device device;
-  device.major = 9;
-  device.shared_per_block_optin = 227 << 10;
-  device.shared_per_multiprocessor = 228 << 10;
+  emulation::Device device = emulation::Device::of(9);
   emulation::set_devices({device});
   emulation::fail(emulation::Call::kLaunch, 1, cudaErrorLaunchFailure,
                   emulation::Failure::kWhenRun);

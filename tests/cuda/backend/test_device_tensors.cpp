@@ -32,12 +32,7 @@ struct DeviceBench {
 
   explicit DeviceBench(int major = 8, int devices = 1, int64_t vram_bytes = 0, int tasks = 1) {
     emulation::reset();
-    emulation::Device device;
-    device.major = major;
-    if (major == 9) {
-      device.shared_per_block_optin = 227 << 10;
-      device.shared_per_multiprocessor = 228 << 10;
-    }
+    emulation::Device device = emulation::Device::of(major);
     emulation::set_devices(std::vector<emulation::Device>(static_cast<size_t>(devices), device));
     CudaModuleOptions options;
     options.vram_bytes = vram_bytes;

@@ -27,13 +27,7 @@ namespace {
 /// Of compute capability 9.0, with wgmma, or 8.0, with mma.
 std::unique_ptr<TileBackend> backend_on(int major) {
   cuda::emulation::reset();
-  cuda::emulation::Device device;
-  device.major = major;
-  device.minor = 0;
-  if (major == 9) {
-    device.shared_per_block_optin = 227 << 10;
-    device.shared_per_multiprocessor = 228 << 10;
-  }
+  cuda::emulation::Device device = cuda::emulation::Device::of(major);
   cuda::emulation::set_devices({device});
   CudaModuleOptions options;
   options.fallback = make_cpu_backend({.threads = 1});

@@ -26,10 +26,7 @@ struct OneDevice {
 
   explicit OneDevice(int major, int64_t vram_bytes = 0) {
     emulation::reset();
-    emulation::Device device;
-    device.major = major;
-    device.shared_per_block_optin = major == 9 ? 227 << 10 : 163 << 10;
-    device.shared_per_multiprocessor = major == 9 ? 228 << 10 : 164 << 10;
+    emulation::Device device = emulation::Device::of(major);
     emulation::set_devices({device});
     CudaModuleOptions options;
     options.vram_bytes = vram_bytes;
