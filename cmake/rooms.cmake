@@ -72,8 +72,14 @@ attnscope_room(kernels/common "What all backends share on the host."
   MAY core USES highway posix LIBRARY kernels)
 attnscope_room(kernels/reference "Plain loops in double: the definition."
   MAY core kernels/common LIBRARY kernels)
-attnscope_room(kernels/cpu "SIMD: packing, micro-kernels, epilogues, reductions; *-inl.h is compiled once an instruction set."
+attnscope_room(kernels/cpu/simd "Micro-kernels, epilogues, reductions; *-inl.h is compiled once an instruction set, one of which is chosen."
   MAY core kernels/common USES highway posix LIBRARY kernels)
+attnscope_room(kernels/cpu/packing "Q and K as the micro-kernels want them."
+  MAY core kernels/common kernels/cpu/simd LIBRARY kernels)
+attnscope_room(kernels/cpu/keys "What row groups meet of a head: its packed key blocks, streamed ones, keys as they are stored."
+  MAY core kernels/common kernels/cpu/simd kernels/cpu/packing USES posix LIBRARY kernels)
+attnscope_room(kernels/cpu "The SIMD backend: heads, whose row groups walk over key blocks."
+  MAY core kernels/common kernels/cpu/simd kernels/cpu/packing kernels/cpu/keys USES posix LIBRARY kernels)
 attnscope_room(kernels/cuda "What the program and the CUDA module know of each other."
   MAY core/base core/tensor core/stream TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' emulation has headers of the same names."

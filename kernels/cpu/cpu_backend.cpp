@@ -12,11 +12,11 @@
 #include "kernels/common/host_cores.h"
 #include "kernels/common/tile_unit.h"
 #include "kernels/common/workspace.h"
-#include "kernels/cpu/cpu_dispatch.h"
 #include "kernels/cpu/cpu_head.h"
-#include "kernels/cpu/cpu_packing.h"
 #include "kernels/cpu/key_row_head.h"
-#include "kernels/cpu/product_stream.h"
+#include "kernels/cpu/keys/product_stream.h"
+#include "kernels/cpu/packing/cpu_packing.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 
 namespace attnscope {
 namespace {

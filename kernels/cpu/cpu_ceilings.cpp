@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "kernels/common/host_cores.h"
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 
 namespace attnscope {
 namespace {

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "kernels/common/emit_runs.h"
 #include "kernels/common/flush_denormals.h"
-#include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/packing/cpu_packing.h"
 
 namespace attnscope {
 namespace {

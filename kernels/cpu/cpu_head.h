@@ -7,9 +7,9 @@
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/tile_backend.h"
 #include "kernels/common/workspace.h"
-#include "kernels/cpu/key_block_product.h"
-#include "kernels/cpu/key_products.h"
-#include "kernels/cpu/packed_head.h"
+#include "kernels/cpu/keys/key_block_product.h"
+#include "kernels/cpu/keys/key_products.h"
+#include "kernels/cpu/keys/packed_head.h"
 #include "kernels/cpu/row_sums.h"
 
 namespace attnscope {

@@ -8,10 +8,10 @@
 
 #include "core/base/aligned_vector.h"
 #include "kernels/common/flush_denormals.h"
-#include "kernels/cpu/cpu_packing.h"
-#include "kernels/cpu/key_row_products.h"
-#include "kernels/cpu/key_rows.h"
-#include "kernels/cpu/row_packer.h"
+#include "kernels/cpu/keys/key_row_products.h"
+#include "kernels/cpu/packing/cpu_packing.h"
+#include "kernels/cpu/packing/row_packer.h"
+#include "kernels/cpu/simd/key_rows.h"
 
 namespace attnscope {
 namespace {

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "core/stream/tile_backend.h"
-#include "kernels/cpu/key_block_product.h"
+#include "kernels/cpu/keys/key_block_product.h"
 
 namespace attnscope {
 

@@ -6,7 +6,7 @@
 #include "kernels/common/host_cores.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/cpu_ceilings.h"
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 #include "kernels/cuda_backend.h"
 #include "tests/support/catch.h"
 #include "tests/support/skip.h"

@@ -4,7 +4,7 @@
 #include <random>
 
 #include "core/base/dtype.h"
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
 

@@ -6,7 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/tensor/memory_tensor.h"
-#include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/packing/cpu_packing.h"
 #include "tests/support/catch.h"
 
 namespace attnscope {

@@ -9,7 +9,7 @@
 #include "core/base/checked_math.h"
 #include "kernels/common/flush_denormals.h"
 #include "kernels/common/tile_unit.h"
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 #include "tests/support/catch.h"
 
 namespace attnscope::test {

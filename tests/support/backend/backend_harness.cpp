@@ -10,7 +10,7 @@
 #include "core/stream/value_panels.h"
 #include "kernels/backend_factory.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 #include "kernels/cuda_module.h"
 #include "tests/support/sanitized.h"
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <span>
 
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/key_products.h"
-#include "kernels/cpu/packed_head.h"
+#include "kernels/cpu/keys/key_products.h"
+#include "kernels/cpu/keys/packed_head.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 

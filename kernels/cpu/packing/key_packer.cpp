@@ -1,4 +1,4 @@
-#include "kernels/cpu/key_packer.h"
+#include "kernels/cpu/packing/key_packer.h"
 
 #include <algorithm>
 #include <limits>

@@ -20,8 +20,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/cpu/exp2-inl.h"
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/exp2-inl.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

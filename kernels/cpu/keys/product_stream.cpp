@@ -1,4 +1,4 @@
-#include "kernels/cpu/product_stream.h"
+#include "kernels/cpu/keys/product_stream.h"
 
 #include <algorithm>
 #include <cassert>
@@ -6,7 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/start_thread.h"
 #include "kernels/common/flush_denormals.h"
-#include "kernels/cpu/key_packer.h"
+#include "kernels/cpu/packing/key_packer.h"
 
 namespace attnscope {
 namespace {

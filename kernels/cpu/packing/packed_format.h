@@ -5,7 +5,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
 #include "core/problem/score.h"
-#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 

@@ -8,8 +8,8 @@
 
 #include <hwy/highway.h>
 
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

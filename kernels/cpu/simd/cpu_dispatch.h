@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 

@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
 
 namespace attnscope {
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/piece_queue.h"
+#include "kernels/cpu/packing/piece_queue.h"
 
 #include <algorithm>
 #include <utility>

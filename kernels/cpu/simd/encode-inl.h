@@ -10,7 +10,7 @@
 #include <limits>
 
 #include "core/base/dtype.h"
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

@@ -10,7 +10,7 @@
 
 #include <cfloat>
 
-#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/row_packer.h"
+#include "kernels/cpu/packing/row_packer.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "kernels/cpu/key_block_product.h"
+#include "kernels/cpu/keys/key_block_product.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "core/base/index_range.h"
-#include "kernels/cpu/packed_head.h"
-#include "kernels/cpu/product_stream.h"
+#include "kernels/cpu/keys/packed_head.h"
+#include "kernels/cpu/keys/product_stream.h"
 
 namespace attnscope {
 

@@ -11,8 +11,8 @@
 #include <limits>
 #include <type_traits>
 
-#include "kernels/cpu/key_rows.h"
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/key_rows.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/cpu_dispatch.h"
+#include "kernels/cpu/simd/cpu_dispatch.h"
 
 #include <algorithm>
 #include <iterator>
@@ -13,19 +13,19 @@
 // and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
 #define HWY_DISABLED_TARGETS \
   (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
-#define HWY_TARGET_INCLUDE "kernels/cpu/cpu_dispatch.cpp"
+#define HWY_TARGET_INCLUDE "kernels/cpu/simd/cpu_dispatch.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
 #include <hwy/highway.h>
 
-#include "kernels/cpu/encode-inl.h"
-#include "kernels/cpu/exp2-inl.h"
-#include "kernels/cpu/key_rows-inl.h"
-#include "kernels/cpu/lane_totals-inl.h"
-#include "kernels/cpu/reductions-inl.h"
-#include "kernels/cpu/score_epilogues-inl.h"
-#include "kernels/cpu/tile_registers-inl.h"
-#include "kernels/cpu/value_product-inl.h"
+#include "kernels/cpu/simd/encode-inl.h"
+#include "kernels/cpu/simd/exp2-inl.h"
+#include "kernels/cpu/simd/key_rows-inl.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
+#include "kernels/cpu/simd/reductions-inl.h"
+#include "kernels/cpu/simd/score_epilogues-inl.h"
+#include "kernels/cpu/simd/tile_registers-inl.h"
+#include "kernels/cpu/simd/value_product-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
 #undef ATTNSCOPE_HAVE_TILES
@@ -42,7 +42,7 @@ HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE dot_f32
 #define ATTNSCOPE_DOT(sum, a, b) hn::MulAdd(a, b, sum)
 #define ATTNSCOPE_DOT_PRODUCTS 1
-#include "kernels/cpu/product_block-inl.h"
+#include "kernels/cpu/simd/product_block-inl.h"
 #undef ATTNSCOPE_DOT
 #undef ATTNSCOPE_DOT_NAMESPACE
 #undef ATTNSCOPE_DOT_PRODUCTS
@@ -65,7 +65,7 @@ HWY_INLINE FloatVec dot_pairs(FloatVec sum, FloatVec a, FloatVec b) {
 #define ATTNSCOPE_DOT_NAMESPACE dot_bf16_emulated
 #define ATTNSCOPE_DOT(sum, a, b) dot_pairs(sum, a, b)
 #define ATTNSCOPE_DOT_PRODUCTS 2
-#include "kernels/cpu/product_block-inl.h"
+#include "kernels/cpu/simd/product_block-inl.h"
 #undef ATTNSCOPE_DOT
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -80,7 +80,7 @@ HWY_INLINE FloatVec dot_pairs_native(FloatVec sum, FloatVec a, FloatVec b) {
 }  // namespace attnscope::HWY_NAMESPACE
 #define ATTNSCOPE_DOT_NAMESPACE dot_bf16
 #define ATTNSCOPE_DOT(sum, a, b) dot_pairs_native(sum, a, b)
-#include "kernels/cpu/product_block-inl.h"
+#include "kernels/cpu/simd/product_block-inl.h"
 #undef ATTNSCOPE_DOT
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -91,10 +91,10 @@ HWY_AFTER_NAMESPACE();
 HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
 #define ATTNSCOPE_TILES EmulatedTiles
-#include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/simd/tile_product-inl.h"
 // Behind it.
-#include "kernels/cpu/key_row_product-inl.h"
-#include "kernels/cpu/tile_runs-inl.h"
+#include "kernels/cpu/simd/key_row_product-inl.h"
+#include "kernels/cpu/simd/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -104,10 +104,10 @@ HWY_AFTER_NAMESPACE();
 HWY_BEFORE_NAMESPACE();
 #define ATTNSCOPE_DOT_NAMESPACE tiles_native
 #define ATTNSCOPE_TILES NativeTiles
-#include "kernels/cpu/tile_product-inl.h"
+#include "kernels/cpu/simd/tile_product-inl.h"
 // Behind it.
-#include "kernels/cpu/key_row_product-inl.h"
-#include "kernels/cpu/tile_runs-inl.h"
+#include "kernels/cpu/simd/key_row_product-inl.h"
+#include "kernels/cpu/simd/tile_runs-inl.h"
 #undef ATTNSCOPE_TILES
 #undef ATTNSCOPE_DOT_NAMESPACE
 HWY_AFTER_NAMESPACE();

@@ -1,4 +1,4 @@
-#include "kernels/cpu/key_products.h"
+#include "kernels/cpu/keys/key_products.h"
 
 namespace attnscope {
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

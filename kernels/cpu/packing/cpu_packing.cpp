@@ -1,4 +1,4 @@
-#include "kernels/cpu/cpu_packing.h"
+#include "kernels/cpu/packing/cpu_packing.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,9 +7,9 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/start_thread.h"
-#include "kernels/cpu/key_packer.h"
-#include "kernels/cpu/piece_queue.h"
-#include "kernels/cpu/row_packer.h"
+#include "kernels/cpu/packing/key_packer.h"
+#include "kernels/cpu/packing/piece_queue.h"
+#include "kernels/cpu/packing/row_packer.h"
 
 namespace attnscope {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/key_row_products.h"
+#include "kernels/cpu/keys/key_row_products.h"
 
 #include <algorithm>
 #include <bit>
@@ -15,10 +15,10 @@
 #include "core/base/start_thread.h"
 #include "core/problem/finite_check.h"
 #include "kernels/common/flush_denormals.h"
-#include "kernels/cpu/key_packer.h"
-#include "kernels/cpu/key_rows.h"
-#include "kernels/cpu/piece_queue.h"
-#include "kernels/cpu/row_packer.h"
+#include "kernels/cpu/packing/key_packer.h"
+#include "kernels/cpu/packing/piece_queue.h"
+#include "kernels/cpu/packing/row_packer.h"
+#include "kernels/cpu/simd/key_rows.h"
 
 namespace attnscope {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdint>
 
 #include "core/tensor/layout.h"
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 

@@ -10,8 +10,8 @@
 #include <limits>
 
 #include "core/mask/masked_bias.h"
-#include "kernels/cpu/exp2-inl.h"
-#include "kernels/cpu/lane_totals-inl.h"
+#include "kernels/cpu/simd/exp2-inl.h"
+#include "kernels/cpu/simd/lane_totals-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {

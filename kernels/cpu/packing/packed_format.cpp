@@ -1,4 +1,4 @@
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
 
 namespace attnscope {
 

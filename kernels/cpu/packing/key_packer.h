@@ -6,8 +6,8 @@
 
 #include "core/base/index_range.h"
 #include "core/tensor/layout.h"
-#include "kernels/cpu/packed_format.h"
-#include "kernels/cpu/row_packer.h"
+#include "kernels/cpu/packing/packed_format.h"
+#include "kernels/cpu/packing/row_packer.h"
 
 namespace attnscope {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "core/tensor/layout.h"
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
 
 namespace attnscope {
 

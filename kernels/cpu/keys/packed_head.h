@@ -7,8 +7,8 @@
 
 #include "core/base/index_range.h"
 #include "core/problem/attention_problem.h"
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/packed_head.h"
+#include "kernels/cpu/keys/packed_head.h"
 
 #include <sys/mman.h>
 
@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "core/base/checked_math.h"
-#include "kernels/cpu/cpu_packing.h"
-#include "kernels/cpu/key_packer.h"
+#include "kernels/cpu/packing/cpu_packing.h"
+#include "kernels/cpu/packing/key_packer.h"
 
 namespace attnscope {
 namespace {

@@ -12,8 +12,8 @@
 #include "core/base/aligned_vector.h"
 #include "core/base/index_range.h"
 #include "core/tensor/layout.h"
-#include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/packed_format.h"
+#include "kernels/cpu/packing/packed_format.h"
+#include "kernels/cpu/simd/cpu_kernels.h"
 
 namespace attnscope {
 
