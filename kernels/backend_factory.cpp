@@ -33,6 +33,8 @@ CpuProducts products_of(BackendKind kind) {
       return CpuProducts::vectors;
     case BackendKind::cpu_amx:
       return CpuProducts::tiles;
+    case BackendKind::cpu_amx_fp16:
+      return CpuProducts::f16_tiles;
     case BackendKind::cpu_bf16:
       return CpuProducts::bf16;
     case BackendKind::cpu_fma:
@@ -59,19 +61,20 @@ std::unique_ptr<TileBackend> cuda_if_usable(const BackendOptions& options) {
 
 /// A processor's tile unit that stays idle costs most of the speed: it is said why.
 void tell_unused_tiles(const BackendOptions& options) {
+  if (!tile_unit().present || !options.notice) return;
   const std::string obstacle = cpu_products_obstacle(CpuProducts::tiles);
-  if (tile_unit().present && !obstacle.empty() && options.notice) {
-    options.notice(obstacle + "; vector instructions compute");
-  }
+  if (!obstacle.empty()) return options.notice(obstacle + "; vector instructions compute");
+  const std::string of_f16 = cpu_products_obstacle(CpuProducts::f16_tiles);
+  if (tile_unit().multiplies_f16 && !of_f16.empty()) options.notice(of_f16 + "; bf16 ones compute");
 }
 
 }  // namespace
 
 BackendKind parse_backend(std::string_view name) {
   // In the order of BackendKind.
-  static const std::vector<std::string> names{"auto",     "reference",  "cpu",  "cpu-amx",
-                                              "cpu-bf16", "cpu-fma",    "cuda", "cuda-wgmma",
-                                              "cuda-mma", "cuda-cublas"};
+  static const std::vector<std::string> names{"auto",         "reference", "cpu",        "cpu-amx",
+                                              "cpu-amx-fp16", "cpu-bf16",  "cpu-fma",    "cuda",
+                                              "cuda-wgmma",   "cuda-mma",  "cuda-cublas"};
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<BackendKind>(i);
   }
@@ -101,6 +104,7 @@ std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions
       break;
     case BackendKind::cpu:
     case BackendKind::cpu_amx:
+    case BackendKind::cpu_amx_fp16:
     case BackendKind::cpu_bf16:
     case BackendKind::cpu_fma:
       break;

@@ -16,6 +16,7 @@ enum class BackendKind : uint8_t {
   reference,
   cpu,
   cpu_amx,
+  cpu_amx_fp16,
   cpu_bf16,
   cpu_fma,
   cuda,
@@ -24,16 +25,17 @@ enum class BackendKind : uint8_t {
   cuda_cublas
 };
 
-/// "auto", "reference", "cpu", "cpu-amx", "cpu-bf16", "cpu-fma", "cuda", "cuda-wgmma", "cuda-mma",
-/// "cuda-cublas"; throws Error(usage) suggesting the nearest otherwise.
+/// "auto", "reference", "cpu", "cpu-amx", "cpu-amx-fp16", "cpu-bf16", "cpu-fma", "cuda",
+/// "cuda-wgmma", "cuda-mma", "cuda-cublas"; throws Error(usage) suggesting the nearest otherwise.
 BackendKind parse_backend(std::string_view name);
 /// Whether a backend of that kind computes on a device.
 bool is_cuda(BackendKind kind);
 
 /// Throws Error(unavailable), one line, when the backend was not built, finds no device, or has not
 /// the kernels that were chosen.
-/// automatic: cuda where it is built and finds a device, else cpu_amx where this process may use
-/// it, else cpu; `notice` is told where there is a driver for a device and yet cuda is not taken.
+/// automatic: cuda where it is built and finds a device, else cpu_amx_fp16 or cpu_amx where this
+/// process may use it, else cpu; `notice` is told where there is a driver for a device and yet cuda
+/// is not taken.
 std::unique_ptr<TileBackend> make_backend(BackendKind kind, const BackendOptions& options = {});
 
 }  // namespace attnscope

@@ -48,7 +48,7 @@ double product_flops(const TilePlan& plan) { return plan.flops / (plan.one_produ
 double BenchRuns::floor_seconds(double flops, double entries) const {
   if (m_.ceilings == nullptr) return 0;
   const CpuCeilings& cpu = m_.ceilings->cpu;
-  if (m_.backend.name() == "cpu-amx") {
+  if (m_.backend.name().starts_with("cpu-amx")) {
     // The tile unit works beside the vector units.
     return std::max(flops * 1e-9 / cpu.tile_gflops, entries * 1e-9 / cpu.table_exp_gigaelements);
   }

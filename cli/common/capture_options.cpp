@@ -241,7 +241,7 @@ void add_run_options(CommandParser& command, RunOptions& o) {
       .add_option("--backend", o.backend,
                   "auto, reference, cpu or cuda, or one of these by the instructions that an "
                   "export names:\n"
-                  "cpu-amx, cpu-bf16, cpu-fma, cuda-wgmma, cuda-mma, cuda-cublas")
+                  "cpu-amx, cpu-amx-fp16, cpu-bf16, cpu-fma, cuda-wgmma, cuda-mma,\ncuda-cublas")
       .type_name("NAME")
       .group(group);
   command

@@ -17,6 +17,7 @@ namespace {
 
 constexpr unsigned kBf16Tiles = 1u << 22;  // CPUID 7.0, EDX
 constexpr unsigned kTiles = 1u << 24;
+constexpr unsigned kF16Tiles = 1u << 21;      // CPUID 7.1, EAX
 constexpr unsigned kByteShifts = 1u << 1;     // AVX512_VBMI: CPUID 7.0, ECX
 constexpr unsigned kStateByXsave = 1u << 27;  // CPUID 1, ECX
 constexpr uint32_t kTileState = 3u << 17;     // XCR0: configuration and data
@@ -27,6 +28,11 @@ bool processor_has_tiles() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
   return (d & kBf16Tiles) != 0 && (d & kTiles) != 0 && (c & kByteShifts) != 0;
+}
+
+bool processor_has_f16_tiles() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & kF16Tiles) != 0;
 }
 
 bool system_keeps_tiles() {
@@ -50,6 +56,7 @@ std::string find_obstacle() {
 #else
 
 bool processor_has_tiles() { return false; }
+bool processor_has_f16_tiles() { return false; }
 
 std::string find_obstacle() { return "AMX needs Linux on an x86-64 processor"; }
 
@@ -61,7 +68,7 @@ const TileUnit& tile_unit() {
   static const TileUnit unit = [] {
     std::string obstacle = find_obstacle();
     const bool usable = obstacle.empty();
-    return TileUnit{processor_has_tiles(), usable, std::move(obstacle)};
+    return TileUnit{processor_has_tiles(), usable, processor_has_f16_tiles(), std::move(obstacle)};
   }();
   return unit;
 }

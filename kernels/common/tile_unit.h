@@ -8,7 +8,8 @@ namespace attnscope {
 struct TileUnit {
   bool present = false;  ///< in the processor
   bool usable = false;
-  std::string obstacle;  ///< why not, in a few words; empty where it is usable
+  bool multiplies_f16 = false;  ///< AMX-FP16
+  std::string obstacle;         ///< why not, in a few words; empty where it is usable
 };
 
 /// Asks the processor and the operating system, once a process: Linux grants the registers' 8 KiB a

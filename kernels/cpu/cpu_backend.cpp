@@ -34,7 +34,8 @@ bool bf16_is_faster() {
 
 /// Whether the instructions give the bytes of their emulation, which the tests hold against the
 /// reference, for products of numbers of many sizes.
-bool tiles_match_emulation(const CpuKernels& kernels) {
+bool tiles_match_emulation(const CpuKernels::Products& native,
+                           const CpuKernels::Products& emulated) {
   constexpr int64_t kSteps = 32;
   const auto size = [](int64_t count) { return static_cast<size_t>(count); };
   std::vector<float> memory(
@@ -45,7 +46,7 @@ bool tiles_match_emulation(const CpuKernels& kernels) {
   uint32_t state = 1;
   const auto number = [&] {
     state = state * 1664525u + 1013904223u;
-    // A sign, one of 32 exponents about 1, seven bits.
+    // A sign, one of 32 exponents about 1, seven bits; taken for f16, finite too.
     return (state >> 16 & 0x8000u) | (((state >> 8 & 31u) + 111u) << 7) | (state >> 24 & 0x7fu);
   };
   for (int64_t i = 0; i < kSteps * kTileUnitRows; ++i) q[i] = number() << 16 | number();
@@ -60,9 +61,9 @@ bool tiles_match_emulation(const CpuKernels& kernels) {
   float* const out[2] = {pieces.take<float>(kTileUnitRows * kBlockKeys),
                          pieces.take<float>(kTileUnitRows * kBlockKeys)};
   block.out = out[0];
-  kernels.tiles.raw(block);
+  native.raw(block);
   block.out = out[1];
-  kernels.tiles_emulated.raw(block);
+  emulated.raw(block);
   return std::equal(out[0], out[0] + kTileUnitRows * kBlockKeys, out[1], [](float a, float b) {
     return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b);
   });
@@ -71,7 +72,17 @@ bool tiles_match_emulation(const CpuKernels& kernels) {
 std::string find_tiles_obstacle(const CpuKernels& kernels) {
   if (!tile_unit().usable) return tile_unit().obstacle;
   if (kernels.tiles.raw == nullptr) return "AMX is used beside AVX-512 only";
-  if (!tiles_match_emulation(kernels)) return "AMX adds in another order here than is known of it";
+  if (!tiles_match_emulation(kernels.tiles, kernels.tiles_emulated)) {
+    return "AMX adds in another order here than is known of it";
+  }
+  return "";
+}
+
+std::string find_f16_tiles_obstacle(const CpuKernels& kernels) {
+  if (!tile_unit().multiplies_f16) return "this processor has no AMX with fp16";
+  if (!tiles_match_emulation(kernels.f16_tiles, kernels.f16_tiles_emulated)) {
+    return "AMX adds fp16 products in another order here than is known of it";
+  }
   return "";
 }
 
@@ -80,11 +91,18 @@ const std::string& tiles_obstacle() {
   return obstacle;
 }
 
+const std::string& f16_tiles_obstacle() {
+  static const std::string obstacle =
+      tiles_obstacle().empty() ? find_f16_tiles_obstacle(best_cpu_kernels()) : tiles_obstacle();
+  return obstacle;
+}
+
 CpuProducts resolve(CpuProducts products, const CpuKernels& kernels) {
   if (products == CpuProducts::best) {
     // Others than the best kernels are chosen by tests.
-    const bool tiles = &kernels == &best_cpu_kernels() && tiles_obstacle().empty();
-    products = tiles ? CpuProducts::tiles : CpuProducts::vectors;
+    const bool best = &kernels == &best_cpu_kernels();
+    if (best && f16_tiles_obstacle().empty()) return CpuProducts::f16_tiles;
+    products = best && tiles_obstacle().empty() ? CpuProducts::tiles : CpuProducts::vectors;
   }
   if (products != CpuProducts::vectors) return products;
   return kernels.bf16.softmax != nullptr && bf16_is_faster() ? CpuProducts::bf16
@@ -98,8 +116,10 @@ const CpuKernels::Products& products_of(const CpuKernels& kernels, CpuProducts p
     case CpuProducts::bf16_emulated:
       return kernels.bf16_emulated;
     case CpuProducts::tiles:
+    case CpuProducts::f16_tiles:
       return kernels.tiles;
     case CpuProducts::tiles_emulated:
+    case CpuProducts::f16_tiles_emulated:
       return kernels.tiles_emulated;
     default:
       return kernels.f32;
@@ -118,20 +138,22 @@ class CpuBackend : public TileBackend, public FewRowBackend {
     const std::string obstacle = cpu_products_obstacle(options.products, options.kernels);
     // Tests choose kernels without fused multiply-adds for their float32 products.
     const bool refused = options.kernels == nullptr && !obstacle.empty();
-    if (refused || products_of(kernels_, products_).softmax == nullptr) {
+    if (refused || products_of(kernels_, products_).softmax == nullptr ||
+        (uses_f16_tiles() && f16_tiles().softmax == nullptr)) {
       throw Error(ErrorCode::unavailable, obstacle);
     }
   }
 
   std::string name() const override {
-    if (uses_tiles()) return "cpu-amx";
+    if (uses_tiles()) return uses_f16_tiles() ? kWholeF16Name : kTilesName;
     return vector_name();
   }
 
   std::string name_for(const AttentionProblem& problem) const override {
     // What tiles do not serve is what a backend without them computes.
-    const bool tiles = format_of(problem).products == PackedProducts::tiles;
-    return tiles ? name() : vector_name();
+    const PackedFormat format = format_of(problem);
+    if (format.products != PackedProducts::tiles) return vector_name();
+    return format.whole_f16 ? kWholeF16Name : kTilesName;
   }
 
   std::string description() const override {
@@ -185,7 +207,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
     const PackedFormat format = format_of(problem);
     if (format.products == PackedProducts::tiles) {
       return std::make_unique<KeyRowHead>(problem, batch, head, format, kernels_,
-                                          products_of(kernels_, products_), workers_);
+                                          products_for(format), workers_);
     }
     return make_head(problem, batch, head, KeyKeeping::streamed);
   }
@@ -195,8 +217,15 @@ class CpuBackend : public TileBackend, public FewRowBackend {
   }
 
  private:
+  static constexpr const char* kTilesName = "cpu-amx";
+  static constexpr const char* kWholeF16Name = "cpu-amx-fp16";
+
   bool uses_tiles() const {
-    return products_ == CpuProducts::tiles || products_ == CpuProducts::tiles_emulated;
+    return products_ == CpuProducts::tiles || products_ == CpuProducts::tiles_emulated ||
+           uses_f16_tiles();
+  }
+  bool uses_f16_tiles() const {
+    return products_ == CpuProducts::f16_tiles || products_ == CpuProducts::f16_tiles_emulated;
   }
   bool has_bf16() const {
     return products_ == CpuProducts::bf16 || products_ == CpuProducts::bf16_emulated;
@@ -209,10 +238,17 @@ class CpuBackend : public TileBackend, public FewRowBackend {
   std::unique_ptr<BoundHead> make_head(const AttentionProblem& problem, int64_t batch, int64_t head,
                                        KeyKeeping keeping) const {
     const PackedFormat format = format_of(problem);
-    const CpuProducts products =
-        format.products == PackedProducts::floats ? CpuProducts::floats : products_;
-    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_,
-                                     products_of(kernels_, products), keeping, workers_);
+    return std::make_unique<CpuHead>(problem, batch, head, format, kernels_, products_for(format),
+                                     keeping, workers_);
+  }
+
+  const CpuKernels::Products& f16_tiles() const {
+    return products_ == CpuProducts::f16_tiles ? kernels_.f16_tiles : kernels_.f16_tiles_emulated;
+  }
+
+  const CpuKernels::Products& products_for(const PackedFormat& format) const {
+    if (format.products == PackedProducts::floats) return kernels_.f32;
+    return format.whole_f16 ? f16_tiles() : products_of(kernels_, products_);
   }
 
   PackedFormat format_of(const AttentionProblem& problem) const {
@@ -220,6 +256,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
     if (uses_tiles() && problem.score() == ScoreFunction::softmax &&
         problem.head_dim() <= kMaxTileDim) {
       format.products = PackedProducts::tiles;
+      format.whole_f16 = uses_f16_tiles() && format.dtype == DType::f16;
     } else if (has_bf16() && format.dtype == DType::bf16 && !is_linear(problem.score())) {
       format.products = PackedProducts::bf16_pairs;
     }
@@ -245,7 +282,11 @@ std::string cpu_products_obstacle(CpuProducts products, const CpuKernels* kernel
     case CpuProducts::tiles:
       if (tiles_obstacle().empty()) return "";
       return "backend cpu-amx: " + tiles_obstacle();
+    case CpuProducts::f16_tiles:
+      if (f16_tiles_obstacle().empty()) return "";
+      return "backend cpu-amx-fp16: " + f16_tiles_obstacle();
     case CpuProducts::tiles_emulated:
+    case CpuProducts::f16_tiles_emulated:
       if (own.tiles_emulated.softmax != nullptr) return "";
       return "tiles are emulated by fused multiply-adds, which are not here";
     default:

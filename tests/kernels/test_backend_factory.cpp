@@ -18,6 +18,7 @@ TEST_CASE("backends are found by name, and a misspelt one gets a suggestion") {
   CHECK(parse_backend("reference") == BackendKind::reference);
   CHECK(parse_backend("cpu") == BackendKind::cpu);
   CHECK(parse_backend("cpu-amx") == BackendKind::cpu_amx);
+  CHECK(parse_backend("cpu-amx-fp16") == BackendKind::cpu_amx_fp16);
   CHECK(parse_backend("cpu-bf16") == BackendKind::cpu_bf16);
   CHECK(parse_backend("cpu-fma") == BackendKind::cpu_fma);
   CHECK(parse_backend("cuda") == BackendKind::cuda);

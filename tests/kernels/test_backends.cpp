@@ -147,7 +147,7 @@ void check_case(const AttentionCase& description) {
     heads.emplace_back(oracle, description.shape.batch - 1, description.shape.heads - 1);
   }
   for (const NamedBackend& named : backends) {
-    if (named.bf16_dots && description.dtype != DType::bf16) continue;
+    if (named.is_twin_for(description.dtype)) continue;
     for (const Expected& expected : heads) check_head(expected, named);
   }
 }

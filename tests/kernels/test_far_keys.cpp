@@ -175,7 +175,7 @@ void check_case(const AttentionCase& description) {
   const Oracle oracle(description);
   const Results expected(oracle, reference());
   for (const NamedBackend& named : backends()) {
-    if (named.bf16_dots && description.dtype != DType::bf16) continue;
+    if (named.is_twin_for(description.dtype)) continue;
     INFO(oracle.text() << ", backend " << named.name);
     try {
       const Results got(oracle, *named.backend);
@@ -300,7 +300,7 @@ TEST_CASE("a product beyond what float32 tells apart is refused where it is a ro
     for (const DType dtype : {DType::f32, DType::bf16}) {
       const Oracle oracle(far_case(dtype, {.keys = {300, 301}, .product = product}));
       for (const NamedBackend& named : backends()) {
-        if (named.name == "reference" || (named.bf16_dots && dtype != DType::bf16)) continue;
+        if (named.name == "reference" || named.is_twin_for(dtype)) continue;
         INFO(oracle.text() << ", backend " << named.name);
         const HeadRun run(oracle, *named.backend, 0, 0);
         GuardedTile tile(20, kKeys, 250, Encoding::f32);

@@ -58,6 +58,8 @@ std::vector<CpuBackendOptions> all_ways(int threads) {
     add(CpuProducts::bf16_emulated, kernels->bf16_emulated);
     add(CpuProducts::tiles, kernels->tiles);
     add(CpuProducts::tiles_emulated, kernels->tiles_emulated);
+    add(CpuProducts::f16_tiles, kernels->f16_tiles);
+    add(CpuProducts::f16_tiles_emulated, kernels->f16_tiles_emulated);
   }
   return ways;
 }

@@ -116,7 +116,7 @@ void check_head(const Oracle& oracle, const NamedBackend& named, int64_t batch, 
 void check_case(const AttentionCase& description) {
   const Oracle oracle(description);
   for (const NamedBackend& named : backends()) {
-    if (named.bf16_dots && description.dtype != DType::bf16) continue;
+    if (named.is_twin_for(description.dtype)) continue;
     check_head(oracle, named, 0, 0);
     const Shape& s = description.shape;
     if (s.batch * s.heads > 1) check_head(oracle, named, s.batch - 1, s.heads - 1);

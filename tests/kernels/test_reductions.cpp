@@ -322,7 +322,7 @@ void check_case(const AttentionCase& description, ReductionRequest request) {
   const int64_t head = problem.num_heads() - 1;
   const ExpectedHead expected = expected_head(oracle, batch, head);
   for (const NamedBackend& named : backends) {
-    if (named.bf16_dots && description.dtype != DType::bf16) continue;
+    if (named.is_twin_for(description.dtype)) continue;
     INFO(oracle.text() << ", block " << request.block << ", backend " << named.name);
     const HeadTask task{
         &problem, batch, head, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
@@ -493,7 +493,7 @@ TEST_CASE("a backend adds to the columns of as many units as the panel has open"
   ReductionRequest request;
   request.columns = true;
   request.block = 16;
-  for (const CpuProducts products : {CpuProducts::best, CpuProducts::tiles_emulated}) {
+  for (const CpuProducts products : {CpuProducts::best, CpuProducts::f16_tiles_emulated}) {
     if (!cpu_products_obstacle(products).empty()) continue;
     const auto own = make_cpu_backend({.threads = 1, .products = products});
     const OneUnit one(make_cpu_backend({.threads = 1, .products = products}));

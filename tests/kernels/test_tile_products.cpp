@@ -31,15 +31,23 @@ float widen(uint32_t bits) {
   return x;
 }
 
+/// What a pair's numbers are.
+struct Bf16Number {
+  static float value(uint32_t bits) { return widen(bits << 16); }
+};
+struct F16Number {
+  static float value(uint32_t bits) { return to_float(f16{static_cast<uint16_t>(bits)}); }
+};
+
 /// A subnormal number is 0 of its sign.
 float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
 
-/// Rows of queries [32][kPairs] and a panel of keys [kPairs][32], pairs of bf16.
+/// Rows of queries [32][kPairs] and a panel of keys [kPairs][32], pairs of bf16 or f16.
 struct Operands {
   alignas(64) uint32_t q[kTileUnitRows * kPairs];
   alignas(64) uint32_t k[kPairs * kPanelKeys];
 
-  /// What a bf16 number is made of: normal numbers of many sizes, or bits at random but for NaN.
+  /// What a number is made of: normal ones of many sizes, or bits at random but for NaN.
   template <typename Number>
   explicit Operands(Number number) {
     for (uint32_t& pair : q) pair = number() << 16 | number();
@@ -47,6 +55,7 @@ struct Operands {
   }
 
   /// Every step as Intel writes it down, one number at a time.
+  template <typename Number>
   float defined_product(int64_t row, int64_t key) const {
     float sum = 0;
     for (int64_t step = 0; step < kPairs; step += 16) {
@@ -55,9 +64,10 @@ struct Operands {
       for (int64_t pair = step; pair < step + 16; ++pair) {
         const uint32_t a = q[row * kPairs + pair];
         const uint32_t b = k[pair * kPanelKeys + key];
-        low = flushed(std::fma(flushed(widen(a << 16)), flushed(widen(b << 16)), low));
+        low = flushed(std::fma(flushed(Number::value(a & 0xffffu)),
+                               flushed(Number::value(b & 0xffffu)), low));
         high = flushed(
-            std::fma(flushed(widen(a & 0xffff0000u)), flushed(widen(b & 0xffff0000u)), high));
+            std::fma(flushed(Number::value(a >> 16)), flushed(Number::value(b >> 16)), high));
       }
       sum = flushed(sum + flushed(low + high));
     }
@@ -130,7 +140,37 @@ std::vector<std::unique_ptr<Operands>> many_operands() {
   return all;
 }
 
+/// f16 numbers of all exponents, subnormal ones among them; and subnormal ones alone.
+std::vector<std::unique_ptr<Operands>> many_f16_operands() {
+  static std::mt19937 random(7);
+  std::vector<std::unique_ptr<Operands>> all;
+  const auto of_exponents = [&](unsigned lowest, unsigned count) {
+    all.push_back(std::make_unique<Operands>([=] {
+      const unsigned bits = random();
+      return (bits & 0x83ffu) | (lowest + (bits >> 16) % count) << 10;
+    }));
+  };
+  for (int i = 0; i < 20; ++i) {
+    of_exponents(12, 6);
+    of_exponents(0, 31);
+    of_exponents(0, 1);
+  }
+  return all;
+}
+
 bool same_bits(float a, float b) { return std::memcmp(&a, &b, sizeof(a)) == 0; }
+
+/// Products that are not what the instruction is defined to give.
+template <typename Number>
+int wrong_products(const Operands& operands, const CpuKernels::Products& kernels) {
+  const std::vector<float> sums = operands.products(kernels);
+  int wrong = 0;
+  for (int64_t i = 0; i < kTileUnitRows * kPanelKeys; ++i) {
+    const float expected = operands.defined_product<Number>(i / kPanelKeys, i % kPanelKeys);
+    wrong += same_bits(sums[static_cast<size_t>(i)], expected) ? 0 : 1;
+  }
+  return wrong;
+}
 
 std::vector<const CpuKernels*> emulating_kernels() {
   std::vector<const CpuKernels*> all;
@@ -162,13 +202,13 @@ TEST_CASE("the emulated tile unit adds as the instruction is defined") {
   for (const auto& operands : many_operands()) {
     for (const CpuKernels* k : kernels) {
       INFO(k->isa);
-      const std::vector<float> sums = operands->products(k->tiles_emulated);
-      int wrong = 0;
-      for (int64_t i = 0; i < kTileUnitRows * kPanelKeys; ++i) {
-        const float expected = operands->defined_product(i / kPanelKeys, i % kPanelKeys);
-        wrong += same_bits(sums[static_cast<size_t>(i)], expected) ? 0 : 1;
-      }
-      CHECK(wrong == 0);
+      CHECK(wrong_products<Bf16Number>(*operands, k->tiles_emulated) == 0);
+    }
+  }
+  for (const auto& operands : many_f16_operands()) {
+    for (const CpuKernels* k : kernels) {
+      INFO(k->isa << ", f16");
+      CHECK(wrong_products<F16Number>(*operands, k->f16_tiles_emulated) == 0);
     }
   }
 }
@@ -183,13 +223,29 @@ TEST_CASE("the tile unit gives the bytes of its emulation") {
   }
 }
 
+TEST_CASE("the tile unit of f16 gives the bytes of its emulation") {
+  const CpuKernels& kernels = best_cpu_kernels();
+  if (kernels.f16_tiles.raw == nullptr) return skip_test("no AMX with fp16 to test");
+  for (const auto& operands : many_f16_operands()) {
+    const auto native = operands->products(kernels.f16_tiles);
+    const auto emulated = operands->products(kernels.f16_tiles_emulated);
+    CHECK(std::equal(native.begin(), native.end(), emulated.begin(), same_bits));
+  }
+}
+
 TEST_CASE("keys as rows give the bytes of packed ones") {
   std::vector<std::pair<const CpuKernels*, const CpuKernels::Products*>> all;
-  for (const CpuKernels* k : emulating_kernels()) all.emplace_back(k, &k->tiles_emulated);
+  for (const CpuKernels* k : emulating_kernels()) {
+    all.emplace_back(k, &k->tiles_emulated);
+    all.emplace_back(k, &k->f16_tiles_emulated);
+  }
   const CpuKernels& best = best_cpu_kernels();
-  if (best.tiles.raw != nullptr) all.emplace_back(&best, &best.tiles);
+  for (const CpuKernels::Products* products : {&best.tiles, &best.f16_tiles}) {
+    if (products->raw != nullptr) all.emplace_back(&best, products);
+  }
   if (all.empty()) return skip_test("no instruction set here has fused multiply-adds");
-  for (const auto& operands : many_operands()) {
+  // Whatever the numbers mean; finite ones of both kinds.
+  for (const auto& operands : many_f16_operands()) {
     for (const auto& [isa, kernels] : all) {
       for (const auto& [rows, keys] : {std::pair(1, 32), {16, 32}, {5, 17}, {12, 3}}) {
         INFO(isa->isa << ", " << rows << " rows, " << keys << " keys");
@@ -356,7 +412,18 @@ TEST_CASE("what tiles compute is recorded under their name, what they do not is 
   const auto backend = make_cpu_backend({.threads = 1, .products = CpuProducts::tiles_emulated});
   CHECK(backend->name() == "cpu-amx");
   CHECK(backend->description().find("AMX") != std::string::npos);
+  const auto with_f16 =
+      make_cpu_backend({.threads = 1, .products = CpuProducts::f16_tiles_emulated});
+  CHECK(with_f16->name() == "cpu-amx-fp16");
   const Shape shape{1, 1, 1, 3, 40, 8};
+  for (const DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    const Oracle oracle({.shape = shape, .dtype = dtype});
+    CHECK(backend->name_for(oracle.problem()) == "cpu-amx");
+    CHECK(with_f16->name_for(oracle.problem()) ==
+          (dtype == DType::f16 ? "cpu-amx-fp16" : "cpu-amx"));
+  }
+  CHECK(with_f16->name_for(Oracle({.shape = shape, .score = ScoreFunction::sigmoid}).problem()) ==
+        "cpu");
   CHECK(backend->name_for(Oracle({.shape = shape}).problem()) == "cpu-amx");
   for (const ScoreFunction score : {ScoreFunction::sigmoid, ScoreFunction::linear_relu}) {
     CHECK(backend->name_for(Oracle({.shape = shape, .score = score}).problem()) == "cpu");
@@ -380,6 +447,13 @@ TEST_CASE("instructions that are not here are refused by name, and automatic goe
   } else {
     refuses(BackendKind::cpu_amx, "cpu-amx");
   }
+  const bool f16_amx = cpu_products_obstacle(CpuProducts::f16_tiles).empty();
+  if (f16_amx) {
+    CHECK(amx);
+    CHECK(make_backend(BackendKind::cpu_amx_fp16, {.threads = 1})->name() == "cpu-amx-fp16");
+  } else {
+    refuses(BackendKind::cpu_amx_fp16, "cpu-amx-fp16");
+  }
   if (best_cpu_kernels().bf16.softmax == nullptr) refuses(BackendKind::cpu_bf16, "cpu-bf16");
   if (!best_cpu_kernels().fused_multiply_add) refuses(BackendKind::cpu_fma, "cpu-fma");
   for (const CpuKernels* kernels : available_cpu_kernels()) {
@@ -387,8 +461,9 @@ TEST_CASE("instructions that are not here are refused by name, and automatic goe
     CHECK((obstacle == "") == kernels->fused_multiply_add);
   }
   const std::string best = make_cpu_backend({.threads = 1})->name();
-  CHECK((best == "cpu-amx") == amx);
-  CHECK(make_backend(BackendKind::cpu, {.threads = 1})->name() != "cpu-amx");
+  CHECK((best == "cpu-amx-fp16") == f16_amx);
+  CHECK((best == "cpu-amx") == (amx && !f16_amx));
+  CHECK(!make_backend(BackendKind::cpu, {.threads = 1})->name().starts_with("cpu-amx"));
   if (best_cpu_kernels().fused_multiply_add) {
     CHECK(make_backend(BackendKind::cpu_fma, {.threads = 1})->name() == "cpu");
   }

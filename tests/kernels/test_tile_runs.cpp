@@ -19,15 +19,31 @@ constexpr int64_t kRows = 2 * kTileUnitRows;
 constexpr int64_t kBlocks = 3;
 constexpr SplitFactor kFactor{0x1.715476p-3f, 0x1.4ae0cp-29f};  // log₂(e)/8
 
-/// bf16 rows and panels of `pairs` pairs of channels, as packed, of one part.
+/// Kernels of a tile unit, and what they multiply.
+struct Tiles {
+  CpuKernels::Products kernels;
+  bool f16_numbers;
+
+  uint32_t bits(float x) const {
+    return f16_numbers ? uint32_t{to_f16(x).bits} : uint32_t{to_bf16(x).bits};
+  }
+  float number(uint32_t bits) const {
+    const auto half = static_cast<uint16_t>(bits);
+    return f16_numbers ? to_float(f16{half}) : to_float(bf16{half});
+  }
+};
+
+/// Rows and panels of `pairs` pairs of channels, as packed, of one part.
 struct RunOperands {
+  const Tiles& tiles;
   AlignedVector<uint32_t> q, k;
   int64_t pairs;
 
-  explicit RunOperands(int64_t pairs_of_channels) : pairs(pairs_of_channels) {
+  RunOperands(const Tiles& tiles_given, int64_t pairs_of_channels)
+      : tiles(tiles_given), pairs(pairs_of_channels) {
     std::mt19937 random(7);
     std::normal_distribution<float> normal;
-    const auto number = [&] { return uint32_t{to_bf16(normal(random)).bits}; };
+    const auto number = [&] { return tiles.bits(normal(random)); };
     for (int64_t i = 0; i < kRows * pairs; ++i) q.push_back(number() << 16 | number());
     for (int64_t i = 0; i < kBlocks * kBlockKeys * pairs; ++i) {
       k.push_back(number() << 16 | number());
@@ -48,9 +64,7 @@ struct RunOperands {
   void scale_block(int64_t block, float factor) {
     for (int64_t i = 0; i < kBlockKeys * pairs; ++i) {
       uint32_t& both = k[static_cast<size_t>(block * kBlockKeys * pairs + i)];
-      const auto scaled = [&](uint32_t bits) {
-        return uint32_t{to_bf16(to_float(bf16{static_cast<uint16_t>(bits)}) * factor).bits};
-      };
+      const auto scaled = [&](uint32_t bits) { return tiles.bits(tiles.number(bits) * factor); };
       both = scaled(both >> 16) << 16 | scaled(both & 0xffffu);
     }
   }
@@ -90,11 +104,13 @@ struct OneBlock {
   }
 };
 
-std::vector<CpuKernels::Products> all_tiles() {
-  std::vector<CpuKernels::Products> all;
+std::vector<Tiles> all_tiles() {
+  std::vector<Tiles> all;
   for (const CpuKernels* kernels : available_cpu_kernels()) {
-    for (const CpuKernels::Products& products : {kernels->tiles, kernels->tiles_emulated}) {
-      if (products.sum_run != nullptr) all.push_back(products);
+    for (const Tiles& tiles :
+         {Tiles{kernels->tiles, false}, Tiles{kernels->tiles_emulated, false},
+          Tiles{kernels->f16_tiles, true}, Tiles{kernels->f16_tiles_emulated, true}}) {
+      if (tiles.kernels.sum_run != nullptr) all.push_back(tiles);
     }
   }
   return all;
@@ -109,9 +125,10 @@ bool same_bits(const void* a, const void* b, size_t bytes) { return std::memcmp(
 
 TEST_CASE("a run's sums are those of its blocks one by one, narrow or not", "[numbers]") {
   const FlushDenormals flush;
-  for (const CpuKernels::Products& kernels : all_tiles()) {
+  for (const Tiles& tiles : all_tiles()) {
+    const CpuKernels::Products& kernels = tiles.kernels;
     for (const int64_t pairs : kPairCounts) {
-      const RunOperands operands(pairs);
+      const RunOperands operands(tiles, pairs);
       for (const bool moments : {false, true}) {
         RunSums expected = fresh_sums(moments);
         for (int64_t block = 0; block < kBlocks; ++block) {
@@ -138,9 +155,10 @@ TEST_CASE("a run's entries and weights are those of its blocks one by one, narro
           "[numbers]") {
   const FlushDenormals flush;
   constexpr int64_t kStride = kBlocks * kBlockKeys;
-  for (const CpuKernels::Products& kernels : all_tiles()) {
+  for (const Tiles& tiles : all_tiles()) {
+    const CpuKernels::Products& kernels = tiles.kernels;
     for (const int64_t pairs : kPairCounts) {
-      const RunOperands operands(pairs);
+      const RunOperands operands(tiles, pairs);
       alignas(64) float references[kMaxGroupRows] = {};
       float factors[kMaxGroupRows] = {};
       for (int64_t row = 0; row < kRows; ++row) {
@@ -201,8 +219,9 @@ TEST_CASE("a run's entries and weights are those of its blocks one by one, narro
 
 TEST_CASE("a run ends before the block whose sums do not fit its rows' references") {
   const FlushDenormals flush;
-  for (const CpuKernels::Products& kernels : all_tiles()) {
-    RunOperands operands(32);
+  for (const Tiles& tiles : all_tiles()) {
+    const CpuKernels::Products& kernels = tiles.kernels;
+    RunOperands operands(tiles, 32);
     operands.scale_block(1, 64);
     RunSums got = fresh_sums(false);
     CHECK(kernels.sum_run(operands.run(0, kBlocks, false), kFactor, got) == 1);

@@ -50,7 +50,7 @@ int64_t threads_for(const PackedFormat& format, const HeadTensor& k, int threads
 
 /// Whether rows are the tile unit's operands as they are stored.
 bool stored_as_operands(const PackedFormat& format) {
-  return format.dtype == DType::bf16 && format.head_dim == 2 * format.steps();
+  return format.parts() == 1 && format.head_dim == 2 * format.steps();
 }
 
 float number_of(DType dtype, uint32_t bits) {

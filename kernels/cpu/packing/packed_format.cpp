@@ -4,7 +4,8 @@ namespace attnscope {
 
 int64_t PackedFormat::parts() const {
   if (products != PackedProducts::tiles) return 1;
-  return dtype == DType::bf16 ? 1 : dtype == DType::f16 ? 2 : 3;
+  if (dtype == DType::f32) return 3;
+  return dtype == DType::f16 && !whole_f16 ? 2 : 1;
 }
 
 int64_t PackedFormat::steps() const {

@@ -13,7 +13,7 @@ namespace attnscope {
 enum class PackedProducts : uint8_t {
   floats,      ///< an element is a channel widened to float32, for linear scores its feature map φ
   bf16_pairs,  ///< two neighbouring channels in bf16, the even one in the low half
-  tiles,       ///< the same for the tile unit; f16 as two, f32 as three bf16 numbers a channel
+  tiles,       ///< the same for the tile unit; f32 as three bf16 numbers a channel, f16 as two
 };
 
 /// How the CPU kernels want Q and K: as 32-bit elements, a step of the head dimension after the
@@ -28,8 +28,10 @@ struct PackedFormat {
   ScoreFunction score = ScoreFunction::softmax;
   /// bf16_pairs needs dtype bf16; both that are not floats need a score that is not linear.
   PackedProducts products = PackedProducts::floats;
+  /// For tiles of dtype f16: pairs are of f16 numbers as they are, which the tile unit multiplies.
+  bool whole_f16 = false;
 
-  /// bf16 numbers that a channel is the sum of.
+  /// Numbers that a channel is the sum of.
   int64_t parts() const;
   /// Elements of a row.
   int64_t steps() const;

@@ -79,7 +79,7 @@ float RowPacker::pack(const std::byte* row, int exponent, float* elements) const
     case PackedProducts::tiles:
       to_floats(format_.dtype, row, format_.head_dim, floats_);
       const float length = length_of(floats_, format_.head_dim);
-      if (format_.dtype == DType::bf16) {
+      if (format_.parts() == 1) {
         copy_pairs(row, elements);
       } else {
         split(elements);

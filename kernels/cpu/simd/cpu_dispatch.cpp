@@ -9,10 +9,8 @@
 #include <cpuid.h>
 #endif
 
-// SSSE3 and SSE4 lack fused multiply-add like the baseline, AVX3_DL adds nothing that is used here,
-// and the scalable SVE targets cannot hold vectors in arrays: NEON serves those machines.
-#define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SSE4 | HWY_AVX3_DL | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128)
+#include "kernels/cpu/simd/targets.h"
+
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/cpu_dispatch.cpp"
 #include <hwy/cache_control.h>
 #include <hwy/foreach_target.h>  // IWYU pragma: keep
@@ -24,17 +22,14 @@
 #include "kernels/cpu/simd/lane_totals-inl.h"
 #include "kernels/cpu/simd/reductions-inl.h"
 #include "kernels/cpu/simd/score_epilogues-inl.h"
-#include "kernels/cpu/simd/tile_registers-inl.h"
+#include "kernels/cpu/simd/tile_kernels-inl.h"
 #include "kernels/cpu/simd/value_product-inl.h"
 
 #undef ATTNSCOPE_HAVE_BF16_INSTRUCTION
-#undef ATTNSCOPE_HAVE_TILES
 #if HWY_TARGET == HWY_AVX3
 #define ATTNSCOPE_HAVE_BF16_INSTRUCTION 1
-#define ATTNSCOPE_HAVE_TILES 1
 #else
 #define ATTNSCOPE_HAVE_BF16_INSTRUCTION 0
-#define ATTNSCOPE_HAVE_TILES 0
 #endif
 
 // Dot products of float32 panels.
@@ -86,32 +81,6 @@ HWY_INLINE FloatVec dot_pairs_native(FloatVec sum, FloatVec a, FloatVec b) {
 HWY_AFTER_NAMESPACE();
 #endif
 #undef ATTNSCOPE_DOT_PRODUCTS
-
-#if HWY_NATIVE_FMA
-HWY_BEFORE_NAMESPACE();
-#define ATTNSCOPE_DOT_NAMESPACE tiles_emulated
-#define ATTNSCOPE_TILES EmulatedTiles
-#include "kernels/cpu/simd/tile_product-inl.h"
-// Behind it.
-#include "kernels/cpu/simd/key_row_product-inl.h"
-#include "kernels/cpu/simd/tile_runs-inl.h"
-#undef ATTNSCOPE_TILES
-#undef ATTNSCOPE_DOT_NAMESPACE
-HWY_AFTER_NAMESPACE();
-#endif
-
-#if ATTNSCOPE_HAVE_TILES
-HWY_BEFORE_NAMESPACE();
-#define ATTNSCOPE_DOT_NAMESPACE tiles_native
-#define ATTNSCOPE_TILES NativeTiles
-#include "kernels/cpu/simd/tile_product-inl.h"
-// Behind it.
-#include "kernels/cpu/simd/key_row_product-inl.h"
-#include "kernels/cpu/simd/tile_runs-inl.h"
-#undef ATTNSCOPE_TILES
-#undef ATTNSCOPE_DOT_NAMESPACE
-HWY_AFTER_NAMESPACE();
-#endif
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {
@@ -171,26 +140,12 @@ const CpuKernels& kernels() {
                 .spin = dot_bf16::spin_dot};
     }
 #endif
-#if HWY_NATIVE_FMA
-    k.tiles_emulated = {.raw = tiles_emulated::multiply_block,
-                        .softmax = tiles_emulated::softmax_block,
-                        .sum_run = tiles_emulated::sum_run,
-                        .weight_run = tiles_emulated::weight_run,
-                        .entry_run = tiles_emulated::entry_run,
-                        .spin = tiles_emulated::spin_dot,
-                        .key_rows = tiles_emulated::multiply_key_rows};
-#endif
-#if ATTNSCOPE_HAVE_TILES
+    k.tiles_emulated = bf16_tile_kernels(false);
+    k.f16_tiles_emulated = f16_tile_kernels(false);
     if (tile_unit().usable) {
-      k.tiles = {.raw = tiles_native::multiply_block,
-                 .softmax = tiles_native::softmax_block,
-                 .sum_run = tiles_native::sum_run,
-                 .weight_run = tiles_native::weight_run,
-                 .entry_run = tiles_native::entry_run,
-                 .spin = tiles_native::spin_dot,
-                 .key_rows = tiles_native::multiply_key_rows};
+      k.tiles = bf16_tile_kernels(true);
+      if (tile_unit().multiplies_f16) k.f16_tiles = f16_tile_kernels(true);
     }
-#endif
     k.largest_bits = largest_bits;
     k.split_rows = split_rows;
     k.softmax_pass = softmax_pass;

@@ -226,6 +226,8 @@ struct CpuKernels {
   Products bf16_emulated;   ///< the same sums from float32 instructions, for tests; may be null
   Products tiles;           ///< AMX; null where this instruction set is not the one beside it
   Products tiles_emulated;  ///< the same sums from float32 instructions; null without fused ones
+  Products f16_tiles;       ///< AMX-FP16: of f16 numbers as they are; null likewise
+  Products f16_tiles_emulated;
 
   /// The largest bits of numbers without their signs: infinite or NaN only where one of them is.
   uint32_t (*largest_bits)(DType dtype, const std::byte* data, int64_t count);

@@ -11,6 +11,7 @@
 
 #include "core/base/dtype.h"
 #include "kernels/cpu/simd/lane_totals-inl.h"
+#include "kernels/cpu/simd/stored_forms-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace attnscope::HWY_NAMESPACE {
@@ -35,41 +36,12 @@ HWY_INLINE FloatVec log2_normal(FloatVec x) {
   return hn::MulAdd(p, z, hn::ConvertTo(d, exponent));
 }
 
-struct StoreF32 {
-  using Stored = float;
-  HWY_INLINE void operator()(FloatVec weight, float* out) const {
-    const auto visible = hn::Ge(weight, hn::Set(FloatTag(), 0x1p-100f));
-    hn::StoreU(hn::IfThenElseZero(visible, weight), FloatTag(), out);
-  }
-};
-
 /// The value as it is, logits included.
 struct StoreF32Plain {
   using Stored = float;
   HWY_INLINE void operator()(FloatVec value, float* out) const {
     hn::StoreU(value, FloatTag(), out);
   }
-};
-
-struct StoreF16 {
-  using Stored = f16;
-  HWY_INLINE void operator()(FloatVec value, f16* out) const {
-#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
-    // Highway's conversion in software neither rounds subnormals nor overflows as IEEE 754 does.
-    float values[kLanes];
-    hn::StoreU(value, FloatTag(), values);
-    for (int64_t lane = 0; lane < kLanes; ++lane) out[lane] = to_f16(values[lane]);
-#else
-    const hn::Rebind<hwy::float16_t, FloatTag> half;
-    hn::StoreU(hn::DemoteTo(half, value), half, reinterpret_cast<hwy::float16_t*>(out));
-#endif
-  }
-};
-
-/// Entries far below 0 may be −0 or 0, by how their block was computed.
-struct StoreF16Weights {
-  using Stored = f16;
-  HWY_INLINE void operator()(FloatVec weight, f16* out) const { StoreF16()(hn::Abs(weight), out); }
 };
 
 /// Logits: finite ones stay finite, since −inf says masked.

@@ -102,7 +102,7 @@ void split_rows(const SplitRows& rows) {
     const std::byte* const source = rows.source + row * row_bytes;
     auto* const out = reinterpret_cast<uint16_t*>(rows.out) + row * rows.parts * stride;
     std::memset(out, 0, static_cast<size_t>(rows.parts * stride) * sizeof(uint16_t));
-    if (rows.dtype == DType::bf16) {
+    if (rows.parts == 1) {
       std::memcpy(out, source, static_cast<size_t>(row_bytes));
       continue;
     }

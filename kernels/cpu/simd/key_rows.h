@@ -13,12 +13,12 @@ inline constexpr int64_t kKeyRowTile = 16;
 /// Keys as rows that meet up to kKeyRowTile query rows on the tile unit (CpuKernels::key_rows).
 /// Nothing but `queries` needs alignment.
 struct KeyRows {
-  /// Rows of bf16 numbers [parts, 2·pairs] that lie key_stride bytes apart; readable, whatever they
+  /// Rows of numbers [parts, 2·pairs] that lie key_stride bytes apart; readable, whatever they
   /// hold, up to a multiple of kKeyRowTile of them.
   const std::byte* keys = nullptr;
   int64_t key_stride = 0;
   int64_t count = 0;
-  /// The query rows, column by column: [parts, pairs, kKeyRowTile] pairs of bf16 numbers, 64-byte
+  /// The query rows, column by column: [parts, pairs, kKeyRowTile] pairs of numbers, 64-byte
   /// aligned. Columns from `rows` on are computed and dropped.
   const float* queries = nullptr;
   int64_t rows = 0;
@@ -31,7 +31,7 @@ struct KeyRows {
 };
 
 /// Rows as a tensor stores them, one after the other at any address, on their way into KeyRows:
-/// those of f16 and f32 are split in bf16 numbers, all are filled up with zeros.
+/// where parts are several, they are split in bf16 numbers; all are filled up with zeros.
 struct SplitRows {
   DType dtype = DType::bf16;
   const std::byte* source = nullptr;

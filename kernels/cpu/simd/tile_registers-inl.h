@@ -8,6 +8,8 @@
 // ones, one over the high ones, both from 0 in the order of k, then c += low + high, every result
 // rounded to nearest. Subnormal operands and results count as 0 (Intel, "Architecture Instruction
 // Set Extensions Programming Reference", TDPBF16PS); the emulation needs FlushDenormals for that.
+// Of f16 numbers (TDPFP16PS there) it does the same, but for subnormal ones, which count in full;
+// no sum of theirs is a subnormal float32 number.
 #if defined(ATTNSCOPE_KERNELS_TILE_REGISTERS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTNSCOPE_KERNELS_TILE_REGISTERS_INL_H
 #undef ATTNSCOPE_KERNELS_TILE_REGISTERS_INL_H
@@ -28,7 +30,42 @@ namespace attnscope::HWY_NAMESPACE {
 
 inline constexpr int kTileSide = 16;
 
-class EmulatedTiles {
+/// The numbers of pairs of bf16, widened.
+struct Bf16Pairs {
+  template <class V>
+  static HWY_INLINE FloatVec low(V pairs) {
+    return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pairs));
+  }
+  template <class V>
+  static HWY_INLINE FloatVec high(V pairs) {
+    const hn::RebindToUnsigned<FloatTag> du;
+    return hn::BitCast(FloatTag(), hn::And(pairs, hn::Set(du, 0xffff0000u)));
+  }
+};
+
+/// The numbers of pairs of f16, widened.
+struct F16Pairs {
+  template <class V>
+  static HWY_INLINE FloatVec low(V pairs) {
+    const hn::RebindToUnsigned<FloatTag> du;
+    return widen(hn::And(pairs, hn::Set(du, 0xffffu)));
+  }
+  template <class V>
+  static HWY_INLINE FloatVec high(V pairs) {
+    return widen(hn::ShiftRight<16>(pairs));
+  }
+
+ private:
+  template <class V>
+  static HWY_INLINE FloatVec widen(V bits) {
+    const hn::Rebind<uint16_t, FloatTag> half;
+    const hn::Rebind<hwy::float16_t, FloatTag> number;
+    return hn::PromoteTo(FloatTag(), hn::BitCast(number, hn::TruncateTo(half, bits)));
+  }
+};
+
+template <class Pairs>
+class EmulatedTilesOf {
  public:
   static constexpr bool kNative = false;
   using Shift = PlainShift;
@@ -64,8 +101,8 @@ class EmulatedTiles {
         for (int64_t k = 0; k < kTileSide; ++k) {
           const auto a = hn::Set(du, tiles_[kA][m][k]);
           const auto b = hn::Load(du, tiles_[kB][k] + n);
-          low = hn::MulAdd(low_half(a), low_half(b), low);
-          high = hn::MulAdd(high_half(a), high_half(b), high);
+          low = hn::MulAdd(Pairs::low(a), Pairs::low(b), low);
+          high = hn::MulAdd(Pairs::high(a), Pairs::high(b), high);
         }
         uint32_t* sum = tiles_[kSum][m] + n;
         const FloatVec before = hn::BitCast(d, hn::Load(du, sum));
@@ -75,18 +112,10 @@ class EmulatedTiles {
   }
 
  private:
-  template <class V>
-  static HWY_INLINE FloatVec low_half(V pairs) {
-    return hn::BitCast(FloatTag(), hn::ShiftLeft<16>(pairs));
-  }
-  template <class V>
-  static HWY_INLINE FloatVec high_half(V pairs) {
-    const hn::RebindToUnsigned<FloatTag> du;
-    return hn::BitCast(FloatTag(), hn::And(pairs, hn::Set(du, 0xffff0000u)));
-  }
-
   alignas(64) uint32_t tiles_[8][kTileSide][kTileSide];
 };
+using EmulatedTiles = EmulatedTilesOf<Bf16Pairs>;
+using EmulatedF16Tiles = EmulatedTilesOf<F16Pairs>;
 
 #if HWY_TARGET == HWY_AVX3
 /// The shift of NarrowExpTable by vpmultishiftqb (AVX512_VBMI, which every processor with tiles
@@ -157,6 +186,15 @@ class NativeTiles {
   template <int kSum, int kA, int kB>
   HWY_INLINE void multiply() {
     asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
+  }
+};
+
+/// The same, of f16 numbers.
+class NativeF16Tiles : public NativeTiles {
+ public:
+  template <int kSum, int kA, int kB>
+  HWY_INLINE void multiply() {
+    asm volatile("tdpfp16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(kSum), "i"(kA), "i"(kB));
   }
 };
 #endif

@@ -1,5 +1,5 @@
 // What a tile unit's products become: sums of exponentials, entries, weights as they are stored.
-// Included after tile_product-inl.h, between the same definitions.
+// Included after tile_product-inl.h and key_row_product-inl.h, between the same definitions.
 //
 // While one step's sums become entries, the tile unit multiplies the next step: pieces of tile
 // instructions stand among the vector ones, and the sums of two steps lie in two buffers of 4 KiB.
@@ -331,6 +331,16 @@ void weight_run(const WeightRun& weights, SplitFactor factor) {
   }
   narrow ? store_weights<NarrowTable>(weights, factor, StoreF16Weights())
          : store_weights<ExpTable>(weights, factor, StoreF16Weights());
+}
+
+CpuKernels::Products kernels() {
+  return {.raw = multiply_block,
+          .softmax = softmax_block,
+          .sum_run = sum_run,
+          .weight_run = weight_run,
+          .entry_run = entry_run,
+          .spin = spin_dot,
+          .key_rows = multiply_key_rows};
 }
 
 }  // namespace attnscope::HWY_NAMESPACE::ATTNSCOPE_DOT_NAMESPACE

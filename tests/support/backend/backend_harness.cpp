@@ -80,9 +80,10 @@ std::vector<NamedBackend> all_backends() {
   backends.push_back({"reference", make_backend(BackendKind::reference, {.threads = 1}), false});
   for (const CpuKernels* kernels : available_cpu_kernels()) {
     const std::string name = "cpu " + std::string(kernels->isa);
-    const auto add = [&](const char* how, CpuProducts products, bool bf16_dots) {
+    const auto add = [&](const char* how, CpuProducts products, bool bf16_dots,
+                         bool f16_dots = false) {
       CpuBackendOptions options{.threads = 1, .kernels = kernels, .products = products};
-      backends.push_back({name + how, make_cpu_backend(options), bf16_dots});
+      backends.push_back({name + how, make_cpu_backend(options), bf16_dots, false, f16_dots});
     };
     add("", CpuProducts::floats, false);
     // What the others do, sanitizers see on the best instruction set.
@@ -93,6 +94,12 @@ std::vector<NamedBackend> all_backends() {
       add(" tiles emulated", CpuProducts::tiles_emulated, false);
     }
     if (kernels->tiles.softmax != nullptr) add(" tiles", CpuProducts::tiles, false);
+    if (kernels->f16_tiles_emulated.softmax != nullptr) {
+      add(" f16 tiles emulated", CpuProducts::f16_tiles_emulated, false, true);
+    }
+    if (kernels->f16_tiles.softmax != nullptr) {
+      add(" f16 tiles", CpuProducts::f16_tiles, false, true);
+    }
   }
   for (NamedBackend& named : emulated_cuda_backends()) backends.push_back(std::move(named));
   return backends;

@@ -15,6 +15,12 @@ struct NamedBackend {
   std::unique_ptr<TileBackend> backend;
   bool bf16_dots = false;  ///< differs from the others only for bf16 tensors
   bool on_device = false;  ///< a real one
+  bool f16_dots = false;   ///< differs from the others only for f16 tensors
+
+  /// Whether another one does the same for such tensors.
+  bool is_twin_for(DType dtype) const {
+    return (bf16_dots && dtype != DType::bf16) || (f16_dots && dtype != DType::f16);
+  }
 
   /// Backends of one kind give the same bits.
   std::string kind() const {
@@ -33,9 +39,9 @@ double lse_error_of(const NamedBackend& named, const AttentionCase& description,
                     const Oracle::Row& row);
 
 /// The reference, the CPU backend on every instruction set of this machine, and its bf16 dot
-/// products (native where there are any, and emulated), the CUDA backend on emulated devices, and
-/// on those of this machine. With ATTNSCOPE_TEST_BACKENDS=devices in the environment, the last
-/// alone.
+/// products and tiles (native where there are any, and emulated), the CUDA backend on emulated
+/// devices, and on those of this machine. With ATTNSCOPE_TEST_BACKENDS=devices in the environment,
+/// the last alone.
 std::vector<NamedBackend> all_backends();
 bool only_devices_are_tested();
 
