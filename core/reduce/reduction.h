@@ -40,6 +40,8 @@ struct ReductionRequest {
     return rows || entropy || max_keys || places || columns || !share_rows.empty();
   }
   bool any_columns() const { return columns || block > 0; }
+  /// Nothing but sums and maxima over rows.
+  bool columns_alone() const { return block > 0 && !any_rows() && !diagonals && !offsets; }
 };
 
 /// Masses at and around a video row's place (t, y, x).

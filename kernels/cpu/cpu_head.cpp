@@ -42,9 +42,9 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   // Products with V take rows by kRegisterRows, of which the largest group is a multiple.
   buffers.group_rows =
       one_product ? std::min(format.computed_rows(rows), format.group_rows()) : format.group_rows();
-  const bool many = emits_twice(format) && !one_product;
-  buffers.rows =
-      std::min(round_up(rows, buffers.group_rows), many ? kTileUnitBlockRows : kBlockRows);
+  const int64_t all_rows = round_up(rows, buffers.group_rows);
+  buffers.rows = std::min(all_rows, emits_twice(format) ? kTileUnitBlockRows : kBlockRows);
+  buffers.stash_rows = std::min(all_rows, kBlockRows);
   buffers.scratch.bias = workspace.take<float>(buffers.group_rows * kBlockKeys);
   buffers.scratch.edge_bias = workspace.take<float>(kBlockKeys);
   buffers.scratch.entries = workspace.take<float>(buffers.group_rows * kBlockKeys);
@@ -61,10 +61,10 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
     // Parts of rows, and whole rows of a few of them.
     const int64_t keys = round_up(num_keys, kBlockKeys);
     buffers.stash_stride = std::min(keys, kRunBlocks * kBlockKeys) + 16;
-    buffers.stash = workspace.take<float>(buffers.rows * buffers.stash_stride);
+    buffers.stash = workspace.take<float>(buffers.stash_rows * buffers.stash_stride);
     buffers.share_stride = num_keys > kRunBlocks * kBlockKeys ? keys + 16 : 0;
     buffers.share_rows =
-        workspace.take<float>(std::min(buffers.rows, kTileUnitRows) * buffers.share_stride);
+        workspace.take<float>(std::min(buffers.stash_rows, kTileUnitRows) * buffers.share_stride);
     return buffers;
   }
   // The stash holds whole key blocks: `cols` keys touch at most this many. Rows a multiple of 4 KiB
@@ -79,6 +79,7 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
     if (elements > most) {
       elements = most;
       buffers.rows = elements / buffers.stash_stride / buffers.group_rows * buffers.group_rows;
+      buffers.stash_rows = buffers.rows;
     }
   }
   buffers.stash = workspace.take<float>(elements);

@@ -66,6 +66,7 @@ class CpuHead : public BoundHead {
   /// Pieces of the workspace for one row block.
   struct Buffers {
     int64_t rows = 0;        ///< of a row block: groups · group_rows
+    int64_t stash_rows = 0;  ///< of these, whose entries the stash has room for
     int64_t group_rows = 0;  ///< of a group at most
     BlockScratch scratch;
     float* queries = nullptr;    ///< [groups, group_rows · steps], see PackedFormat
@@ -189,6 +190,9 @@ class CpuHead : public BoundHead {
     IndexRange keys;
     const float* entries = nullptr;
     int64_t stride = 0;
+    int64_t first_row = 0;  ///< of the row block: the first that has entries
+
+    const float* row(int64_t row) const { return entries + (row - first_row) * stride; }
   };
   /// Those of one row.
   struct RowPart {
@@ -202,9 +206,15 @@ class CpuHead : public BoundHead {
   /// takes at once.
   int64_t rows_together(const PanelReduction& panel, int64_t first, int64_t most) const;
   void reduce_twice(const Reduced& reduced, KeyProducts& products, const Buffers& buffers) const;
-  /// Entries of a group with some key blocks, into the stash.
-  void fill_part(const Rows& rows, int64_t group, IndexRange blocks, KeyProducts& products,
-                 const Buffers& buffers) const;
+  RowReferences references_of(const Rows& rows, int64_t group, const Buffers& buffers) const;
+  /// Entries of a group with some key blocks, to `out`, rows of stash_stride.
+  void fill_part(const Rows& rows, int64_t group, IndexRange blocks, float* out,
+                 KeyProducts& products, const Buffers& buffers) const;
+  /// reduce_twice where columns are all that is wanted: most entries are kept nowhere.
+  void reduce_columns(const Reduced& reduced, KeyProducts& products, const Buffers& buffers) const;
+  /// Adds a group's weights with some key blocks to their columns.
+  void add_columns(const Reduced& reduced, int64_t group, IndexRange blocks, KeyProducts& products,
+                   const Buffers& buffers) const;
   /// Rows of the row block from `row` on that belong to one unit of the panel; empty: no more.
   static IndexRange next_unit(const Reduced& reduced, int64_t row);
   /// Rows of one unit with some keys; all parts of a row come in their order.

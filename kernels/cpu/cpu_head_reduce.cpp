@@ -39,8 +39,9 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
   std::vector<RowNorm> norms(queries.index.size());
   KeyProducts products(head_, all_blocks(), buffers.queries);
   const bool twice = emits_twice(head_.format);
+  const bool columns_alone = twice && panel.request().columns_alone();
   for (int64_t begin = 0; begin < total;) {
-    int64_t count = std::min(buffers.rows, total - begin);
+    int64_t count = std::min(columns_alone ? buffers.rows : buffers.stash_rows, total - begin);
     if (twice) count = rows_together(panel, first + begin, count);
     const Rows rows = load(queries, begin, count, buffers);
     if (is_normalised(head_.format.score)) {
@@ -58,7 +59,11 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
       buffers.lanes[row] = {};
     }
     const Reduced reduced{rows, first + begin, runs, panel};
-    twice ? reduce_twice(reduced, products, buffers) : reduce_stash(reduced, buffers);
+    if (columns_alone) {
+      reduce_columns(reduced, products, buffers);
+    } else {
+      twice ? reduce_twice(reduced, products, buffers) : reduce_stash(reduced, buffers);
+    }
     begin += rows.count();
   }
 }
@@ -108,7 +113,7 @@ void CpuHead::reduce_part(const Reduced& reduced, IndexRange rows, const KeyPart
     return columns == nullptr ? nullptr : columns + part.keys.begin;
   };
   const int64_t first = reduced.first + rows.begin;
-  const ReducedRows sweep{.entries = part.entries + rows.begin * part.stride,
+  const ReducedRows sweep{.entries = part.row(rows.begin),
                           .stride = part.stride,
                           .factors = buffers.factors + rows.begin,
                           .rows = rows.size(),
@@ -144,7 +149,7 @@ void CpuHead::reduce_row(const Reduced& reduced, int64_t row, const KeyPart& par
   PanelReduction& panel = reduced.panel;
   const ReductionRequest& request = panel.request();
   const CpuKernels& kernels = head_.kernels;
-  const float* const entries = part.entries + row * part.stride;
+  const float* const entries = part.row(row);
   const float factor = buffers.factors[row];
   const int64_t position = reduced.first + row;
   RowReduction& result = panel.row(position);
@@ -191,7 +196,7 @@ void CpuHead::add_offsets(const RowPart& row, LatentCoord place, PanelReduction&
 void CpuHead::keep_share_row(const Reduced& reduced, int64_t row, const KeyPart& part,
                              const Buffers& buffers) const {
   PanelReduction& panel = reduced.panel;
-  const float* entries = part.entries + row * part.stride;
+  const float* entries = part.row(row);
   if (part.keys.size() < head_.num_keys()) {
     // Its place among those of the rows before it that are kept as well.
     int64_t before = 0;
@@ -246,7 +251,8 @@ void CpuHead::reduce_twice(const Reduced& reduced, KeyProducts& products,
         buffers.stash,
         buffers.stash_stride};
     for (int64_t group = 0; group < reduced.rows.groups(); ++group) {
-      fill_part(reduced.rows, group, blocks, products, buffers);
+      float* const out = buffers.stash + group * buffers.group_rows * buffers.stash_stride;
+      fill_part(reduced.rows, group, blocks, out, products, buffers);
     }
     for (IndexRange rows{0, 0}; (rows = next_unit(reduced, rows.end)).size() > 0;) {
       reduce_part(reduced, rows, part, buffers);
@@ -257,16 +263,21 @@ void CpuHead::reduce_twice(const Reduced& reduced, KeyProducts& products,
   }
 }
 
-void CpuHead::fill_part(const Rows& rows, int64_t group, IndexRange blocks, KeyProducts& products,
-                        const Buffers& buffers) const {
+RowReferences CpuHead::references_of(const Rows& rows, int64_t group,
+                                     const Buffers& buffers) const {
+  RowReferences references{};
+  const RowSum* const sums = buffers.sums + group * buffers.group_rows;
+  for (size_t row = 0; row < rows.group(group).size(); ++row) {
+    references.references[row] = sums[row].reference;
+  }
+  return references;
+}
+
+void CpuHead::fill_part(const Rows& rows, int64_t group, IndexRange blocks, float* out,
+                        KeyProducts& products, const Buffers& buffers) const {
   const RowGroup of_rows = group_of(rows, group, buffers);
   const auto count = static_cast<int64_t>(of_rows.index.size());
-  const int64_t begin = group * buffers.group_rows;
-  RowReferences references{};
-  for (int64_t row = 0; row < count; ++row) {
-    references.references[row] = buffers.sums[begin + row].reference;
-  }
-  float* out = buffers.stash + begin * buffers.stash_stride;
+  RowReferences references = references_of(rows, group, buffers);
   while (!blocks.empty()) {
     const int64_t fit = blocks_of_run(head_, of_rows, blocks);
     if (fit > 0) {
@@ -288,6 +299,60 @@ void CpuHead::fill_part(const Rows& rows, int64_t group, IndexRange blocks, KeyP
     }
     ++blocks.begin;
     out += kBlockKeys;
+  }
+}
+
+void CpuHead::reduce_columns(const Reduced& reduced, KeyProducts& products,
+                             const Buffers& buffers) const {
+  const IndexRange all = all_blocks();
+  for (IndexRange blocks{0, 0}; blocks.end < all.end;) {
+    blocks = {blocks.end, std::min(blocks.end + kRunBlocks, all.end)};
+    for (int64_t group = 0; group < reduced.rows.groups(); ++group) {
+      add_columns(reduced, group, blocks, products, buffers);
+    }
+  }
+  for (IndexRange rows{0, 0}; (rows = next_unit(reduced, rows.end)).size() > 0;) {
+    finish_rows(reduced, rows, buffers);
+  }
+}
+
+void CpuHead::add_columns(const Reduced& reduced, int64_t group, IndexRange blocks,
+                          KeyProducts& products, const Buffers& buffers) const {
+  const RowGroup of_rows = group_of(reduced.rows, group, buffers);
+  const int64_t begin = group * buffers.group_rows;
+  const int64_t end = begin + static_cast<int64_t>(of_rows.index.size());
+  const RowReferences references = references_of(reduced.rows, group, buffers);
+  while (!blocks.empty()) {
+    const int64_t fit = blocks_of_run(head_, of_rows, blocks);
+    const int64_t key = blocks.begin * kBlockKeys;
+    if (fit > 0) {
+      float* sums[kMaxGroupRows];
+      float* maxima[kMaxGroupRows];
+      for (int64_t row = begin; row < end; ++row) {
+        sums[row - begin] = reduced.panel.column_sums(reduced.first + row) + key;
+        maxima[row - begin] = reduced.panel.column_maxima(reduced.first + row) + key;
+      }
+      const IndexRange fitting{blocks.begin, blocks.begin + fit};
+      head_.products.column_run({.run = make_run(head_, of_rows, fitting, references.references),
+                                 .rows = end - begin,
+                                 .references = references.references,
+                                 .factors = buffers.factors + begin,
+                                 .sums = sums,
+                                 .maxima = maxima},
+                                head_.exponent_factor);
+      blocks.begin += fit;
+      continue;
+    }
+    const IndexRange block{blocks.begin, blocks.begin + 1};
+    fill_part(reduced.rows, group, block, buffers.stash, products, buffers);
+    const KeyPart part{head_.keys_of_block(block.begin), buffers.stash, buffers.stash_stride,
+                       begin};
+    for (IndexRange rows{begin, begin}; rows.end < end;) {
+      rows = next_unit(reduced, rows.end);
+      rows.end = std::min(rows.end, end);
+      reduce_part(reduced, rows, part, buffers);
+    }
+    ++blocks.begin;
   }
 }
 

@@ -217,6 +217,58 @@ TEST_CASE("a run's entries and weights are those of its blocks one by one, narro
   }
 }
 
+TEST_CASE("a run's columns are those that its entries add up to, narrow or not", "[numbers]") {
+  const FlushDenormals flush;
+  constexpr int64_t kStride = kBlocks * kBlockKeys;
+  // The last rows are not added; the unit that columns belong to changes within a step.
+  constexpr int64_t kAdded = kRows - 5;
+  constexpr int64_t kUnits[] = {0, 10, 48, kAdded};
+  for (const Tiles& tiles : all_tiles()) {
+    const CpuKernels::Products& kernels = tiles.kernels;
+    for (const int64_t pairs : kPairCounts) {
+      const RunOperands operands(tiles, pairs);
+      alignas(64) float references[kMaxGroupRows] = {};
+      float factors[kMaxGroupRows] = {};
+      for (int64_t row = 0; row < kRows; ++row) {
+        references[row] = reference_of(row);
+        factors[row] = 0.001f * static_cast<float>(row + 1);
+      }
+      for (const bool narrow : {false, true}) {
+        const BlockRun run = operands.run(0, kBlocks, narrow);
+        AlignedVector<float> entries(static_cast<size_t>(kRows * kStride));
+        kernels.entry_run(run, kFactor, references, entries.data(), kStride);
+        // Both go on from what is there.
+        AlignedVector<float> expected(6 * kStride, 0.125f);
+        AlignedVector<float> got = expected;
+        float* sums[kRows];
+        float* maxima[kRows];
+        for (int64_t unit = 0; unit < 3; ++unit) {
+          for (int64_t row = kUnits[unit]; row < kUnits[unit + 1]; ++row) {
+            sums[row] = got.data() + unit * kStride;
+            maxima[row] = got.data() + (3 + unit) * kStride;
+          }
+          best_cpu_kernels().reduce_rows({.entries = entries.data() + kUnits[unit] * kStride,
+                                          .stride = kStride,
+                                          .factors = factors + kUnits[unit],
+                                          .rows = kUnits[unit + 1] - kUnits[unit],
+                                          .keys = {0, kStride},
+                                          .column_sums = expected.data() + unit * kStride,
+                                          .column_maxima = expected.data() + (3 + unit) * kStride});
+        }
+        kernels.column_run({.run = run,
+                            .rows = kAdded,
+                            .references = references,
+                            .factors = factors,
+                            .sums = sums,
+                            .maxima = maxima},
+                           kFactor);
+        CHECK(expected[0] > 0.125f);
+        CHECK(same_bits(got.data(), expected.data(), got.size() * sizeof(float)));
+      }
+    }
+  }
+}
+
 TEST_CASE("a run ends before the block whose sums do not fit its rows' references") {
   const FlushDenormals flush;
   for (const Tiles& tiles : all_tiles()) {

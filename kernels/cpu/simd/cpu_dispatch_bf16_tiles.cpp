@@ -1,6 +1,7 @@
 // The tile unit's kernels for bf16 numbers, and for numbers that are sums of them; a file of their
 // own because compiling them takes long.
 #include "kernels/cpu/simd/cpu_dispatch.h"
+
 #include "kernels/cpu/simd/targets.h"
 
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/cpu_dispatch_bf16_tiles.cpp"

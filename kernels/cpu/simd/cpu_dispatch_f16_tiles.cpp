@@ -1,6 +1,7 @@
 // The tile unit's kernels for f16 numbers as they are; a file of their own because compiling them
 // takes long.
 #include "kernels/cpu/simd/cpu_dispatch.h"
+
 #include "kernels/cpu/simd/targets.h"
 
 #define HWY_TARGET_INCLUDE "kernels/cpu/simd/cpu_dispatch_f16_tiles.cpp"

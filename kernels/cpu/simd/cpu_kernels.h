@@ -117,6 +117,19 @@ struct WeightRun {
   int64_t out_stride = 0;
 };
 
+/// Weights of a run, entry · factor, on their way into sums and maxima of columns.
+struct ColumnRun {
+  BlockRun run;
+  /// Rows that are added, of run.rows.
+  int64_t rows = 0;
+  const float* references = nullptr;  ///< one a row of the run
+  const float* factors = nullptr;     ///< one a row of the run
+  /// Where the columns of the run's keys are, 64-byte aligned; one a row, those of one array one
+  /// after the other.
+  float* const* sums = nullptr;
+  float* const* maxima = nullptr;
+};
+
 /// Biases of a block in logit units: bias[row · row_stride + key]; −inf excludes an entry, others
 /// lie above kMaskedBias (core/mask/masked_bias.h).
 struct BlockBias {
@@ -211,6 +224,9 @@ struct CpuKernels {
     /// out[row · out_stride + key].
     void (*entry_run)(const BlockRun& run, SplitFactor factor, const float* references, float* out,
                       int64_t out_stride) = nullptr;
+    /// For the tile unit, else null: the bits of entry_run() and reduce_rows(). Every row's weights
+    /// are added to its columns' sums, in the order of rows.
+    void (*column_run)(const ColumnRun& columns, SplitFactor factor) = nullptr;
     /// For cpu_ceilings.h: this product from registers alone. Returns how many floating-point
     /// operations it did; sink, 16 floats, holds the operands and keeps the result alive.
     double (*spin)(int64_t iterations, float* sink) = nullptr;

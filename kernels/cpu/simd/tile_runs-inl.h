@@ -18,8 +18,8 @@ inline constexpr bool kStrewn = ATTNSCOPE_TILES::kNative;
 using NarrowTable = NarrowExpTable<ATTNSCOPE_TILES::Shift>;
 
 /// The vector work on one step, piece by piece, among the tile instructions of the next one. `take`
-/// is a consumer: after take.begin(first row, key), take.row(sums, row) has the step's rows one
-/// after the other, with the panel that begins at key `key` of the run.
+/// is a consumer: between take.begin(first row, key) and take.end(), take.row(sums, row) has the
+/// step's rows one after the other, with the panel that begins at key `key` of the run.
 template <bool kMultiply, class Step, class Consumer, int kPiece = 0>
 HWY_INLINE void take_step(Step& product, float* next, Consumer& take, const float* sums,
                           int64_t row) {
@@ -56,11 +56,13 @@ HWY_INLINE int64_t take_run(const BlockRun& run, const Consumer& consumer, EndBl
       local.begin(row, panel * kPanelKeys);
       if (wraps && panel + 1 == panels) {
         take_step<false>(product, next, local, taken, row);
+        local.end();
         break;
       }
       product.begin(wraps ? run.q : run.q + (row + kTileUnitRows) * run.steps,
                     wraps ? k + run.steps * kPanelKeys : k);
       take_step<true>(product, next, local, taken, row);
+      local.end();
       float* const free = taken;
       taken = next;
       next = free;
@@ -120,6 +122,7 @@ struct SumEntries {
   HWY_INLINE void begin(int64_t row, int64_t key) {
     if constexpr (kKeep) out += row * out_stride + key;
   }
+  HWY_INLINE void end() {}
 
   HWY_INLINE void row(const float* sums, int64_t row) {
     const FloatTag d;
@@ -236,6 +239,7 @@ struct KeepEntries {
   int64_t out_stride;
 
   HWY_INLINE void begin(int64_t row, int64_t key) { out += row * out_stride + key; }
+  HWY_INLINE void end() {}
 
   HWY_INLINE void row(const float* sums, int64_t row) {
     const FloatTag d;
@@ -295,6 +299,7 @@ struct StoreWeights {
   HWY_INLINE void begin(int64_t row, int64_t key) {
     to = reinterpret_cast<typename Store::Stored*>(out[key / kPanelKeys]) + row * out_stride;
   }
+  HWY_INLINE void end() {}
 
   HWY_INLINE void row(const float* sums, int64_t row) {
     if (row >= rows) return;
@@ -333,12 +338,84 @@ void weight_run(const WeightRun& weights, SplitFactor factor) {
          : store_weights<ExpTable>(weights, factor, StoreF16Weights());
 }
 
+/// Weights to the columns that their rows add to, which stay in registers for as many rows as add
+/// to the same.
+template <class Table>
+struct AddColumns {
+  static constexpr int kVectors = kPanelKeys / kLanes;
+  Table table;
+  const float* constants;
+  const ColumnRun* run;
+  int64_t key = 0;
+  float* to_sums = nullptr;
+  float* to_maxima = nullptr;
+  FloatVec sums[kVectors] = {};
+  FloatVec maxima[kVectors] = {};
+
+  AddColumns(SplitFactor factor, const float* row_constants, const ColumnRun& columns)
+      : table(factor), constants(row_constants), run(&columns) {}
+
+  HWY_INLINE void begin(int64_t row, int64_t first_key) {
+    key = first_key;
+    open(row);
+  }
+  HWY_INLINE void end() { close(); }
+
+  HWY_INLINE void row(const float* products, int64_t row) {
+    if (row >= run->rows) return;
+    if (run->sums[row] + key != to_sums) {
+      close();
+      open(row);
+    }
+    const FloatTag d;
+    const FloatVec constant = hn::Set(d, constants[row]);
+    const FloatVec factor = hn::Set(d, run->factors[row]);
+    HWY_UNROLL(2)
+    for (int i = 0; i < kVectors; ++i) {
+      const FloatVec product = hn::Load(d, products + i * kLanes);
+      const FloatVec weight = hn::Mul(table.power(product, constant).value(), factor);
+      sums[i] = hn::Add(sums[i], weight);
+      maxima[i] = hn::Max(maxima[i], weight);
+    }
+  }
+
+ private:
+  HWY_INLINE void open(int64_t row) {
+    to_sums = run->sums[row] + key;
+    to_maxima = run->maxima[row] + key;
+    for (int i = 0; i < kVectors; ++i) {
+      sums[i] = hn::Load(FloatTag(), to_sums + i * kLanes);
+      maxima[i] = hn::Load(FloatTag(), to_maxima + i * kLanes);
+    }
+  }
+  HWY_INLINE void close() const {
+    for (int i = 0; i < kVectors; ++i) {
+      hn::Store(sums[i], FloatTag(), to_sums + i * kLanes);
+      hn::Store(maxima[i], FloatTag(), to_maxima + i * kLanes);
+    }
+  }
+};
+
+template <class Table>
+HWY_INLINE void add_columns(const ColumnRun& columns, SplitFactor factor) {
+  const RowConstants<Table> constants(columns.references, columns.run.rows);
+  const AddColumns<Table> consumer(factor, constants.rows, columns);
+  take_blocks(columns.run, consumer, [](int64_t) { return true; });
+}
+
+/// CpuKernels::Products::column_run.
+void column_run(const ColumnRun& columns, SplitFactor factor) {
+  columns.run.narrow ? add_columns<NarrowTable>(columns, factor)
+                     : add_columns<ExpTable>(columns, factor);
+}
+
 CpuKernels::Products kernels() {
   return {.raw = multiply_block,
           .softmax = softmax_block,
           .sum_run = sum_run,
           .weight_run = weight_run,
           .entry_run = entry_run,
+          .column_run = column_run,
           .spin = spin_dot,
           .key_rows = multiply_key_rows};
 }
