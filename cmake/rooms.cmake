@@ -191,6 +191,10 @@ attnscope_room(viewer/app "The window on a display or off screen, the frame loop
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
+# web: what runs in a browser, made by emscripten's build (cmake/web.cmake).
+attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
+  MAY core kernels/cpu TARGET_ELSEWHERE)
+
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."
   MAY core cluster kernels kernels/common io USES posix fmt json cli11 LIBRARY cli)
