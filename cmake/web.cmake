@@ -51,6 +51,26 @@ endif()
 set(ATTNSCOPE_WEB_BUILT TRUE)
 set(ATTNSCOPE_WEB_FOLDER "${PROJECT_BINARY_DIR}/web/bin")
 set(ATTNSCOPE_WEB_FILES engine.wasm)
+# The page with the window is compiled with ImGui, whose sources scripts/setup web fetches.
+set(cache "$ENV{XDG_CACHE_HOME}")
+if(NOT cache)
+  set(cache "$ENV{HOME}/.cache")
+endif()
+file(GLOB fetched "${cache}/attnscope-web/imgui-*")
+find_path(ATTNSCOPE_IMGUI_SOURCES imgui_draw.cpp PATHS ${fetched} NO_DEFAULT_PATH
+          DOC "The sources of Dear ImGui 1.86, as its project distributes them")
+mark_as_advanced(ATTNSCOPE_IMGUI_SOURCES)
+set(ATTNSCOPE_WEB_PAGE "")
+if(ATTNSCOPE_IMGUI_SOURCES)
+  set(page index.html window.css page.js window.js window.wasm)
+  list(APPEND ATTNSCOPE_WEB_FILES ${page})
+  list(TRANSFORM page PREPEND "${ATTNSCOPE_WEB_FOLDER}/" OUTPUT_VARIABLE ATTNSCOPE_WEB_PAGE)
+elseif(ATTNSCOPE_WEB STREQUAL "ON")
+  message(FATAL_ERROR "ATTNSCOPE_WEB is ON, which needs the sources of ImGui (scripts/setup web fetches them, or "
+                      "-DATTNSCOPE_IMGUI_SOURCES=FOLDER).")
+else()
+  message(STATUS "Web: the window is left out, which needs the sources of ImGui (scripts/setup web)")
+endif()
 # Debian's emscripten runs on any node, whose own scripts are found by this path alone; compiled files
 # are kept by the cache that the main build has.
 set(environment NODE_PATH=/usr/share/nodejs)
@@ -68,6 +88,7 @@ ExternalProject_Add(attnscope_web
                     -S <SOURCE_DIR> -B <BINARY_DIR> "-DCMAKE_TOOLCHAIN_FILE=${toolchain}"
                     -DCMAKE_BUILD_TYPE=Release -DATTNSCOPE_PRECOMPILE=OFF
                     -DATTNSCOPE_UNITY=${ATTNSCOPE_UNITY} -DATTNSCOPE_WERROR=${ATTNSCOPE_WERROR}
+                    "-DATTNSCOPE_IMGUI_SOURCES=${ATTNSCOPE_IMGUI_SOURCES}"
   BUILD_COMMAND "${CMAKE_COMMAND}" -E env ${environment} "${CMAKE_COMMAND}" --build <BINARY_DIR>
   INSTALL_COMMAND ""
   BUILD_ALWAYS ON  # which files have changed is known in there

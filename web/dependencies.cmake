@@ -18,6 +18,7 @@ endfunction()
 attnscope_web_header(hwy libhwy-dev)
 attnscope_web_header(fmt libfmt-dev)
 attnscope_web_header(nlohmann nlohmann-json3-dev)
+attnscope_web_header(stb libstb-dev)
 
 add_library(attnscope_web_libraries INTERFACE)
 target_include_directories(attnscope_web_libraries SYSTEM INTERFACE "${attnscope_web_headers}")
@@ -25,6 +26,8 @@ add_library(Threads::Threads ALIAS attnscope_web_libraries)
 add_library(PkgConfig::hwy ALIAS attnscope_web_libraries)
 add_library(fmt::fmt ALIAS attnscope_web_libraries)
 add_library(nlohmann_json::nlohmann_json ALIAS attnscope_web_libraries)
+add_library(attnscope_stb INTERFACE)
+target_include_directories(attnscope_stb SYSTEM INTERFACE "${attnscope_web_headers}/stb")
 
 add_compile_definitions(FMT_HEADER_ONLY)
 # One target, SIMD128; without its library, whose part is to find out which there are.

@@ -1,6 +1,8 @@
 #include "viewer/remote/messages.h"
 
+#ifndef __EMSCRIPTEN__
 #include <zlib.h>
+#endif
 
 #include <array>
 #include <charconv>
@@ -42,6 +44,14 @@ size_t get_length(std::string_view bytes) {
   return length;
 }
 
+#ifdef __EMSCRIPTEN__
+
+// What carries frames to a browser deflates them itself.
+std::string deflated(const std::string&) { return ""; }
+std::string inflated(std::string_view, size_t) { fail_wire("a deflated message"); }
+
+#else
+
 /// The body deflated, its length in front; empty where that is not shorter.
 std::string deflated(const std::string& body) {
   uLongf size = compressBound(static_cast<uLong>(body.size()));
@@ -70,6 +80,8 @@ std::string inflated(std::string_view packed, size_t most) {
   if (result != Z_OK || got != size) fail_wire("a message that does not inflate");
   return body;
 }
+
+#endif
 
 }  // namespace
 
