@@ -11,7 +11,7 @@
 #     [TARGET_ELSEWHERE])  its folder's CMakeLists.txt says what becomes of it
 #
 # Names of third parties, and the headers that they are known by:
-attnscope_third_party(posix HEADERS "^(sys/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|malloc|time|linux/[a-z0-9]+)\\.h$")
+attnscope_third_party(posix HEADERS "^((sys|netinet)/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|pwd|malloc|time|linux/[a-z0-9]+)\\.h$")
 attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
 attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
 attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")
@@ -28,6 +28,7 @@ attnscope_third_party(cute HEADERS "^cute/")
 attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^(epoxy|GLES3)/")
 attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
 attnscope_third_party(nanobind HEADERS "^nanobind/")
+attnscope_third_party(beast TARGETS attnscope_beast HEADERS "^boost/")
 attnscope_third_party(cli11 TARGETS CLI11::CLI11 HEADERS "^CLI/")
 
 # core: the problem and the stream. The standard library alone.
@@ -141,6 +142,9 @@ attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, 
 attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read io/parts io/metrics)
 
+# web: the window in a browser.
+attnscope_room(web/assets "The page's files, as part of the program." TARGET_ELSEWHERE)
+
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
   MAY core io/pictures io/pictures/film USES fmt LIBRARY viewer_view)
@@ -167,6 +171,8 @@ attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/remote "Maps at the other end of a line: the messages, who serves tiles, who shows them, the way there."
   MAY core io/pictures viewer/view/maps USES posix fmt zlib)
+attnscope_room(viewer/remote/web "Windows in browsers: who may come in, the page, messages by WebSocket. Alone knows Boost.Beast."
+  MAY core/base web/assets viewer/remote USES posix fmt beast)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
@@ -210,7 +216,7 @@ attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io viewer/session viewer/tiles/texels viewer/tiles viewer/remote cli/common USES posix fmt cli11 LIBRARY cli)
+  MAY core kernels io web/assets viewer/session viewer/tiles/texels viewer/tiles viewer/remote viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/bench cli/serve

@@ -56,8 +56,9 @@ std::optional<Greeting> take_greeting(std::string& bytes);
 inline constexpr size_t kMostFromClient = size_t{4} << 20;
 inline constexpr size_t kMostFromServer = size_t{64} << 20;
 
-/// The bytes of a message, deflated where that is worth it.
-std::string to_frame(const Message& message);
+/// The bytes of a message, deflated where that is worth it, unless what carries them deflates.
+enum class FramePacking : uint8_t { deflated, plain };
+std::string to_frame(const Message& message, FramePacking packing = FramePacking::deflated);
 /// Takes the first frame off `bytes`; nothing while it is not whole. Throws Error(file) where its
 /// length, or that of its body once inflated, is more than `most`, and where it is no frame.
 std::optional<Message> take_frame(std::string& bytes, size_t most);

@@ -109,9 +109,11 @@ std::optional<Greeting> take_greeting(std::string& bytes) {
   return found;
 }
 
-std::string to_frame(const Message& message) {
+std::string to_frame(const Message& message, FramePacking packing) {
   std::string packed;
-  if (message.body.size() >= kLeastDeflated) packed = deflated(message.body);
+  if (packing == FramePacking::deflated && message.body.size() >= kLeastDeflated) {
+    packed = deflated(message.body);
+  }
   const std::string& body = packed.empty() ? message.body : packed;
   std::string frame;
   frame.reserve(kHeadBytes + body.size());
