@@ -65,6 +65,7 @@ if(ATTNSCOPE_IMGUI_SOURCES)
   set(page index.html window.css page.js window.js window.wasm)
   list(APPEND ATTNSCOPE_WEB_FILES ${page})
   list(TRANSFORM page PREPEND "${ATTNSCOPE_WEB_FOLDER}/" OUTPUT_VARIABLE ATTNSCOPE_WEB_PAGE)
+  set(ATTNSCOPE_WEB_PAGE_TARGET attnscope_web)
 elseif(ATTNSCOPE_WEB STREQUAL "ON")
   message(FATAL_ERROR "ATTNSCOPE_WEB is ON, which needs the sources of ImGui (scripts/setup web fetches them, or "
                       "-DATTNSCOPE_IMGUI_SOURCES=FOLDER).")

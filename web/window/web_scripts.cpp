@@ -18,7 +18,8 @@ void WebScripts::done(const std::string& problem) {
 }
 
 bool WebScripts::step() {
-  if (asked_.empty()) return false;
+  // What is opened draws a frame by itself.
+  if (asked_.empty() || app_.document() == nullptr) return false;
   try {
     if (!runner_) {
       runner_ = std::make_unique<ScriptRunner>(parse_script(asked_.front().text, "script"), host_);
