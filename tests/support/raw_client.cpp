@@ -93,7 +93,7 @@ std::string RawClient::receive_answer() {
   return answer;
 }
 
-std::pair<int, std::string> RawClient::receive_frame() {
+std::pair<int, std::string> RawClient::receive_part(bool& last) {
   const auto byte = [&](size_t i) {
     return static_cast<uint64_t>(static_cast<uint8_t>(received_[i]));
   };
@@ -105,6 +105,7 @@ std::pair<int, std::string> RawClient::receive_frame() {
   };
   if (!have(2)) return {-1, {}};
   const int opcode = static_cast<int>(byte(0) & 15);
+  last = (byte(0) & 0x80) != 0;
   uint64_t length = byte(1) & 127;
   size_t head = 2;
   if (length >= 126) {
@@ -118,6 +119,17 @@ std::pair<int, std::string> RawClient::receive_frame() {
   std::string payload = received_.substr(head, length);
   received_.erase(0, head + length);
   return {opcode, payload};
+}
+
+std::pair<int, std::string> RawClient::receive_frame() {
+  bool last = true;
+  auto whole = receive_part(last);
+  while (!last) {
+    const auto [opcode, more] = receive_part(last);
+    if (opcode < 0) return {-1, {}};
+    whole.second += more;
+  }
+  return whole;
 }
 
 std::pair<int, std::string> RawClient::receive_close() {

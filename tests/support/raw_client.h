@@ -26,7 +26,8 @@ class RawClient {
   bool ended() const { return ended_; }
   /// One whole answer of HTTP: its head, and as much of a body as its Content-Length says.
   std::string receive_answer();
-  /// The next WebSocket frame: opcode and payload; opcode −1: there is none any more.
+  /// The next WebSocket message, of however many frames: opcode and payload; opcode −1: there is
+  /// none any more.
   std::pair<int, std::string> receive_frame();
   /// The code and the reason of the close frame that comes, whatever comes before it; −1: none.
   std::pair<int, std::string> receive_close();
@@ -34,6 +35,7 @@ class RawClient {
 
  private:
   bool receive_some(double seconds);
+  std::pair<int, std::string> receive_part(bool& last);
 
   int descriptor_ = -1;
   bool ended_ = false;

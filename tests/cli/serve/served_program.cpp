@@ -17,8 +17,7 @@
 namespace attnscope::test {
 namespace {
 
-[[noreturn]] void become_program(std::vector<std::string> words,
-                                 const std::vector<std::string>& environment,
+[[noreturn]] void become_program(std::vector<std::string> words, const ProgramSettings& settings,
                                  const std::string& out, const std::string& err) {
   words.insert(words.begin(), {program_path() + "_with_page", "serve"});
   std::vector<char*> argv;
@@ -31,7 +30,13 @@ namespace {
   redirect("/dev/null", O_RDONLY, 0);
   redirect(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 1);
   redirect(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 2);
-  for (const std::string& variable : environment) {
+  if (settings.soft_files != 0) {
+    rlimit limits{};
+    ::getrlimit(RLIMIT_NOFILE, &limits);
+    limits.rlim_cur = static_cast<rlim_t>(settings.soft_files);
+    ::setrlimit(RLIMIT_NOFILE, &limits);
+  }
+  for (const std::string& variable : settings.environment) {
     const size_t equals = variable.find('=');
     ::setenv(variable.substr(0, equals).c_str(), variable.substr(equals + 1).c_str(), 1);
   }
@@ -42,10 +47,10 @@ namespace {
 }  // namespace
 
 ServedProgram::ServedProgram(const std::vector<std::string>& words,
-                             const std::vector<std::string>& environment) {
+                             const ProgramSettings& settings) {
   child_ = ::fork();
   if (child_ < 0) throw std::runtime_error("fork failed");
-  if (child_ == 0) become_program(words, environment, folder_ / "out", folder_ / "err");
+  if (child_ == 0) become_program(words, settings, folder_ / "out", folder_ / "err");
 }
 
 ServedProgram::~ServedProgram() {

@@ -13,9 +13,9 @@ namespace attnscope::test {
 /// or not this build has one. Killed at the end of its life.
 class ServedProgram {
  public:
-  /// With these words after `serve`.
+  /// With these words after `serve`, of the settings the environment and the files.
   explicit ServedProgram(const std::vector<std::string>& words,
-                         const std::vector<std::string>& environment = {});
+                         const ProgramSettings& settings = {});
   ~ServedProgram();
   ServedProgram(const ServedProgram&) = delete;
   ServedProgram& operator=(const ServedProgram&) = delete;

@@ -18,6 +18,7 @@
 #include "kernels/backend_factory.h"
 #include "tests/cli/serve/served_program.h"
 #include "tests/support/catch.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
@@ -51,11 +52,12 @@ class ProgramWindow {
   }
   RemoteTileSource& source() { return *source_; }
   bool wait(const std::function<bool()>& ready) {
+    const Message ping{MessageType::ping, "?"};
     return becomes([&] {
       for (const Message& message : source_->outgoing()) send(message);
       // There is always an answer to be waited for.
-      send({MessageType::ping, "?"});
-      for (Message message = receive(); message.type != MessageType::pong; message = receive()) {
+      send(ping);
+      for (auto message = receive(); message.type != MessageType::pong; message = receive()) {
         source_->take(message);
       }
       return ready();
@@ -70,7 +72,9 @@ class ProgramWindow {
   Message receive() {
     auto [opcode, bytes] = line_.receive_frame();
     if (opcode != kBinary) throw std::runtime_error("no message comes: " + bytes);
-    return *take_frame(bytes, kMostFromServer);
+    const auto message = take_frame(bytes, kMostFromServer);
+    if (!message) throw std::runtime_error("a frame that is not one message");
+    return *message;
   }
 
   RawClient line_;
@@ -303,13 +307,19 @@ TEST_CASE("serve tells a window of a file that was changed meanwhile") {
   record_step(dump, 0, listed);
   ServedProgram program({dump.string(), "--cache", "none"});
   REQUIRE(program.wait_for_address());
+  ProgramWindow window(program);
+  window.hello();
+  // What was never read may be what it likes.
+  WantedTiles wishes;
+  wishes.probes = {{{0, 0, 0}, 7, 9}};
+  window.source().want(wishes);
+  REQUIRE(window.wait([&] { return window.source().find_probe(wishes.probes[0]).has_value(); }));
+  CHECK_NOTHROW(window.source().require_unchanged());
   ReferenceCall({1, 2, 2, 40, 40, 8}, 77)
       .fact("kind", "self")
       .fact("step", "0")
       .fact("layer", "0")
       .write(dump / "step0.safetensors");
-  ProgramWindow window(program);
-  window.hello();
   CHECK(window.wait([&] {
     try {
       window.source().require_unchanged();
@@ -320,8 +330,13 @@ TEST_CASE("serve tells a window of a file that was changed meanwhile") {
   }));
 }
 
-TEST_CASE("a thousand connections cost serve little memory, also where it may open few files") {
-  ServedProgram program({sample("moving-shapes"), "--cache", "none"});
+TEST_CASE("a thousand connections cost serve little memory, and keep no window from its maps") {
+  // As many files as usual, and fewer than there are connections that it would keep.
+  const int64_t files = GENERATE(1024, 100);
+  CAPTURE(files);
+  ProgramSettings settings;
+  settings.soft_files = files;
+  ServedProgram program({sample("moving-shapes"), "--cache", "none"}, settings);
   REQUIRE(program.wait_for_address());
   ProgramWindow window(program);
   window.hello();
@@ -338,10 +353,20 @@ TEST_CASE("a thousand connections cost serve little memory, also where it may op
   INFO("peak RSS grew by " << grown / 1024 << " KiB, from " << before / 1024);
   CHECK(grown < int64_t{48} << 20);
   CHECK(window.wait([] { return true; }));
+  all.clear();
+  const int port = program.port();
+  CHECK(becomes(
+      [&] { return status_of(answer_to(port, http_request("GET / HTTP/1.1", port))) == 200; }));
 }
 
-TEST_CASE("serve is found where a machine has no IPv6, and stands at ::1 where it has") {
-  ServedProgram program({sample("moving-shapes")});
+TEST_CASE("serve stands at ::1 as well, and does without where a machine has no IPv6") {
+  const bool without = GENERATE(false, true);
+  CAPTURE(without);
+  ProgramSettings settings;
+  if (without) {
+    settings.environment = {"LD_PRELOAD=" + fault_libraries(), "ATTNSCOPE_FAULT=no-ipv6"};
+  }
+  ServedProgram program({sample("moving-shapes")}, settings);
   REQUIRE(program.wait_for_address());
   const int client = ::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in6 address{};
@@ -350,9 +375,11 @@ TEST_CASE("serve is found where a machine has no IPv6, and stands at ::1 where i
   address.sin6_addr = in6addr_loopback;
   const bool there = client >= 0 && ::connect(client, reinterpret_cast<const sockaddr*>(&address),
                                               sizeof address) == 0;
-  const bool machine_has =
-      fs::exists("/proc/net/if_inet6") &&
-      read_file("/proc/net/if_inet6").find("00000000000000000000000000000001") != std::string::npos;
   if (client >= 0) ::close(client);
-  CHECK(there == machine_has);
+  const std::string addresses =
+      fs::exists("/proc/net/if_inet6") ? read_file("/proc/net/if_inet6") : "";
+  const bool machine_has = addresses.find("00000000000000000000000000000001") != std::string::npos;
+  CHECK(there == (machine_has && !without));
+  const int port = program.port();
+  CHECK(status_of(answer_to(port, http_request("GET / HTTP/1.1", port))) == 200);
 }
