@@ -26,6 +26,7 @@ attnscope_third_party(mpi HEADERS "^mpi\\.h$")
 attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas_v2|cute/.*|device_intrinsics|gl_interop|tensor_core|warpgroup)\\.h")
 attnscope_third_party(cute HEADERS "^cute/")
 attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^(epoxy|GLES3)/")
+attnscope_third_party(emscripten HEADERS "^emscripten/")
 attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
 attnscope_third_party(nanobind HEADERS "^nanobind/")
 attnscope_third_party(beast TARGETS attnscope_beast HEADERS "^boost/")
@@ -200,6 +201,11 @@ attnscope_room(viewer/app "The window on a display or off screen, the frame loop
 # web: what runs in a browser, made by emscripten's build (cmake/web.cmake).
 attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
   MAY core kernels/cpu TARGET_ELSEWHERE)
+
+attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
+  MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
+      viewer/remote viewer/script viewer/gl viewer/app
+  USES fmt imgui emscripten TARGET_ELSEWHERE)
 
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."

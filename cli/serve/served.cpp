@@ -1,5 +1,6 @@
 #include "cli/serve/served.h"
 
+#include <filesystem>
 #include <utility>
 
 #include "core/base/error.h"
@@ -14,7 +15,7 @@ Served::Served(const ServeRequest& request, OpenedMaps maps, const TileBackend& 
   const TilesOptions options{request.run, request.cache, request.follow};
   if (maps_.exported) {
     tiles_ = tiles_of_export(maps_.exported, backend, options, std::move(wake));
-    hello_ = first_hello();
+    hello_ = first_hello(request);
     return;
   }
   if (maps_.other) {
@@ -33,12 +34,15 @@ Served::Served(const ServeRequest& request, OpenedMaps maps, const TileBackend& 
                                                   CaptureFollower::Captures{maps_.capture},
                                                   std::move(wake));
   }
-  hello_ = first_hello();
+  hello_ = first_hello(request);
 }
 
-RemoteHello Served::first_hello() const {
+RemoteHello Served::first_hello(const ServeRequest& request) const {
   RemoteHello hello;
   hello.version = version();
+  if (!request.capture.capture.empty()) {
+    hello.name = std::filesystem::absolute(request.capture.capture).lexically_normal().string();
+  }
   hello.calls = maps_.calls;
   hello.own_calls = maps_.own_calls;
   hello.computed = maps_.exported == nullptr;

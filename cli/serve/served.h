@@ -43,7 +43,7 @@ class Served {
   const std::string& problem() const { return problem_; }
 
  private:
-  RemoteHello first_hello() const;
+  RemoteHello first_hello(const ServeRequest& request) const;
   RemoteAdded add(const std::shared_ptr<const Capture>& more);
   std::string changed_file() const;
 

@@ -11,23 +11,28 @@ mergeInto(LibraryManager.library, {
   browser_watch__deps: ['$browserText', 'free'],
   browser_watch: function() {
     var canvas = Module['canvas'];
-    var tell = function(width, height) {
-      // Chromium's own count of device pixels is exact; elsewhere a fraction may be lost.
-      var scale = window.devicePixelRatio || 1;
-      _web_resized(width || Math.round(canvas.clientWidth * scale), height || Math.round(canvas.clientHeight * scale),
-                   scale);
+    // A side of the canvas in device pixels, by the browser's own count where it has one that can be.
+    var side = function(length, counted) {
+      var computed = Math.round(length * window.devicePixelRatio);
+      return counted && Math.abs(counted - computed) <= 1 ? counted : computed;
     };
-    tell(0, 0);
+    var tell = function(counted) {
+      _web_resized(side(canvas.clientWidth, counted && counted.inlineSize),
+                   side(canvas.clientHeight, counted && counted.blockSize), window.devicePixelRatio);
+    };
+    tell(null);
     var watch = new ResizeObserver(function(entries) {
       var box = entries[0].devicePixelContentBoxSize;
-      tell(box ? box[0].inlineSize : 0, box ? box[0].blockSize : 0);
+      tell(box ? box[0] : null);
     });
     try {
       watch.observe(canvas, {box: 'device-pixel-content-box'});
     } catch (e) {
       watch.observe(canvas);
-      window.addEventListener('resize', function() { tell(0, 0); });
     }
+    // Also where the page was zoomed, or came to another screen.
+    window.addEventListener('resize', function() { tell(null); });
+    window.addEventListener('hashchange', function() { _web_act(2); });
     canvas.addEventListener('contextmenu', function(e) { e.preventDefault(); });
     document.addEventListener('paste', function(e) {
       var text = browserText(e.clipboardData.getData('text/plain'));

@@ -71,6 +71,12 @@ WebLink::~WebLink() {
   drop();
 }
 
+void WebLink::connect(std::string token) {
+  token_ = std::move(token);
+  pause_ = 0;
+  connect();
+}
+
 void WebLink::connect() {
   if (retry_ >= 0) emscripten_clear_timeout(std::exchange(retry_, -1));
   drop();

@@ -37,12 +37,13 @@ class WebLink {
   WebLink(const WebLink&) = delete;
   WebLink& operator=(const WebLink&) = delete;
 
-  /// Tries at once, whatever happened before.
-  void connect();
+  /// Tries at once, whatever happened before, with this token from now on.
+  void connect(std::string token);
 
  private:
   struct Calls;  ///< what the browser calls
 
+  void connect();
   void take_text(std::string text);
   void take_bytes(std::string bytes);
   void take_hello(const Message& message);
@@ -54,7 +55,8 @@ class WebLink {
   void tick();
   void send(const Message& message);
 
-  const std::string address_, token_;
+  const std::string address_;
+  std::string token_;
   const Handlers handlers_;
   int socket_ = 0;  ///< 0: none
   bool greeted_ = false, said_hello_ = false;

@@ -226,10 +226,7 @@ class WebScreen : public Screen {
       if (e.buttons == 0) mouse_at_.reset();
       return;
     }
-    const double x = static_cast<double>(e.clientX) * pixels_per_unit_;
-    const double y = static_cast<double>(e.clientY) * pixels_per_unit_;
-    mouse_at_ = {x, y};
-    mouse_.moved(x, y);
+    take_place(e);
     if (type == EMSCRIPTEN_EVENT_MOUSEMOVE) return;
     // The browser's second button is the middle one.
     constexpr std::array kButtons{0, 2, 1};
@@ -237,7 +234,15 @@ class WebScreen : public Screen {
     mouse_.button(kButtons[e.button], type == EMSCRIPTEN_EVENT_MOUSEDOWN, seconds_now());
   }
 
+  void take_place(const EmscriptenMouseEvent& e) {
+    const double x = static_cast<double>(e.clientX) * pixels_per_unit_;
+    const double y = static_cast<double>(e.clientY) * pixels_per_unit_;
+    mouse_at_ = {x, y};
+    mouse_.moved(x, y);
+  }
+
   void take_wheel(const EmscriptenWheelEvent& e) {
+    take_place(e.mouse);
     take_modifiers(e.mouse.ctrlKey || e.mouse.metaKey, e.mouse.shiftKey, e.mouse.altKey);
     double notch = 1;
     if (e.deltaMode == DOM_DELTA_PIXEL) notch = kNotchPixels;

@@ -62,7 +62,7 @@ WebWindow::WebWindow(const std::string& address, const std::string& token)
 }
 
 RemoteTileSource* WebWindow::open(RemoteHello hello) {
-  const std::string name = hello.calls.front().name;
+  const std::string name = hello.name.empty() ? hello.calls.front().name : hello.name;
   auto tiles = std::make_unique<RemoteTileSource>(name, std::move(hello), kHeldBytes,
                                                   [this] { window_.wake(); });
   RemoteTileSource* const source = tiles.get();
@@ -85,9 +85,9 @@ void WebWindow::tell(WebLink::State state, const std::string& text) {
     case WebLink::State::refused:
       browser_banner("");
       browser_cover(
-          "This address is not the whole one",
-          "The server did not take the token in it. Open the address that attnscope serve "
-          "printed, with all that stands behind the #.",
+          "The server did not take this address",
+          "Open the address that attnscope serve printed, with all that stands behind the #. "
+          "Each start of it has another one.",
           "", 0);
       break;
     case WebLink::State::taken:
@@ -109,7 +109,7 @@ void WebWindow::act(int action) {
   if (action == kReload) browser_reload();
   if (action != kConnect) return;
   browser_uncover();
-  link_->connect();
+  link_->connect(taken_from(browser_token()));
 }
 
 void WebWindow::run_script(int number, const std::string& text) {

@@ -17,7 +17,7 @@ class WebWindow {
   WebWindow(const std::string& address, const std::string& token);
 
   void run_script(int number, const std::string& text);
-  /// A button of the cover was pressed.
+  /// A button of the cover was pressed, or the page's address has another token.
   void act(int action);
   /// A frame as soon as the browser has one.
   void wake();
