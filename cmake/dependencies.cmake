@@ -46,6 +46,16 @@ if(NOT TARGET CLI11::CLI11)
   add_library(CLI11::CLI11 ALIAS PkgConfig::CLI11)
 endif()
 
+# Boost.Beast, headers alone: HTTP and WebSocket of `attnscope serve`.
+find_path(BOOST_INCLUDE_DIR boost/beast/websocket.hpp)
+if(NOT BOOST_INCLUDE_DIR)
+  message(FATAL_ERROR "`attnscope serve` needs Boost.Beast (Boost 1.74 or later): install libboost-dev "
+                      "(docs/install.md), or say where it is with -DBOOST_INCLUDE_DIR=FOLDER.")
+endif()
+add_library(attnscope_beast INTERFACE)
+target_include_directories(attnscope_beast SYSTEM INTERFACE "${BOOST_INCLUDE_DIR}")
+target_link_libraries(attnscope_beast INTERFACE Threads::Threads)
+
 # The window. Debian's Dear ImGui has its GLFW and OpenGL backends built in; elsewhere they may lie in
 # libraries of their own, and IMGUI_LIBRARIES may name them all.
 if(ATTNSCOPE_VIEWER)

@@ -11,7 +11,7 @@
 #     [TARGET_ELSEWHERE])  its folder's CMakeLists.txt says what becomes of it
 #
 # Names of third parties, and the headers that they are known by:
-attnscope_third_party(posix HEADERS "^(sys/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|malloc|time|linux/[a-z0-9]+)\\.h$")
+attnscope_third_party(posix HEADERS "^((sys|netinet)/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|pwd|malloc|time|linux/[a-z0-9]+)\\.h$")
 attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
 attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
 attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")
@@ -25,9 +25,11 @@ attnscope_third_party(loader TARGETS ${CMAKE_DL_LIBS} HEADERS "^dlfcn\\.h$")
 attnscope_third_party(mpi HEADERS "^mpi\\.h$")
 attnscope_third_party(cuda HEADERS "^(cuda_runtime(_api)?|cuda_gl_interop|cublas_v2|cute/.*|device_intrinsics|gl_interop|tensor_core|warpgroup)\\.h")
 attnscope_third_party(cute HEADERS "^cute/")
-attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^epoxy/")
+attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^(epoxy|GLES3)/")
+attnscope_third_party(emscripten HEADERS "^emscripten/")
 attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
 attnscope_third_party(nanobind HEADERS "^nanobind/")
+attnscope_third_party(beast TARGETS attnscope_beast HEADERS "^boost/")
 attnscope_third_party(cli11 TARGETS CLI11::CLI11 HEADERS "^CLI/")
 
 # core: the problem and the stream. The standard library alone.
@@ -141,6 +143,9 @@ attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, 
 attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read io/parts io/metrics)
 
+# web: the window in a browser.
+attnscope_room(web/assets "The page's files, as part of the program." TARGET_ELSEWHERE)
+
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
   MAY core io/pictures io/pictures/film USES fmt LIBRARY viewer_view)
@@ -167,6 +172,8 @@ attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/remote "Maps at the other end of a line: the messages, who serves tiles, who shows them, the way there."
   MAY core io/pictures viewer/view/maps USES posix fmt zlib)
+attnscope_room(viewer/remote/web "Windows in browsers: who may come in, the page, messages by WebSocket. Alone knows Boost.Beast."
+  MAY core/base web/assets viewer/remote USES posix fmt beast)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
@@ -191,6 +198,15 @@ attnscope_room(viewer/app "The window on a display or off screen, the frame loop
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
   USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
 
+# web: what runs in a browser, made by emscripten's build (cmake/web.cmake).
+attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
+  MAY core kernels/cpu TARGET_ELSEWHERE)
+
+attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
+  MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
+      viewer/remote viewer/script viewer/gl viewer/app
+  USES fmt imgui emscripten TARGET_ELSEWHERE)
+
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."
   MAY core cluster kernels kernels/common io USES posix fmt json cli11 LIBRARY cli)
@@ -206,7 +222,7 @@ attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io viewer/session viewer/tiles/texels viewer/tiles viewer/remote cli/common USES posix fmt cli11 LIBRARY cli)
+  MAY core kernels io web/assets viewer/session viewer/tiles/texels viewer/tiles viewer/remote viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/bench cli/serve

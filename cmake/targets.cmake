@@ -118,7 +118,7 @@ set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$
 # same code, so that it is compiled once for all of them; calls within a file stay open to inlining, as in
 # a program's own code, and are as fast.
 function(attnscope_position_independent target)
-  if(NOT ATTNSCOPE_SANITIZE)
+  if(NOT ATTNSCOPE_SANITIZE AND NOT EMSCRIPTEN)
     set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_options(${target} PRIVATE -fno-semantic-interposition)
   endif()

@@ -160,7 +160,7 @@ foreach(room IN LISTS rooms)
   check_circles()
 endforeach()
 
-foreach(floor core kernels io viewer cli python)
+foreach(floor core kernels io viewer web cli python)
   file(GLOB_RECURSE files RELATIVE "${ROOT}" "${ROOT}/${floor}/*.h" "${ROOT}/${floor}/*.cpp"
        "${ROOT}/${floor}/*.cu")
   list(REMOVE_ITEM files ${known})

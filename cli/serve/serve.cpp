@@ -2,42 +2,35 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <cstdio>
+#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
 #include "cli/common/cache_option.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
-#include "cli/serve/capture_tiles.h"
+#include "cli/serve/serve_windows.h"
+#include "cli/serve/served.h"
 #include "core/base/error.h"
-#include "core/base/version.h"
 #include "io/capture/capture_growth.h"
 #include "viewer/remote/byte_line.h"
+#include "viewer/remote/message_line.h"
 #include "viewer/remote/tile_server.h"
-#include "viewer/tiles/capture_follower.h"
+#include "viewer/remote/web/web_doors.h"
+#include "viewer/remote/web/web_front.h"
+#include "viewer/remote/web/web_token.h"
 #include "viewer/tiles/opened_maps.h"
+#include "web/assets/web_assets.h"
 
 namespace attnscope {
 namespace {
 
-struct ServeRequest {
-  CaptureOptions capture;
-  RunOptions run;
-  std::string second, cache;
-  bool stdio = false;
-  bool follow = false;
-  bool quiet = false;
-};
-
-double now_seconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+constexpr double kLookSeconds = 0.5;
 
 /// Standard input and output as a line of their own; whatever else is printed goes to standard
 /// error.
@@ -59,141 +52,16 @@ std::unique_ptr<ByteLine> take_stdio() {
   return std::make_unique<ByteLine>(in, out);
 }
 
-/// What is served, with all that brings it. Members end from the last to the first.
-class Served {
- public:
-  Served(const ServeRequest& request, OpenedMaps maps, const TileBackend& backend,
-         const ReadControl& control, std::function<void()> wake)
-      : maps_(std::move(maps)) {
-    const TilesOptions options{request.run, request.cache, request.follow};
-    if (maps_.exported) {
-      tiles_ = tiles_of_export(maps_.exported, backend, options, std::move(wake));
-      return;
-    }
-    if (maps_.other) {
-      tiles_ = tiles_of_two(*maps_.capture, *maps_.other, backend, options, wake);
-    } else {
-      auto growing = std::make_unique<CaptureTiles>(*maps_.capture, backend, options, wake);
-      growing_ = growing.get();
-      tiles_ = std::move(growing);
-    }
-    const FactOverrides facts = fact_overrides(request.capture);
-    if (!facts.mask && facts.score == ScoreFunction::softmax) {
-      check_ = quick_check_of(*maps_.capture, backend, options, wake);
-    }
-    if (request.follow) {
-      follower_ = std::make_unique<CaptureFollower>(request.capture.capture, facts, control,
-                                                    CaptureFollower::Captures{maps_.capture},
-                                                    std::move(wake));
-    }
-  }
-
-  TileSource& tiles() { return *tiles_; }
-  RemoteHello hello() const {
-    RemoteHello hello;
-    hello.version = version();
-    hello.calls = maps_.calls;
-    hello.own_calls = maps_.own_calls;
-    hello.computed = maps_.exported == nullptr;
-    hello.sketches = tiles_->has_sketches();
-    hello.masses = tiles_->has_masses();
-    hello.tracks = tiles_->has_tracks();
-    hello.masks = tiles_->has_masks();
-    if (maps_.capture) {
-      hello.pictures = picture_frames(*maps_.capture);
-      hello.warnings = maps_.capture->warnings();
-    }
-    if (maps_.other) {
-      for (const std::string& more : maps_.other->warnings()) hello.warnings.push_back(more);
-    }
-    return hello;
-  }
-  TileServer::Watched watched() const {
-    return {[this] { return check_ ? check_->warning() : ""; }, [this] { return changed_file(); }};
-  }
-  /// What came to a capture that grows since it was last asked.
-  std::vector<RemoteAdded> take_added() {
-    std::vector<RemoteAdded> all;
-    if (!follower_) return all;
-    try {
-      for (const auto& more : follower_->take()) all.push_back(add(more));
-    } catch (const Error& e) {
-      follower_.reset();
-      all.push_back({{}, {}, {}, std::string("it is not followed any more: ") + e.what()});
-      return all;
-    }
-    const std::string problem = follower_->take_problem();
-    if (!problem.empty()) all.push_back({{}, {}, {}, problem});
-    return all;
-  }
-
- private:
-  RemoteAdded add(const std::shared_ptr<const Capture>& more) {
-    growing_->add_capture(*more);
-    added_.push_back(more);
-    RemoteAdded added;
-    added.calls = map_sources(*more);
-    added.warnings = more->warnings();
-    const Capture& pictured = pictured_ == nullptr ? *maps_.capture : *pictured_;
-    if (keeps_pictures(pictured, *more)) {
-      pictured_ = more.get();
-      added.pictures = picture_frames(*more);
-    } else {
-      added.warnings.emplace_back(
-          "the capture's pictures of its video were replaced: open it again to see them");
-    }
-    return added;
-  }
-  std::string changed_file() const {
-    try {
-      if (maps_.capture) maps_.capture->require_unchanged();
-      for (const auto& more : added_) more->require_unchanged();
-      if (maps_.other) maps_.other->require_unchanged();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "";
-  }
-
-  OpenedMaps maps_;
-  std::vector<std::shared_ptr<const Capture>> added_;
-  const Capture* pictured_ = nullptr;
-  std::unique_ptr<TileSource> tiles_;
-  CaptureTiles* growing_ = nullptr;
-  std::unique_ptr<QuickCheck> check_;
-  std::unique_ptr<CaptureFollower> follower_;
-};
-
-/// Until the other side ends, or a stop is requested.
-void serve_line(Served& served, ByteLine& line, const EventBell& bell,
-                const std::stop_token& stop) {
-  TileServer server(served.tiles(), served.hello(), served.watched());
-  line.set_most_received(2 * kMostFromClient);
-  for (bool going_on = true; going_on && !stop.stop_requested();) {
-    while (auto message = take_frame(line.received(), kMostFromClient)) server.take(*message);
-    if (bell.quiet()) {
-      for (const RemoteAdded& added : served.take_added()) server.add(added);
-      server.look();
-    }
-    // What the line does not take yet need not be computed yet either.
-    while (line.unsent() < static_cast<size_t>(TileServer::kMostUnderWay)) {
-      const auto message = server.next(now_seconds());
-      if (!message) break;
-      line.send(to_frame(*message));
-    }
-    const double due = server.due().value_or(now_seconds() + 1);
-    going_on = line.wait(std::max(0.0, due - now_seconds()), bell.descriptor());
-  }
-}
-
-/// A capture that is followed need not be there yet.
-void wait_for_capture(const ServeRequest& o, ByteLine& line, const Console& console,
-                      const std::stop_token& stop) {
+/// A capture that is followed need not be there yet. `wait` waits for so many seconds; false:
+/// whoever it is for has gone.
+void wait_for_capture(const ServeRequest& o, const Console& console, const std::stop_token& stop,
+                      const std::function<bool(double)>& wait) {
   if (!o.follow || has_capture_begun(o.capture.capture)) return;
   console.say("waiting for the first call of " + one_line(o.capture.capture));
   while (!has_capture_begun(o.capture.capture)) {
-    if (!line.wait(0.5) || stop.stop_requested())
+    if (!wait(kLookSeconds) || stop.stop_requested()) {
       throw Error(ErrorCode::interrupted, "interrupted");
+    }
   }
 }
 
@@ -207,29 +75,96 @@ void check_follow(const ServeRequest& o) {
   }
 }
 
+void check_ways(const ServeRequest& o) {
+  const bool place = o.port != 0 || !o.socket.empty();
+  if (o.stdio && place) throw usage_error("--stdio: needs neither --port nor --socket");
+  if (o.port != 0 && !o.socket.empty()) throw usage_error("--port and --socket: expected one");
+  if (o.stdio || !web_assets().empty()) return;
+  throw Error(ErrorCode::unavailable,
+              "serve: this program was built without the page for browsers, which needs emscripten "
+              "(docs/install.md); `attnscope view ssh://HOST/PATH` shows the same in a window");
+}
+
+/// All that is opened for whoever looks; `bell` rings when there is something new, and for the
+/// interrupt.
+class Opened {
+ public:
+  Opened(const ServeRequest& o, const Console& console, const InterruptWatch& interrupt,
+         const EventBell& bell)
+      : control_(read_control(o.capture, o.run, console)),
+        maps_(open(o, control_)),
+        backend_(make_run_backend(o.run, console)),
+        served_(o, std::move(maps_), *backend_, control_, [&bell] { bell.ring(); }),
+        ring_(interrupt.token(), [&bell] { bell.ring(); }) {}
+  Served& served() { return served_; }
+
+ private:
+  static OpenedMaps open(const ServeRequest& o, const ReadControl& control) {
+    const CaptureOrigin origin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
+    return OpenedMaps::open(origin, control, o.second);
+  }
+
+  const ReadControl control_;
+  OpenedMaps maps_;
+  const RunBackend backend_;
+  Served served_;
+  const std::stop_callback<std::function<void()>> ring_;
+};
+
+void serve_stdio(const ServeRequest& o, const Console& console, const InterruptWatch& interrupt,
+                 std::unique_ptr<ByteLine> line) {
+  const EventBell bell;
+  // Whoever asked knows from now on that the program is there.
+  ByteMessages messages(std::move(line));
+  wait_for_capture(o, console, interrupt.token(),
+                   [&](double seconds) { return messages.wait(seconds, -1); });
+  Opened opened(o, console, interrupt, bell);
+  Served& served = opened.served();
+  TileServer server(served.tiles(), served.hello(), served.watched());
+  serve_messages(server, messages, bell, interrupt.token(), [&] {
+    for (const RemoteAdded& added : served.take_added()) server.add(added);
+  });
+  if (!messages.problem().empty()) throw Error(ErrorCode::file, "serve: " + messages.problem());
+}
+
+void serve_web(const ServeRequest& o, const Console& console, const InterruptWatch& interrupt) {
+  const WebDoors doors =
+      o.socket.empty() ? WebDoors::on_loopback(o.port) : WebDoors::on_socket(o.socket);
+  const std::string token = new_web_token();
+  const EventBell bell;
+  WebFront front(doors.descriptors(), web_assets(), token);
+  const auto tell = [&] {
+    fmt::print("{}", web_addresses(doors.port(), o.socket, token));
+    if (std::fflush(stdout) != 0) throw Error(ErrorCode::file, "standard output: it is closed");
+    console.say(
+        "the first line is the address for a browser, until Ctrl-C; the second one, in a shell of "
+        "another machine, makes it reachable there");
+  };
+  const bool begun = !o.follow || has_capture_begun(o.capture.capture);
+  // Who waits for a model to begin may open the window meanwhile.
+  if (!begun) tell();
+  wait_for_capture(o, console, interrupt.token(), [&](double seconds) {
+    front.wait(seconds);
+    return true;
+  });
+  Opened opened(o, console, interrupt, bell);
+  if (begun) tell();
+  serve_windows(opened.served(), front, bell, console, interrupt.token());
+}
+
 int run_serve(const ServeRequest& asked) {
   ServeRequest o = asked;
   o.capture.growing = o.follow;
-  if (!o.stdio) {
-    throw usage_error("serve: expected --stdio, which `attnscope view ssh://HOST/PATH` gives");
-  }
+  check_ways(o);
   check_follow(o);
   const Console console(o.quiet);
-  const auto line = take_stdio();
+  auto line = o.stdio ? take_stdio() : nullptr;
   const InterruptWatch interrupt(console);
-  // Whoever asked knows from now on that the program is there.
-  line->send(greeting());
-  line->wait(0);
-  wait_for_capture(o, *line, console, interrupt.token());
-  const ReadControl control = read_control(o.capture, o.run, console);
-  const CaptureOrigin origin{o.capture.capture, o.capture.tensors, fact_overrides(o.capture)};
-  OpenedMaps maps = OpenedMaps::open(origin, control, o.second);
-  const auto backend = make_run_backend(o.run, console);
-  const EventBell bell;
-  const std::stop_callback ring(interrupt.token(), [&] { bell.ring(); });
-  Served served(o, std::move(maps), *backend, control, [&bell] { bell.ring(); });
-  serve_line(served, *line, bell, interrupt.token());
-  if (!line->problem().empty()) throw Error(ErrorCode::file, "serve: " + line->problem());
+  if (o.stdio) {
+    serve_stdio(o, console, interrupt, std::move(line));
+  } else {
+    serve_web(o, console, interrupt);
+  }
   return interrupt.interrupted() ? kExitInterrupted : kExitOk;
 }
 
@@ -238,10 +173,13 @@ int run_serve(const ServeRequest& asked) {
 Command add_serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeRequest>();
   ServeRequest& o = *options;
-  CommandParser command(app, "serve",
-                        "maps for a window on another machine, which starts this by ssh");
+  CommandParser command(app, "serve", "the window in a browser, here or on another machine");
   add_capture_options(command, o.capture);
   command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
+  command.add_option("--port", o.port, "the port of 127.0.0.1 that it listens at; a free one")
+      .in_range(1, 65535);
+  command.add_option("--socket", o.socket,
+                     "listen at a Unix socket of this path instead, which only you can open");
   command.add_flag("--stdio", o.stdio,
                    "speak to the window by standard input and output; `attnscope view "
                    "ssh://HOST/PATH` does that");
@@ -251,9 +189,13 @@ Command add_serve_command(CLI::App& app) {
   add_cache_option(command, o.cache);
   command.add_flag("--quiet", o.quiet, "no narration");
   command.footer(
+      "It prints an address for a browser of this machine, and the ssh line that makes it "
+      "reachable "
+      "from another one. Whoever has the address can look.\n"
       "Examples:\n"
-      "  attnscope view ssh://server/data/dump     # on the laptop: the window\n"
-      "  attnscope serve --stdio /data/dump        # what that starts on the server");
+      "  attnscope serve dump/                     # the window in a browser, until Ctrl-C\n"
+      "  attnscope serve dump/ --socket s.sock     # others on this machine cannot even connect\n"
+      "  attnscope serve --stdio dump/             # what `attnscope view ssh://HOST/PATH` starts");
   return {command, [options] { return run_serve(*options); }};
 }
 

@@ -156,7 +156,8 @@ class QuerySpansTerm : public RunsTerm {
     const auto past =
         std::lower_bound(first, bands.end(), queries.end,
                          [](const Band& b, int64_t query) { return b.queries.begin < query; });
-    return {first, past};
+    return std::span(bands).subspan(static_cast<size_t>(first - bands.begin()),
+                                    static_cast<size_t>(past - first));
   }
   std::span<const QuerySpan> spans_of(const Band& band) const {
     return std::span(list_.spans).subspan(band.first, band.count);

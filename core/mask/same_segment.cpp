@@ -45,7 +45,8 @@ class SegmentRuns {
     const auto past =
         std::lower_bound(first, runs_.end(), tokens.end,
                          [](const SegmentRun& r, int64_t token) { return r.tokens.begin < token; });
-    return {first, past};
+    return std::span(runs_).subspan(static_cast<size_t>(first - runs_.begin()),
+                                    static_cast<size_t>(past - first));
   }
 
   /// Whether one of `tokens` is of the segment.

@@ -15,7 +15,7 @@ class FlushDenormals {
   FlushDenormals& operator=(const FlushDenormals&) = delete;
 
  private:
-  uint64_t saved_ = 0;
+  [[maybe_unused]] uint64_t saved_ = 0;
 };
 
 }  // namespace attnscope

@@ -13,15 +13,18 @@
 namespace attnscope {
 namespace {
 
-/// The processors that this process may run on; none where there are more than cpu_set_t holds.
+/// The processors that this process may run on; none where there are more than cpu_set_t holds, or
+/// no Linux to ask.
 std::vector<int> processors_of_affinity() {
+  std::vector<int> processors;
+#if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
-  std::vector<int> processors;
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &set)) processors.push_back(i);
   }
+#endif
   return processors;
 }
 

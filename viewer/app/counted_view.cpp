@@ -3,6 +3,8 @@
 #include <chrono>
 #include <utility>
 
+#include "viewer/app/aside.h"
+
 namespace attnscope {
 
 bool CountedView::Key::is_counted_by(const Key& other) const {
@@ -28,7 +30,7 @@ void CountedView::take(Key key, bool moved, const std::function<void()>& wake) {
     return;
   }
   counting_key_ = key;
-  counting_ = std::async(std::launch::async, [key = std::move(key), wake] {
+  counting_ = aside([key = std::move(key), wake] {
     ValueHistogram counted = ValueHistogram::of(key.tiles, key.rect, key.pool);
     wake();
     return counted;

@@ -42,15 +42,7 @@ std::unique_ptr<Document> open_remote(const CaptureOrigin& origin, const TileSou
     throw Error(ErrorCode::unavailable,
                 origin.path.string() + ": there is no way to other machines here");
   }
-  auto tiles = make.of_remote(origin, second, std::move(wake));
-  const RemoteHello& hello = tiles->hello();
-  auto document = make_document(origin, hello.calls, hello.own_calls);
-  document->limits.computed = hello.computed;
-  document->other_origin.path = second;
-  document->pictures = hello.pictures;
-  document->remote = tiles.get();
-  document->tiles = std::move(tiles);
-  return document;
+  return Document::of_remote(origin, make.of_remote(origin, second, std::move(wake)), second);
 }
 
 /// Both are here, or both there.
@@ -64,6 +56,19 @@ bool is_remote(const CaptureOrigin& origin, const std::filesystem::path& second)
 }
 
 }  // namespace
+
+std::unique_ptr<Document> Document::of_remote(const CaptureOrigin& origin,
+                                              std::unique_ptr<RemoteTileSource> tiles,
+                                              const std::filesystem::path& second) {
+  const RemoteHello& hello = tiles->hello();
+  auto document = make_document(origin, hello.calls, hello.own_calls);
+  document->limits.computed = hello.computed;
+  document->other_origin.path = second;
+  document->pictures = hello.pictures;
+  document->remote = tiles.get();
+  document->tiles = std::move(tiles);
+  return document;
+}
 
 std::unique_ptr<Document> Document::open(const CaptureOrigin& origin, const ReadControl& control,
                                          const TileSourceMaker& make, std::function<void()> wake,
@@ -145,8 +150,8 @@ ViewState Document::shown() const {
 
 Session Document::session(int width, int height) const {
   Session session;
-  const auto whole = [](const std::filesystem::path& name) {
-    const bool as_it_is = name.empty() || is_remote_name(name.string());
+  const auto whole = [this](const std::filesystem::path& name) {
+    const bool as_it_is = name.empty() || remote != nullptr;
     return as_it_is ? name : std::filesystem::absolute(name);
   };
   session.capture = whole(origin.path);

@@ -118,6 +118,10 @@ struct Document {
   static std::unique_ptr<Document> open(const CaptureOrigin& origin, const ReadControl& control,
                                         const TileSourceMaker& make, std::function<void()> wake,
                                         const std::filesystem::path& second = {});
+  /// Of maps on another machine that were opened already; `origin` and `second` are their names.
+  static std::unique_ptr<Document> of_remote(const CaptureOrigin& origin,
+                                             std::unique_ptr<RemoteTileSource> tiles,
+                                             const std::filesystem::path& second = {});
   /// The state, with the head that is pointed at, or side B while it is seen in place of A, and
   /// with the number of the order that its map stands in.
   ViewState shown() const;

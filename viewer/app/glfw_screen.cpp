@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "viewer/app/glfw_keys.h"
+#include "viewer/app/imgui_mouse.h"
 #include "viewer/app/mouse_events.h"
 
 namespace attnscope {
@@ -144,14 +145,7 @@ class GlfwScreen : public Screen {
 
   /// ImGui's own backend has only told where the mouse is now, and which buttons were down at all.
   void feed_mouse() {
-    const MouseEvents::State mouse = mouse_.next();
-    ImGuiIO& io = ImGui::GetIO();
-    std::copy(mouse.down.begin(), mouse.down.end(), io.MouseDown);
-    if (mouse.at) {
-      io.MousePos = {static_cast<float>((*mouse.at)[0]), static_cast<float>((*mouse.at)[1])};
-    }
-    // By its frames' times ImGui would take two clicks in slow frames for single ones.
-    io.MouseDoubleClickTime = mouse.repeated ? std::numeric_limits<float>::max() : 0;
+    give_imgui(mouse_.next());
     if (!mouse_.done()) events_.input();
   }
 

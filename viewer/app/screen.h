@@ -17,7 +17,7 @@ struct ScreenEvents {
 };
 
 /// Where a window's pixels go and its input comes from: a window of the desktop, or a buffer that
-/// nobody sees. It has an OpenGL 3.3 context, which is current on the thread that made it; all but
+/// nobody sees. It has an OpenGL context, which is current on the thread that made it; all but
 /// wake() is for that thread alone.
 class Screen {
  public:
@@ -27,7 +27,7 @@ class Screen {
   virtual WindowSize pixels() const = 0;
   /// Throws Error(resource) where there cannot be so many pixels.
   virtual void resize(WindowSize size) = 0;
-  /// The display's, 1 to 4.
+  /// The display's, 1 to 4. It may change between two frames.
   virtual float scale() const = 0;
   virtual void set_title(const std::string& title) = 0;
   virtual bool should_close() const = 0;

@@ -117,8 +117,8 @@ void ViewerApp::draw_frame() {
   const bool first_drawn = counters_.first_picture_ms.has_value();
   changed_ = false;
   drew_busy_ = is_source_busy();
-  if (applied_theme_ != theme()) {
-    applied_theme_ = theme();
+  if (const std::pair now(theme(), window_->scale()); applied_theme_ != now) {
+    applied_theme_ = now;
     apply_theme(theme_of(theme()), window_->scale());
   }
   labels_.clear();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "viewer/app/document.h"
 #include "viewer/app/document_frame.h"
@@ -55,6 +56,8 @@ class ViewerApp {
   /// Throws where the capture cannot be opened; what was open stays then. `second`: a capture that
   /// is compared with it, of which a head is side B.
   void open(const CaptureOrigin& origin, const std::filesystem::path& second = {});
+  /// Shows maps on another machine that were opened already, by this name.
+  void open(const CaptureOrigin& origin, std::unique_ptr<RemoteTileSource> tiles);
   /// Opens a second capture beside the one that is open. Throws where that cannot be, or where it
   /// has no map of the size that is shown; what was open stays then.
   void open_other(const std::filesystem::path& path);
@@ -169,6 +172,7 @@ class ViewerApp {
   double seconds() const { return clock_.milliseconds() / 1000; }
 
  private:
+  void begin_with(std::unique_ptr<Document> document);
   void show(std::unique_ptr<Document> document);
   void link_textures();
   void follow();
@@ -269,7 +273,7 @@ class ViewerApp {
   };
   std::optional<Notice> notice_;
   std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
-  std::optional<ViewTheme> applied_theme_;
+  std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale
   std::vector<std::filesystem::path> recent_;
 
   FilmPlayer film_player_;

@@ -3,8 +3,6 @@
 #include <imgui.h>
 
 #include "core/base/error.h"
-#include "io/capture/call/block_mask_file.h"
-#include "io/files/output_file.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/commands/list_keys.h"
@@ -20,28 +18,6 @@ namespace attnscope {
 void ViewerApp::save_session(const std::filesystem::path& file) {
   if (!document_) throw usage_error("no capture is open");
   write_session(document_->session(window_->width(), window_->height()), file, settings_.force);
-}
-
-void ViewerApp::save_mask(const std::filesystem::path& file) {
-  const std::string what = "save-mask " + one_line(file.string()) + ": ";
-  const std::shared_ptr<const HeadMask> shown = mask();
-  if (!shown || !shown->problem.empty()) throw usage_error(what + "there is no mask");
-  if (file.extension() != ".npy") throw usage_error(what + "the name must end in .npy");
-  if (shown->request.head.order != 0) {
-    throw usage_error(what + "its blocks are of tokens in another order (first order stored)");
-  }
-  document_->require_unchanged();
-  std::vector<std::filesystem::path> inputs;
-  if (document_->capture) {
-    inputs = document_->capture->files();
-    inputs.emplace_back(shown->request.text);
-  }
-  OutputFile::check_target(file, {.force = settings_.force, .inputs = inputs});
-  BlockMaskWriter writer(file, settings_.force, 1, shown->query_blocks, shown->key_blocks);
-  writer.append(shown->kept);
-  writer.commit();
-  tell("mask saved: " + std::filesystem::absolute(file).string() + ", blocks of " +
-       std::to_string(shown->block) + (shown->block == 1 ? " token" : " tokens"));
 }
 
 void ViewerApp::write_session_or_fail() {

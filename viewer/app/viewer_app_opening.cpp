@@ -23,9 +23,17 @@ bool has_atlas_of_many(const Document& document) {
 }  // namespace
 
 void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& second) {
-  auto document = Document::open(
+  begin_with(Document::open(
       origin, settings_.read_control, settings_.make_source, [window = window_] { window->wake(); },
-      second);
+      second));
+}
+
+void ViewerApp::open(const CaptureOrigin& origin, std::unique_ptr<RemoteTileSource> tiles) {
+  begin_with(Document::of_remote(origin, std::move(tiles)));
+}
+
+/// As it is seen first.
+void ViewerApp::begin_with(std::unique_ptr<Document> document) {
   if (document->has_second()) document->take_nearest_other();
   if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
     AtlasLook look;

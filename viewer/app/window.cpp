@@ -6,27 +6,11 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "viewer/app/glfw_screen.h"
-#include "viewer/app/offscreen.h"
+#include "viewer/app/open_screen.h"
+#include "viewer/gl/gl_api.h"
 
 namespace attnscope {
 namespace {
-
-/// A hidden window is on the display where there is one, so that the card behind it draws.
-std::unique_ptr<Screen> open_screen(const Window::Settings& settings, ScreenEvents events) {
-  const WindowSize size = clamped(settings.size);
-  if (settings.visible) {
-    return open_glfw_screen(settings.title, size, true, std::move(events));
-  }
-  if (has_display()) {
-    try {
-      return open_glfw_screen(settings.title, size, false, std::move(events));
-    } catch (const Error&) {
-      // A display that is gone, or has no OpenGL: nobody would have seen the window there.
-    }
-  }
-  return open_offscreen(size);
-}
 
 /// Whether a field that takes text has use for a key by itself.
 bool edits_text(const KeyChord& chord) {
@@ -61,22 +45,29 @@ bool edits_text(const KeyChord& chord) {
 
 Window::Window(const Settings& settings)
     : screen_(open_screen(
-          settings, {[this] { request_frames(); }, [this](const KeyChord& chord) { on_key(chord); },
-                     [this](const std::string& path) {
-                       if (handlers_.drop) handlers_.drop(path);
-                     },
-                     [this](const KeyChord& chord) {
-                       if (handlers_.released) handlers_.released(chord);
-                     }})) {
+          settings.title, clamped(settings.size), settings.visible,
+          {[this] { request_frames(); }, [this](const KeyChord& chord) { on_key(chord); },
+           [this](const std::string& path) {
+             if (handlers_.drop) handlers_.drop(path);
+           },
+           [this](const KeyChord& chord) {
+             if (handlers_.released) handlers_.released(chord);
+           }})) {
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
   screen_->join_imgui();
-  if (!ImGui_ImplOpenGL3_Init("#version 330 core")) {
+  if (!ImGui_ImplOpenGL3_Init(gl::kShaderVersion)) {
     screen_->leave_imgui();
     ImGui::DestroyContext();
     throw Error(ErrorCode::unavailable, "the window needs OpenGL 3.3: install libgl1");
   }
-  fonts_ = load_fonts(scale(), letters_);
+  load_letters();
+}
+
+void Window::load_letters() {
+  fonts_scale_ = scale();
+  fonts_ = load_fonts(fonts_scale_, letters_);
+  letters_changed_ = false;
 }
 
 Window::~Window() {
@@ -118,11 +109,10 @@ void Window::wake() {
 void Window::begin_frame(const std::function<void()>& input) {
   ImGui_ImplOpenGL3_NewFrame();
   // The backend's own objects are there now, and ImGui has not locked its fonts for a frame yet.
-  if (letters_changed_) {
+  if (letters_changed_ || fonts_scale_ != scale()) {
     ImGui_ImplOpenGL3_DestroyFontsTexture();
-    fonts_ = load_fonts(scale(), letters_);
+    load_letters();
     ImGui_ImplOpenGL3_CreateFontsTexture();
-    letters_changed_ = false;
   }
   screen_->begin_frame();
   input();

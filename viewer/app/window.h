@@ -73,11 +73,13 @@ class Window {
  private:
   WindowSize pixels() const;
   void on_key(const KeyChord& chord);
+  void load_letters();
 
   Handlers handlers_;
   Fonts fonts_;
   std::u32string letters_;
   bool letters_changed_ = false;
+  float fonts_scale_ = 1;  ///< that the fonts were made for
   int frames_due_ = kFramesAfterEvent;
   std::atomic<bool> woken_{false};
   std::unique_ptr<Screen> screen_;

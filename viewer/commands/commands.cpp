@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "viewer/view/window_place.h"
+
 namespace attnscope {
 
 std::span<const ViewCommand> commands() {
@@ -71,8 +73,8 @@ std::span<const ViewCommand> commands() {
       {difference, "difference", "Look", "next difference: signed, size, ratio, none", {"X"}},
       {play, "play", "Look", "play the film of the query through time", {"Space"}},
       {play_steps, "play-steps", "Look", "play through the steps, or stop", {"Shift+Space"}},
-      {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}},
-      {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}},
+      {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}, kWindowHasFiles},
+      {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}, kWindowHasFiles},
       {export_view, "export", "Files", "copy the command that exports what is seen", {"Ctrl+E"}},
       {copy_entry, "copy-entry", "Files", "copy the entry under the mouse", {"Ctrl+C"}},
       {copy_view, "copy-view", "Files", "copy the command that shows this again", {"Ctrl+L"}},
@@ -92,6 +94,7 @@ std::optional<CommandId> command_on(const KeyChord& chord) {
   static const std::vector<std::pair<KeyChord, CommandId>> kMap = [] {
     std::vector<std::pair<KeyChord, CommandId>> map;
     for (const ViewCommand& command : commands()) {
+      if (!command.here) continue;
       for (const std::string_view text : command.chords) {
         map.emplace_back(parse_chord(text), command.id);
       }

@@ -72,7 +72,7 @@ struct ViewCommand {
   std::string_view group;                ///< a heading of the help
   std::string_view help;                 ///< one line, no full stop
   std::vector<std::string_view> chords;  ///< as parse_chord() reads them; the first is shown
-  bool here = true;                      ///< whether this window can do it yet
+  bool here = true;                      ///< whether this window can do it
 };
 
 /// All of them, in the order of the help.

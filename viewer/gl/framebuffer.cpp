@@ -1,5 +1,8 @@
 #include "viewer/gl/framebuffer.h"
 
+#include <cstdint>
+#include <span>
+
 #include "core/base/error.h"
 #include "viewer/gl/gl_name.h"
 
@@ -17,14 +20,19 @@ GLuint new_framebuffer() {
 ReadPixels read_bound_framebuffer(int width, int height) {
   ReadPixels picture{width, height, {}};
   const size_t columns = static_cast<size_t>(width);
-  std::vector<Rgb> upside_down(columns * static_cast<size_t>(height));
-  glPixelStorei(GL_PACK_ALIGNMENT, 1);
-  glReadPixels(0, 0, width, height, GL_RGB, GL_UNSIGNED_BYTE, upside_down.data());
+  // Four bytes a pixel, which every driver gives; three are not for all.
+  struct Rgba {
+    uint8_t r, g, b, a;
+  };
+  std::vector<Rgba> upside_down(columns * static_cast<size_t>(height));
+  glPixelStorei(GL_PACK_ALIGNMENT, 4);
+  glReadPixels(0, 0, width, height, GL_RGBA, GL_UNSIGNED_BYTE, upside_down.data());
   check("reading a picture back");
   picture.pixels.reserve(upside_down.size());
   for (size_t y = static_cast<size_t>(height); y-- > 0;) {
-    const auto row = upside_down.begin() + static_cast<std::ptrdiff_t>(y * columns);
-    picture.pixels.insert(picture.pixels.end(), row, row + width);
+    for (const Rgba& p : std::span(upside_down).subspan(y * columns, columns)) {
+      picture.pixels.push_back({p.r, p.g, p.b});
+    }
   }
   return picture;
 }

@@ -6,6 +6,9 @@
 
 namespace attnscope::gl {
 
+#ifdef __EMSCRIPTEN__
+void check(const char*) {}
+#else
 void check(const char* what) {
   const GLenum first = glGetError();
   if (first == GL_NO_ERROR) return;
@@ -17,5 +20,6 @@ void check(const char* what) {
                                 first == GL_OUT_OF_MEMORY ? std::string("out of memory")
                                                           : fmt::format("error 0x{:04x}", first)));
 }
+#endif
 
 }  // namespace attnscope::gl

@@ -1,9 +1,11 @@
 #include "viewer/gl/map_shaders.h"
 
+#include "viewer/gl/gl_api.h"
+
 namespace attnscope::gl {
 namespace {
 
-const char* const kMapVertexShader = R"(#version 330 core
+const char* const kMapVertexShader = R"(
 layout(location = 0) in vec2 place;
 layout(location = 1) in vec3 texel;
 layout(location = 2) in vec4 texels;
@@ -192,7 +194,7 @@ void main() {
 
 /// The version, and what does not differ between the pixels of a draw.
 std::string fragment_head(const MapVariant& v) {
-  std::string head = "#version 330 core\n";
+  std::string head = kShaderHead;
   const auto define = [&](const std::string& type, const char* name, const std::string& value) {
     head += "const " + type + " " + name + " = " + value + ";\n";
   };
@@ -214,14 +216,14 @@ std::string fragment_head(const MapVariant& v) {
 
 }  // namespace
 
-std::string map_vertex_shader() { return kMapVertexShader; }
+std::string map_vertex_shader() { return std::string(kShaderHead) + kMapVertexShader; }
 
 std::string map_fragment_shader(const MapVariant& variant) {
   return fragment_head(variant) + kColours + kTexels + (variant.grid ? kGridShader : kTileShader);
 }
 
 std::string kept_fragment_shader() {
-  return R"(#version 330 core
+  return std::string(kShaderHead) + R"(
 uniform sampler2D kept;
 uniform ivec2 origin;
 out vec4 colour;

@@ -7,7 +7,7 @@
 namespace attnscope::gl {
 namespace {
 
-const char* const kVertexShader = R"(#version 330 core
+const char* const kVertexShader = R"(
 void main() {
   vec2 corner = vec2(float((gl_VertexID << 1) & 2), float(gl_VertexID & 2));
   gl_Position = vec4(corner * 2.0 - 1.0, 0.0, 1.0);
@@ -17,7 +17,7 @@ void main() {
 // A ray goes from the side where it enters a cell to the one where it leaves it, so it takes as
 // many steps as it meets cells; or over a whole block whose largest number changes nothing. Numbers
 // are bytes: the place on the colours, as fine as the colour table.
-const char* const kFragmentShader = R"(#version 330 core
+const char* const kFragmentShader = R"(
 uniform usampler3D cells;
 uniform usampler3D blocks;
 uniform sampler2D table;
@@ -129,10 +129,8 @@ constexpr float kDensity = 1.5f;
 constexpr int kTableColours = 257;
 
 std::string fragment_shader() {
-  std::string text = kFragmentShader;
-  const std::string head = "#version 330 core\n";
-  return head + "const int kShift = " + std::to_string(kBlockShift) +
-         ";\nconst float kDensity = " + std::to_string(kDensity) + ";\n" + text.substr(head.size());
+  return std::string(kShaderHead) + "const int kShift = " + std::to_string(kBlockShift) +
+         ";\nconst float kDensity = " + std::to_string(kDensity) + ";\n" + kFragmentShader;
 }
 
 GLuint new_vertex_array() {
@@ -229,7 +227,7 @@ int largest_volume_side() {
 }
 
 VolumePainter::VolumePainter()
-    : program_("volume", kVertexShader, fragment_shader()),
+    : program_("volume", std::string(kShaderHead) + kVertexShader, fragment_shader()),
       nothing_(new_vertex_array()),
       cells_(new_texture()),
       blocks_(new_texture()),

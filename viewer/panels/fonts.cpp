@@ -1,7 +1,9 @@
 #include "viewer/panels/fonts.h"
 
 #include <imgui.h>
+#ifndef __EMSCRIPTEN__
 #include <imgui_freetype.h>
+#endif
 
 #include <array>
 #include <cmath>
@@ -80,7 +82,12 @@ std::vector<Substitute> substitutes_for(const std::u32string& letters) {
 ImFontConfig settings() {
   ImFontConfig config;
   config.PixelSnapH = true;
+#ifdef __EMSCRIPTEN__
+  // ImGui's own drawing of letters knows no hints; finer steps across would blur the stems.
+  config.OversampleH = config.OversampleV = 1;
+#else
   config.FontBuilderFlags = ImGuiFreeTypeBuilderFlags_LightHinting;
+#endif
   return config;
 }
 
@@ -115,7 +122,9 @@ ImFont* add(const Face& face, float em, const Ranges& ranges,
 Fonts load_fonts(float scale, const std::u32string& letters) {
   ImFontAtlas& atlas = *ImGui::GetIO().Fonts;
   atlas.Clear();
+#ifndef __EMSCRIPTEN__
   atlas.FontBuilderIO = ImGuiFreeType::GetBuilderForFreeType();
+#endif
   const SystemFonts& installed = SystemFonts::installed();
   const Face text{installed.find({"Inter-Regular.otf", "Inter-Regular.ttf", "Inter.ttc",
                                   "InterVariable.ttf", "Roboto-Regular.ttf", "DejaVuSans.ttf"}),

@@ -50,6 +50,7 @@ const std::vector<std::vector<MenuItem>>& menu_groups() {
 /// A line of the menu: a mark where it is on, its name, its key.
 bool menu_item(const Ui& ui, const MenuItem& item, const ViewState& state) {
   const ViewCommand& command = command_of(item.command);
+  if (!command.here) return false;
   ImGui::PushID(item.name);
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const bool clicked = ImGui::InvisibleButton("item", {ui.px(kItemWidth), ui.px(kItemHeight)});

@@ -6,6 +6,7 @@
 #include "viewer/panels/pane_menu.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/window_place.h"
 
 namespace attnscope {
 namespace {
@@ -150,15 +151,19 @@ void Toolbar::add_window_buttons(const Ui& ui, const Scene& scene, PanelRequests
                                  Controls& to) {
   const bool light = scene.chosen.theme == ViewTheme::light;
   const std::string theme = light ? "Dark" : "Light";
-  const float width = segmented_width(ui, {"Open", theme, "?"}) + ui.px(8);
+  std::vector<std::string> words{theme, "?"};
+  if (kWindowHasFiles) words.insert(words.begin(), "Open");
+  const float width = segmented_width(ui, words) + ui.px(8);
   to.push_back({width, 12, [=, this, &ui, &requests] {
                   const float right = rect_.x1 - ui.px(12) - width;
                   const ImVec2 at = ImGui::GetCursorScreenPos();
                   ImGui::SetCursorScreenPos({std::max(at.x, right), at.y});
-                  if (tool_button(ui, "Toolbar/Open", "Open", false, "a capture (Ctrl+O)")) {
-                    requests.show_browser = true;
+                  if (kWindowHasFiles) {
+                    if (tool_button(ui, "Toolbar/Open", "Open", false, "a capture (Ctrl+O)")) {
+                      requests.show_browser = true;
+                    }
+                    ImGui::SameLine(0, ui.px(4));
                   }
-                  ImGui::SameLine(0, ui.px(4));
                   if (tool_button(ui, "Toolbar/Theme", theme, false, "the other theme")) {
                     requests.act(action::SetTheme{light ? ViewTheme::dark : ViewTheme::light});
                   }

@@ -9,7 +9,7 @@ namespace attnscope {
 
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteHello> auto& h) {
-  wire(h.version, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks, h.masks,
+  wire(h.version, h.name, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks, h.masks,
        h.pictures, h.warnings);
 }
 template <class Wire>

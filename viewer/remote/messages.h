@@ -21,7 +21,7 @@ namespace attnscope {
 // the body is packed (1 byte), the body.
 
 /// Programs understand each other that have the same.
-inline constexpr int kProtocol = 1;
+inline constexpr int kProtocol = 2;
 
 enum class MessageType : uint8_t {
   hello = 1,      ///< of the server: what there is
@@ -42,7 +42,7 @@ struct Message {
   std::string body;
 };
 
-/// "\nattnscope tiles 1 0.1.0\n": what a server writes first.
+/// "\nattnscope tiles 2 0.1.0\n": what a server writes first.
 std::string greeting();
 struct Greeting {
   int protocol = 0;
@@ -56,8 +56,9 @@ std::optional<Greeting> take_greeting(std::string& bytes);
 inline constexpr size_t kMostFromClient = size_t{4} << 20;
 inline constexpr size_t kMostFromServer = size_t{64} << 20;
 
-/// The bytes of a message, deflated where that is worth it.
-std::string to_frame(const Message& message);
+/// The bytes of a message, deflated where that is worth it, unless what carries them deflates.
+enum class FramePacking : uint8_t { deflated, plain };
+std::string to_frame(const Message& message, FramePacking packing = FramePacking::deflated);
 /// Takes the first frame off `bytes`; nothing while it is not whole. Throws Error(file) where its
 /// length, or that of its body once inflated, is more than `most`, and where it is no frame.
 std::optional<Message> take_frame(std::string& bytes, size_t most);
@@ -65,6 +66,7 @@ std::optional<Message> take_frame(std::string& bytes, size_t most);
 /// What there is to be looked at.
 struct RemoteHello {
   std::string version;           ///< of the program
+  std::string name;              ///< what is shown, by its path there; may be empty
   std::vector<MapSource> calls;  ///< of the first capture, then of the second one
   int64_t own_calls = 0;         ///< of them, that are not the second one's
   bool computed = true;          ///< no export

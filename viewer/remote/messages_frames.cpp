@@ -1,6 +1,8 @@
 #include "viewer/remote/messages.h"
 
+#ifndef __EMSCRIPTEN__
 #include <zlib.h>
+#endif
 
 #include <array>
 #include <charconv>
@@ -42,6 +44,14 @@ size_t get_length(std::string_view bytes) {
   return length;
 }
 
+#ifdef __EMSCRIPTEN__
+
+// What carries frames to a browser deflates them itself.
+std::string deflated(const std::string&) { return ""; }
+std::string inflated(std::string_view, size_t) { fail_wire("a deflated message"); }
+
+#else
+
 /// The body deflated, its length in front; empty where that is not shorter.
 std::string deflated(const std::string& body) {
   uLongf size = compressBound(static_cast<uLong>(body.size()));
@@ -71,6 +81,8 @@ std::string inflated(std::string_view packed, size_t most) {
   return body;
 }
 
+#endif
+
 }  // namespace
 
 std::string greeting() {
@@ -97,9 +109,11 @@ std::optional<Greeting> take_greeting(std::string& bytes) {
   return found;
 }
 
-std::string to_frame(const Message& message) {
+std::string to_frame(const Message& message, FramePacking packing) {
   std::string packed;
-  if (message.body.size() >= kLeastDeflated) packed = deflated(message.body);
+  if (packing == FramePacking::deflated && message.body.size() >= kLeastDeflated) {
+    packed = deflated(message.body);
+  }
   const std::string& body = packed.empty() ? message.body : packed;
   std::string frame;
   frame.reserve(kHeadBytes + body.size());

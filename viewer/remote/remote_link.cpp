@@ -2,22 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "viewer/remote/remote_talk.h"
 
 namespace attnscope {
 namespace {
-
-constexpr double kPingSeconds = 2;
-constexpr double kSpeedSeconds = 1;
-/// Bytes a second below which nothing comes but answers to pings.
-constexpr double kLeastRate = 50e3;
-/// A connection that says nothing for so long, not even to pings, is lost.
-constexpr double kSilenceSeconds = 30;
-constexpr double kMostBetweenTries = 30;
 
 double now_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -97,63 +89,34 @@ void RemoteLink::serve(RemoteTileSource& source) {
 /// Until the connection is lost: why, one line.
 std::string RemoteLink::talk(const std::stop_token& stop) {
   ByteLine& line = child_->line();
-  ping_under_way_ = false;
-  latency_ = -1;
-  counted_at_ = pinged_at_ = now_seconds();
-  counted_bytes_ = line.total_received();
-  double heard_at = counted_at_;
+  RemoteTalk talk(*source_, now_seconds(), line.total_received());
   for (bool going_on = true; going_on && !stop.stop_requested();) {
     going_on = child_->wait(0.25, bell_.descriptor());
     bell_.quiet();
     const double now = now_seconds();
     const size_t before = line.received().size();
     while (auto message = take_frame(line.received(), kMostFromServer)) {
-      heard_at = now;
-      if (message->type != MessageType::pong) {
-        source_->take(*message);
-        // So that what is under way is counted while much comes.
-        for (const Message& m : source_->outgoing()) line.send(to_frame(m));
-        continue;
-      }
-      if (!ping_under_way_) fail_wire("an answer to no ping");
-      ping_under_way_ = false;
-      latency_ = now - from_wire<double>(message->body);
+      talk.take(*message, now);
+      // So that what is under way is counted while much comes.
+      for (const Message& m : source_->outgoing()) line.send(to_frame(m));
     }
-    if (line.received().size() > before) heard_at = now;
-    for (const Message& message : source_->outgoing()) line.send(to_frame(message));
-    if (!ping_under_way_ && now - pinged_at_ >= kPingSeconds) {
-      line.send(to_frame({MessageType::ping, to_wire(now)}));
-      ping_under_way_ = true;
-      pinged_at_ = now;
-    }
-    tell_speed(now);
+    if (line.received().size() > before) talk.heard(now);
+    for (const Message& m : talk.say(now, line.total_received())) line.send(to_frame(m));
     if (line.unsent() > 0) going_on = going_on && child_->wait(0);
-    if (now - heard_at > kSilenceSeconds) return "the other side does not answer";
+    if (talk.is_silent(now)) return "the other side does not answer";
   }
   const std::string said = child_->complaint();
   return said.empty() ? "the connection was lost" : "the connection was lost: " + said;
 }
 
-void RemoteLink::tell_speed(double now) {
-  if (now - counted_at_ < kSpeedSeconds) return;
-  const size_t total = child_->line().total_received();
-  const double rate = static_cast<double>(total - counted_bytes_) / (now - counted_at_);
-  counted_at_ = now;
-  counted_bytes_ = total;
-  const bool moving = rate >= kLeastRate;
-  std::string text = latency_ < 0 ? "connected" : fmt::format("{:.0f} ms", latency_ * 1e3);
-  if (moving) text += fmt::format(", {:.1f} MB/s", rate / 1e6);
-  source_->set_speed(text, moving);
-}
-
 void RemoteLink::run(const std::stop_token& stop) {
-  double pause = 1;
+  double pause = next_pause(0);
   std::string why;
   while (!stop.stop_requested()) {
     try {
       if (child_) {
         why = talk(stop);
-        pause = 1;
+        pause = next_pause(0);
       }
     } catch (const Error& e) {
       why = e.what();
@@ -167,7 +130,7 @@ void RemoteLink::run(const std::stop_token& stop) {
       nothing.wait(until - now_seconds(), bell_.descriptor());
       bell_.quiet();
     }
-    pause = std::min(2 * pause, kMostBetweenTries);
+    pause = next_pause(pause);
     if (stop.stop_requested()) return;
     try {
       const RemoteHello hello = open(true, stop);

@@ -41,7 +41,6 @@ class RemoteLink {
   RemoteHello open(bool again, const std::stop_token& stop);
   void run(const std::stop_token& stop);
   std::string talk(const std::stop_token& stop);
-  void tell_speed(double now);
   [[noreturn]] void fail_before_greeting();
 
   const RemoteProgram program_;
@@ -49,9 +48,6 @@ class RemoteLink {
   std::unique_ptr<ChildLine> child_;
   RemoteHello hello_;  ///< after those that bring it
   RemoteTileSource* source_ = nullptr;
-  double pinged_at_ = -1e9, latency_ = -1, counted_at_ = 0;
-  size_t counted_bytes_ = 0;
-  bool ping_under_way_ = false;
   std::jthread thread_;  ///< last: it uses the others
 };
 

@@ -56,6 +56,7 @@ constexpr std::array kCandidates{
 
 std::vector<fs::path> usual_folders() {
   std::vector<fs::path> folders;
+  if (const char* named = std::getenv("ATTNSCOPE_FONTS")) return {fs::path(named)};
   if (const char* home = std::getenv("HOME")) {
     folders.push_back(fs::path(home) / ".local/share/fonts");
     folders.push_back(fs::path(home) / ".fonts");

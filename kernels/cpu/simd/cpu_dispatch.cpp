@@ -123,6 +123,8 @@ const CpuKernels& kernels() {
     k.isa = "AVX2";
 #elif HWY_TARGET == HWY_NEON
     k.isa = "NEON";
+#elif HWY_TARGET == HWY_WASM
+    k.isa = "SIMD128";
 #else
     k.isa = "scalar";
 #endif
@@ -213,6 +215,13 @@ std::vector<const CpuKernels*> find_kernels() {
 #endif
   return found;
 }
+}  // namespace
+
+#elif HWY_ARCH_WASM
+
+namespace {
+// A module has one instruction set, or does not load.
+std::vector<const CpuKernels*> find_kernels() { return {&HWY_STATIC_DISPATCH(kernels)()}; }
 }  // namespace
 
 #else

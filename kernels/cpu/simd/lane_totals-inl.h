@@ -22,7 +22,8 @@ using FloatVec = hn::Vec<FloatTag>;
 inline constexpr int64_t kLanes = static_cast<int64_t>(HWY_MIN(HWY_LANES(float), 16));
 
 // Registers of the micro-kernel's tile: 24 sums of 32 registers with AVX-512 and NEON, 12 of 16
-// with AVX2.
+// with AVX2. WebAssembly has no number of registers, but the machines that run it may have 16, of
+// which products that are not fused take some more.
 #if HWY_CAP_GE512
 inline constexpr int kTileRows = 12;
 inline constexpr int kTileVectors = 2;
@@ -32,6 +33,9 @@ inline constexpr int kTileVectors = 2;
 #elif HWY_TARGET == HWY_SCALAR
 inline constexpr int kTileRows = 2;
 inline constexpr int kTileVectors = 4;
+#elif HWY_TARGET == HWY_WASM
+inline constexpr int kTileRows = 4;
+inline constexpr int kTileVectors = 2;
 #else
 inline constexpr int kTileRows = 6;
 inline constexpr int kTileVectors = 4;

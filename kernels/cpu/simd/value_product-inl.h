@@ -18,14 +18,19 @@ namespace hn = hwy::HWY_NAMESPACE;
 /// totals[0 … kLanes) += sums, in double.
 HWY_INLINE void add_to_doubles(FloatVec sums, double* HWY_RESTRICT totals) {
   const FloatTag d;
-  const hn::CappedTag<double, 8> wide;
-  const hn::Rebind<float, decltype(wide)> narrow;
   alignas(64) float lanes[kSumLanes];
   hn::Store(sums, d, lanes);
+#if HWY_TARGET == HWY_WASM
+  // Highway has no vectors of doubles there.
+  for (int64_t lane = 0; lane < kLanes; ++lane) totals[lane] += static_cast<double>(lanes[lane]);
+#else
+  const hn::CappedTag<double, 8> wide;
+  const hn::Rebind<float, decltype(wide)> narrow;
   for (int64_t lane = 0; lane < kLanes; lane += static_cast<int64_t>(hn::Lanes(wide))) {
     const auto more = hn::PromoteTo(wide, hn::Load(narrow, lanes + lane));
     hn::Store(hn::Add(hn::Load(wide, totals + lane), more), wide, totals + lane);
   }
+#endif
 }
 
 /// CpuKernels::multiply_values. Every lane is one channel and adds its products in the order of the

@@ -5,14 +5,16 @@
 // durable, "stop" sends it SIGTERM there, or the signal whose
 // number ATTNSCOPE_FAULT_SIGNAL is, and goes on when it was taken; "kill-write" and "stop-write"
 // do so before its n-th pwrite, "stop-read" before its n-th pread. "unsupported" is a file system
-// without locks and fallocate. ATTNSCOPE_FAULT_COUNT names a file that gets the number of calls at
-// the end. ATTNSCOPE_FAULT_HELPER names a file that appears with the first helper process: it is
-// given no processor, so to speak, until FILE.go is there too. ATTNSCOPE_FAULT_PAUSE names one that
-// appears before the n-th pwrite of "pause-write", which waits likewise.
+// without locks and fallocate, "no-ipv6" a machine without IPv6. ATTNSCOPE_FAULT_COUNT names a file
+// that gets the number of calls at the end. ATTNSCOPE_FAULT_HELPER names a file that appears with
+// the first helper process: it is given no processor, so to speak, until FILE.go is there too.
+// ATTNSCOPE_FAULT_PAUSE names one that appears before the n-th pwrite of "pause-write", which waits
+// likewise.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
@@ -137,10 +139,12 @@ bool before_write() {
   return fails("pwrite");
 }
 
-bool without_locks() {
+bool lacks(const char* what) {
   const char* fault = getenv("ATTNSCOPE_FAULT");
-  return fault != nullptr && strcmp(fault, "unsupported") == 0;
+  return fault != nullptr && strcmp(fault, what) == 0;
 }
+
+bool without_locks() { return lacks("unsupported"); }
 
 /// In the helper, before main.
 [[gnu::constructor]] void wait_in_helper() {
@@ -175,6 +179,15 @@ int flock(int fd, int operation) noexcept {
   return real(fd, operation);
 }
 #pragma GCC diagnostic pop
+
+int socket(int family, int type, int protocol) noexcept {
+  if (family == AF_INET6 && lacks("no-ipv6")) {
+    errno = EAFNOSUPPORT;
+    return -1;
+  }
+  static const auto real = next<int (*)(int, int, int)>("socket");
+  return real(family, type, protocol);
+}
 
 int fcntl(int fd, int command, ...) {
   va_list arguments;

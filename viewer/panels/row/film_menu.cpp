@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "viewer/view/view_actions.h"
+#include "viewer/view/window_place.h"
 
 namespace attnscope {
 namespace {
@@ -125,7 +126,7 @@ void draw_film_button(const Ui& ui, float right, float y, const Scene& scene,
     const bool list = ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId);
     frame_choices(ui, scene, requests);
     video_choices(ui, scene, content, requests);
-    save_buttons(ui, requests);
+    if (kWindowHasFiles) save_buttons(ui, requests);
     const auto is_escape = [](const KeyChord& chord) { return chord.key == Key::escape; };
     if (!list && std::any_of(ui.list_keys.begin(), ui.list_keys.end(), is_escape)) {
       ImGui::CloseCurrentPopup();

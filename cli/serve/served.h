@@ -1,0 +1,61 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/serve/capture_tiles.h"
+#include "core/stream/tile_backend.h"
+#include "viewer/remote/tile_server.h"
+#include "viewer/tiles/capture_follower.h"
+#include "viewer/tiles/opened_maps.h"
+
+namespace attnscope {
+
+/// What `attnscope serve` was asked for.
+struct ServeRequest {
+  CaptureOptions capture;
+  RunOptions run;
+  std::string second, cache;
+  bool stdio = false;
+  int port = 0;        ///< --port; 0: a free one
+  std::string socket;  ///< --socket; empty: a port
+  bool follow = false;
+  bool quiet = false;
+};
+
+/// What is served, with all that brings it. Not thread-safe.
+class Served {
+ public:
+  /// Borrows the backend. `wake` is called from any thread when there may be something new.
+  Served(const ServeRequest& request, OpenedMaps maps, const TileBackend& backend,
+         const ReadControl& control, std::function<void()> wake);
+
+  TileSource& tiles() { return *tiles_; }
+  /// What there is now.
+  const RemoteHello& hello() const { return hello_; }
+  TileServer::Watched watched() const;
+  /// What came to a capture that grows since it was last asked.
+  std::vector<RemoteAdded> take_added();
+  /// Why nothing more comes to it, or what could not be read of it, one line; may be empty.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  RemoteHello first_hello(const ServeRequest& request) const;
+  RemoteAdded add(const std::shared_ptr<const Capture>& more);
+  std::string changed_file() const;
+
+  OpenedMaps maps_;
+  std::vector<std::shared_ptr<const Capture>> added_;
+  const Capture* pictured_ = nullptr;
+  std::unique_ptr<TileSource> tiles_;
+  CaptureTiles* growing_ = nullptr;
+  std::unique_ptr<QuickCheck> check_;
+  std::unique_ptr<CaptureFollower> follower_;
+  RemoteHello hello_;
+  std::string problem_;
+};
+
+}  // namespace attnscope

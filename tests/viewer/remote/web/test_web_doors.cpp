@@ -1,0 +1,113 @@
+// Where browsers come in: ports, Unix sockets, and what stands in their way.
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/base/error.h"
+#include "tests/support/catch.h"
+#include "tests/support/raw_client.h"
+#include "tests/support/temporary_folder.h"
+#include "viewer/remote/web/web_doors.h"
+#include "viewer/remote/web/web_token.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+TEST_CASE("a port is a free one, or the one that was named, once") {
+  const WebDoors first = WebDoors::on_loopback(0);
+  CHECK(first.port() > 0);
+  CHECK_NOTHROW(RawClient(first.port()));
+  CHECK_THROWS_WITH(WebDoors::on_loopback(first.port()),
+                    Catch::Matchers::Contains("port " + std::to_string(first.port()) +
+                                              " of 127.0.0.1 is in use"));
+  const WebDoors second = WebDoors::on_loopback(0);
+  CHECK(second.port() != first.port());
+}
+
+TEST_CASE("a port is free again when its server has ended") {
+  int port = 0;
+  {
+    const WebDoors doors = WebDoors::on_loopback(0);
+    port = doors.port();
+    const RawClient client(port);
+  }
+  CHECK(WebDoors::on_loopback(port).port() == port);
+}
+
+TEST_CASE("a Unix socket is its owner's alone, and goes with its server") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "s.sock";
+  const mode_t before = ::umask(0);
+  {
+    const WebDoors doors = WebDoors::on_socket(path);
+    ::umask(before);
+    struct stat file {};
+    REQUIRE(::lstat(path.c_str(), &file) == 0);
+    CHECK(S_ISSOCK(file.st_mode));
+    CHECK((file.st_mode & 0777) == 0600);
+    CHECK(doors.port() == 0);
+    CHECK_THROWS_WITH(WebDoors::on_socket(path),
+                      Catch::Matchers::Contains("a server listens there already"));
+    CHECK(std::filesystem::exists(path));
+  }
+  CHECK_FALSE(std::filesystem::exists(path));
+}
+
+TEST_CASE("a socket that a killed server left is replaced; anything else is not") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "s.sock";
+  {
+    const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof address.sun_path - 1);
+    REQUIRE(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+    ::close(left);
+  }
+  REQUIRE(std::filesystem::exists(path));
+  { const WebDoors doors = WebDoors::on_socket(path); }
+  std::ofstream(path) << "somebody's";
+  CHECK_THROWS_WITH(WebDoors::on_socket(path), Catch::Matchers::Contains("no socket lies there"));
+  CHECK(read_bytes(path) == "somebody's");
+}
+
+TEST_CASE("a Unix socket that another server has put in its place is left to it") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "s.sock";
+  std::optional<WebDoors> first(WebDoors::on_socket(path));
+  std::filesystem::rename(path, folder / "aside");
+  const WebDoors second = WebDoors::on_socket(path);
+  first.reset();
+  CHECK(std::filesystem::exists(path));
+}
+
+TEST_CASE("a path that no socket can have is said") {
+  const TemporaryFolder folder;
+  CHECK_THROWS_WITH(WebDoors::on_socket(folder / std::string(200, 'x')),
+                    Catch::Matchers::Contains("1 to 107 bytes"));
+  CHECK_THROWS_AS(WebDoors::on_socket(folder / "no/such/folder"), Error);
+}
+
+TEST_CASE("tokens are 32 digits that do not come again, and are compared as a whole") {
+  std::set<std::string> all;
+  for (int i = 0; i < 100; ++i) all.insert(new_web_token());
+  CHECK(all.size() == 100);
+  const std::string token = *all.begin();
+  CHECK(token.size() == 32);
+  CHECK(token.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(is_web_token(token, token));
+  CHECK_FALSE(is_web_token(token.substr(1), token));
+  CHECK_FALSE(is_web_token(token + "0", token));
+  CHECK_FALSE(is_web_token("", token));
+  CHECK_FALSE(is_web_token("", ""));
+  for (size_t i = 0; i < token.size(); ++i) {
+    std::string other = token;
+    other[i] = other[i] == '0' ? '1' : '0';
+    CHECK_FALSE(is_web_token(other, token));
+  }
+}

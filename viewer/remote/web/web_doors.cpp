@@ -1,0 +1,179 @@
+#include "viewer/remote/web/web_doors.h"
+
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
+
+namespace attnscope {
+namespace {
+
+/// How many wait to be taken in: as many as the system lets.
+constexpr int kQueue = SOMAXCONN;
+/// A port that is free of IPv4 may be taken of IPv6.
+constexpr int kTries = 20;
+
+/// A descriptor until somebody takes it.
+class NewSocket {
+ public:
+  explicit NewSocket(int family)
+      : descriptor_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
+  ~NewSocket() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+  }
+  NewSocket(const NewSocket&) = delete;
+  NewSocket& operator=(const NewSocket&) = delete;
+  int get() const { return descriptor_; }
+  int take() { return std::exchange(descriptor_, -1); }
+
+ private:
+  int descriptor_;
+};
+
+template <class Address>
+int bind_to(int descriptor, const Address& address) {
+  return ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+}
+
+[[noreturn]] void fail_port(int port, int error) {
+  const std::string at =
+      port == 0 ? "serve: no port of 127.0.0.1" : fmt::format("serve: port {} of 127.0.0.1", port);
+  if (error == EADDRINUSE) {
+    throw Error(ErrorCode::resource, at + " is in use: name another with --port, or none");
+  }
+  throw Error(ErrorCode::resource, at + " can be had: " + errno_text(error));
+}
+
+/// Listens at 127.0.0.1, and says the port.
+int open_ipv4(int& port) {
+  NewSocket made(AF_INET);
+  if (made.get() < 0) fail_port(port, errno);
+  const int one = 1;
+  // What a server before this one had not closed yet does not keep the port.
+  ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (bind_to(made.get(), address) != 0 || ::listen(made.get(), kQueue) != 0 ||
+      ::getsockname(made.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    fail_port(port, errno);
+  }
+  port = ntohs(address.sin_port);
+  return made.take();
+}
+
+/// Listens at ::1; −1: this machine has no IPv6; nothing: somebody listens there.
+std::optional<int> open_ipv6(int port) {
+  NewSocket made(AF_INET6);
+  if (made.get() < 0) return -1;
+  const int one = 1;
+  ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+  ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+  sockaddr_in6 address{};
+  address.sin6_family = AF_INET6;
+  address.sin6_port = htons(static_cast<uint16_t>(port));
+  address.sin6_addr = in6addr_loopback;
+  if (bind_to(made.get(), address) != 0 || ::listen(made.get(), kQueue) != 0) {
+    if (errno == EADDRINUSE) return std::nullopt;
+    return -1;
+  }
+  return made.take();
+}
+
+sockaddr_un socket_address(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty() || path.size() >= sizeof address.sun_path ||
+      path.find('\0') != std::string::npos) {
+    throw usage_error(fmt::format("--socket {}: the path of a socket has 1 to {} bytes, got {}",
+                                  one_line(path), sizeof address.sun_path - 1, path.size()));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  return address;
+}
+
+/// Takes away what a server left that was killed.
+void remove_left_over(const std::string& path, const sockaddr_un& address) {
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) != 0) return;
+  if (!S_ISSOCK(there.st_mode)) {
+    throw file_error(one_line(path), "", "something that is no socket lies there");
+  }
+  const NewSocket knock(AF_UNIX);
+  if (knock.get() < 0) return;
+  // A server whose queue is full (EAGAIN) is one, too.
+  const bool refused =
+      ::connect(knock.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+      errno == ECONNREFUSED;
+  if (!refused) throw file_error(one_line(path), "", "a server listens there already");
+  ::unlink(path.c_str());
+}
+
+}  // namespace
+
+WebDoors WebDoors::on_loopback(int port) {
+  for (int i = 0; i < kTries; ++i) {
+    WebDoors doors;
+    doors.port_ = port;
+    doors.descriptors_.push_back(open_ipv4(doors.port_));
+    const std::optional<int> second = open_ipv6(doors.port_);
+    if (second && *second >= 0) doors.descriptors_.push_back(*second);
+    if (second) return doors;
+    if (port != 0) {
+      throw Error(
+          ErrorCode::resource,
+          fmt::format("serve: port {} of ::1 is in use: name another with --port, or none", port));
+    }
+  }
+  throw Error(ErrorCode::resource, "serve: no port is free at both 127.0.0.1 and ::1");
+}
+
+WebDoors WebDoors::on_socket(const std::string& path) {
+  const sockaddr_un address = socket_address(path);
+  remove_left_over(path, address);
+  NewSocket made(AF_UNIX);
+  // What is made here has these rights from its first moment on.
+  if (made.get() < 0 || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0 ||
+      bind_to(made.get(), address) != 0) {
+    throw file_error(one_line(path), "", "no socket can be made: " + errno_text(errno));
+  }
+  struct stat file {};
+  if (::lstat(path.c_str(), &file) != 0 || (file.st_mode & 0777) != (S_IRUSR | S_IWUSR) ||
+      ::listen(made.get(), kQueue) != 0) {
+    ::unlink(path.c_str());
+    throw file_error(one_line(path), "", "no socket can be made that is yours alone");
+  }
+  WebDoors doors;
+  doors.descriptors_.push_back(made.take());
+  doors.path_ = path;
+  doors.file_ = file.st_ino;
+  return doors;
+}
+
+WebDoors::WebDoors(WebDoors&& other) noexcept
+    : descriptors_(std::exchange(other.descriptors_, {})),
+      port_(other.port_),
+      path_(std::exchange(other.path_, {})),
+      file_(other.file_) {}
+
+WebDoors::~WebDoors() {
+  struct stat file {};
+  // Not the one of another server that has come in its place.
+  if (!path_.empty() && ::lstat(path_.c_str(), &file) == 0 && file.st_ino == file_) {
+    ::unlink(path_.c_str());
+  }
+  for (const int descriptor : descriptors_) ::close(descriptor);
+}
+
+}  // namespace attnscope

@@ -1,0 +1,113 @@
+// The functions of browser.h. `page` is page.js's.
+mergeInto(LibraryManager.library, {
+  $browserText__deps: ['malloc'],
+  $browserText: function(text) {
+    var size = lengthBytesUTF8(text) + 1;
+    var at = _malloc(size);
+    stringToUTF8(text, at, size);
+    return at;
+  },
+
+  browser_watch__deps: ['$browserText', 'free'],
+  browser_watch: function() {
+    var canvas = Module['canvas'];
+    // A side of the canvas in device pixels, by the browser's own count where it has one that can be.
+    var side = function(length, counted) {
+      var computed = Math.round(length * window.devicePixelRatio);
+      return counted && Math.abs(counted - computed) <= 1 ? counted : computed;
+    };
+    var tell = function(counted) {
+      _web_resized(side(canvas.clientWidth, counted && counted.inlineSize),
+                   side(canvas.clientHeight, counted && counted.blockSize), window.devicePixelRatio);
+    };
+    tell(null);
+    var watch = new ResizeObserver(function(entries) {
+      var box = entries[0].devicePixelContentBoxSize;
+      tell(box ? box[0] : null);
+    });
+    try {
+      watch.observe(canvas, {box: 'device-pixel-content-box'});
+    } catch (e) {
+      watch.observe(canvas);
+    }
+    // Also where the page was zoomed, or came to another screen.
+    window.addEventListener('resize', function() { tell(null); });
+    window.addEventListener('hashchange', function() { _web_act(2); });
+    canvas.addEventListener('contextmenu', function(e) { e.preventDefault(); });
+    document.addEventListener('paste', function(e) {
+      var text = browserText(e.clipboardData.getData('text/plain'));
+      _web_pasted(text);
+      _free(text);
+      e.preventDefault();
+    });
+    // Scripts of the window, from the developers' console.
+    var waiting = {}, last = 0;
+    Module['scriptDone'] = function(number, lines, problem) {
+      var promise = waiting[number];
+      delete waiting[number];
+      if (problem) promise.reject(new Error(problem)); else promise.resolve(lines);
+    };
+    window['attnscope'] = {
+      'script': function(text) {
+        return new Promise(function(resolve, reject) {
+          waiting[++last] = {resolve: resolve, reject: reject};
+          var at = browserText(text);
+          _web_script(last, at);
+          _free(at);
+        });
+      }
+    };
+    canvas.focus();
+  },
+  browser_address__deps: ['$browserText'],
+  browser_address: function() {
+    return browserText((location.protocol === 'https:' ? 'wss://' : 'ws://') + location.host +
+                       location.pathname.replace(/[^\/]*$/, '') + 'tiles');
+  },
+  browser_token__deps: ['$browserText'],
+  browser_token: function() {
+    var found = /(?:^#|&)token=([0-9a-f]{32})(?:&|$)/.exec(location.hash);
+    return browserText(found ? found[1] : '');
+  },
+  browser_set_title: function(title) { document.title = UTF8ToString(title); },
+  browser_set_cursor: function(name) { Module['canvas'].style.cursor = UTF8ToString(name); },
+  browser_copy: function(text) {
+    if (!navigator.clipboard) return;
+    navigator.clipboard.writeText(UTF8ToString(text)).catch(function() {
+      page.banner('the browser did not let the window copy');
+      setTimeout(function() { page.banner(''); }, 4000);
+    });
+  },
+  browser_save_picture: function(name, rgb, width, height) {
+    var canvas = document.createElement('canvas');
+    canvas.width = width;
+    canvas.height = height;
+    var context = canvas.getContext('2d');
+    var picture = context.createImageData(width, height);
+    for (var from = rgb, to = 0; to < picture.data.length; from += 3, to += 4) {
+      picture.data[to] = HEAPU8[from];
+      picture.data[to + 1] = HEAPU8[from + 1];
+      picture.data[to + 2] = HEAPU8[from + 2];
+      picture.data[to + 3] = 255;
+    }
+    context.putImageData(picture, 0, 0);
+    var file = UTF8ToString(name);
+    canvas.toBlob(function(blob) {
+      var link = document.createElement('a');
+      link.href = URL.createObjectURL(blob);
+      link.download = file;
+      link.click();
+      setTimeout(function() { URL.revokeObjectURL(link.href); }, 60000);
+    }, 'image/png');
+  },
+  browser_cover: function(title, text, button, action) {
+    page.cover(UTF8ToString(title), UTF8ToString(text), UTF8ToString(button),
+               action ? function() { _web_act(action); } : null);
+  },
+  browser_uncover: function() { page.uncover(); },
+  browser_banner: function(text) { page.banner(UTF8ToString(text)); },
+  browser_reload: function() { location.reload(); },
+  browser_script_done: function(number, lines, problem) {
+    Module['scriptDone'](number, UTF8ToString(lines), UTF8ToString(problem));
+  },
+});

@@ -1,0 +1,185 @@
+#include "web/window/web_window.h"
+
+#include <emscripten/emscripten.h>
+#include <emscripten/html5.h>
+
+#include <cstdlib>
+#include <exception>
+#include <utility>
+
+#include "core/base/error.h"
+#include "viewer/app/palette_host.h"
+#include "web/window/browser.h"
+#include "web/window/web_screen.h"
+
+namespace attnscope {
+namespace {
+
+/// Of tiles and the like that came, and of their textures: what a tab of a browser may well take.
+constexpr int64_t kHeldBytes = int64_t{256} << 20;
+constexpr int64_t kTextureBytes = int64_t{256} << 20;
+/// How often a script looks whether what it waits for is there.
+constexpr double kScriptSeconds = 0.02;
+
+ViewerApp::Settings app_settings() {
+  ViewerApp::Settings settings;
+  settings.texture_bytes = kTextureBytes;
+  settings.follow = true;
+  settings.begin_with_atlas = true;
+  settings.warn = settings.note = [](const std::string& line) {
+    emscripten_log(EM_LOG_CONSOLE, "%s", line.c_str());
+  };
+  return settings;
+}
+
+std::string taken_from(char* text) {
+  std::string copy(text);
+  std::free(text);
+  return copy;
+}
+
+std::unique_ptr<WebWindow> the_window;
+
+EM_BOOL on_context_lost(int, const void*, void*) {
+  browser_cover("The browser took the graphics away", "What was drawn is gone.", "Reload",
+                WebWindow::kReload);
+  return EM_TRUE;
+}
+
+}  // namespace
+
+WebWindow::WebWindow(const std::string& address, const std::string& token)
+    : window_(Window::Settings{}), app_(window_, app_settings()), scripts_(app_) {
+  web_screen_turns().wake = [this] { wake(); };
+  app_.set_script_host(std::make_unique<PaletteHost>(app_));
+  emscripten_set_webglcontextlost_callback("#canvas", nullptr, EM_FALSE, on_context_lost);
+  link_ = std::make_unique<WebLink>(
+      address, token,
+      WebLink::Handlers{
+          [this](RemoteHello hello) { return open(std::move(hello)); },
+          [this](WebLink::State state, const std::string& text) { tell(state, text); }});
+  wake();
+}
+
+RemoteTileSource* WebWindow::open(RemoteHello hello) {
+  const std::string name = hello.name.empty() ? hello.calls.front().name : hello.name;
+  auto tiles = std::make_unique<RemoteTileSource>(name, std::move(hello), kHeldBytes,
+                                                  [this] { window_.wake(); });
+  RemoteTileSource* const source = tiles.get();
+  app_.open(CaptureOrigin{name, {}, {}}, std::move(tiles));
+  return source;
+}
+
+void WebWindow::tell(WebLink::State state, const std::string& text) {
+  switch (state) {
+    case WebLink::State::connecting:
+      browser_banner(("connecting \u2026 " + text).c_str());
+      break;
+    case WebLink::State::lost:
+      browser_banner(text.c_str());
+      break;
+    case WebLink::State::open:
+      browser_banner("");
+      browser_uncover();
+      break;
+    case WebLink::State::refused:
+      browser_banner("");
+      browser_cover(
+          "The server did not take this address",
+          "Open the address that attnscope serve printed, with all that stands behind the #. "
+          "Each start of it has another one.",
+          "", 0);
+      break;
+    case WebLink::State::taken:
+      browser_banner("");
+      browser_cover(
+          "Somebody else looks now",
+          "The maps were opened in another tab or by another person; the server shows them to "
+          "one at a time.",
+          "Look here again", kConnect);
+      break;
+    case WebLink::State::ended:
+      browser_banner("");
+      browser_cover("There is no connection any more", text.c_str(), "Reload", kReload);
+      break;
+  }
+}
+
+void WebWindow::act(int action) {
+  if (action == kReload) browser_reload();
+  if (action != kConnect) return;
+  browser_uncover();
+  link_->connect(taken_from(browser_token()));
+}
+
+void WebWindow::run_script(int number, const std::string& text) {
+  scripts_.add(number, text);
+  wake();
+}
+
+void WebWindow::wake() {
+  if (asked_for_frame_ || stopped_) return;
+  asked_for_frame_ = true;
+  emscripten_request_animation_frame(
+      [](double, void* self) {
+        static_cast<WebWindow*>(self)->frame();
+        return EM_FALSE;
+      },
+      this);
+}
+
+void WebWindow::sleep(double seconds) {
+  if (timer_ >= 0) emscripten_clear_timeout(std::exchange(timer_, -1));
+  if (seconds < 0) return;
+  timer_ = static_cast<int>(emscripten_set_timeout(
+      [](void* self) {
+        static_cast<WebWindow*>(self)->timer_ = -1;
+        static_cast<WebWindow*>(self)->wake();
+      },
+      1000 * seconds, this));
+}
+
+/// The browser's turn for us: one step of the window's loop, which never waits.
+void WebWindow::frame() {
+  asked_for_frame_ = false;
+  try {
+    const bool drawn = app_.step(-1);
+    const bool scripted = scripts_.step();
+    if (drawn) {
+      wake();
+    } else {
+      sleep(scripted ? kScriptSeconds : web_screen_turns().sleep);
+    }
+  } catch (const std::exception& e) {
+    stop(e.what());
+  }
+}
+
+void WebWindow::stop(const std::string& why) {
+  stopped_ = true;
+  browser_cover("The window has stopped", why.c_str(), "Reload", kReload);
+}
+
+}  // namespace attnscope
+
+// Called by browser.js.
+extern "C" {
+EMSCRIPTEN_KEEPALIVE void web_act(int action) {
+  if (attnscope::the_window) attnscope::the_window->act(action);
+}
+EMSCRIPTEN_KEEPALIVE void web_script(int number, const char* text) {
+  if (attnscope::the_window) attnscope::the_window->run_script(number, text);
+}
+}
+
+int main() {
+  using namespace attnscope;
+  try {
+    the_window =
+        std::make_unique<WebWindow>(taken_from(browser_address()), taken_from(browser_token()));
+  } catch (const std::exception& e) {
+    browser_banner("");
+    browser_cover("The window cannot be shown", e.what(), "Reload", WebWindow::kReload);
+  }
+  return 0;
+}
