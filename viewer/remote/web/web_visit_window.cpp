@@ -112,8 +112,8 @@ void WebVisit::prove(const std::string& token) {
   }
   alarm_.cancel();
   state_ = State::looking;
-  // A buffer that is as large as what it may be given.
-  buffer_ = boost::beast::flat_buffer(kMostMessage);
+  // It need not stop what the WebSocket refuses, which says so to the other side.
+  buffer_ = boost::beast::flat_buffer(2 * kMostMessage);
   socket_->read_message_max(kMostMessage);
   socket_->write_buffer_bytes(kWriteBuffer);
   std::string line = greeting();
