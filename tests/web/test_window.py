@@ -197,6 +197,7 @@ class Hands(unittest.TestCase):
             window.run("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
             window.script("atlas off\nwait exact\n")
             window.key("p", "KeyP", ctrl=True)
+            time.sleep(1)  # the field is there
             for letter in "head 3 1":
                 window.key(letter)
             window.key("Enter", "Enter")
@@ -206,7 +207,7 @@ class Hands(unittest.TestCase):
             self.until(window, lambda: window.run("window.copied || ''"),
                        lambda text: text.startswith("attnscope view") and text.endswith("--layers 3 --heads 1"))
             window.key("p", "KeyP", ctrl=True)
-            time.sleep(1)  # the field is there
+            time.sleep(1)
             window.run("""document.getElementById('canvas').dispatchEvent(new ClipboardEvent('paste', {
                 bubbles: true, clipboardData: (() => {
                     const data = new DataTransfer(); data.setData('text/plain', 'layer 1'); return data; })()}))""")
@@ -222,7 +223,6 @@ class Hands(unittest.TestCase):
             picked = window.script("print query\n")
             sized = "[0, 0].map((_, i) => document.getElementById('canvas')[i ? 'height' : 'width'])"
             self.assertEqual(window.run(sized), [960, 640])
-            one = window.rows()
             window.key("Escape", "Escape")
             # Chromium tells of another scale alone by no event while it is emulated.
             window.resize(960, 641, 1)
@@ -233,8 +233,6 @@ class Hands(unittest.TestCase):
             # The same layout: what stands at a place stands there still.
             window.click(330, 300)
             self.until(window, lambda: window.script("print query\n"), lambda q: q.split()[:3] == picked.split()[:3])
-            halved = (960, 640, [b"".join(row[6 * x:6 * x + 3] for x in range(960)) for row in two[2][::2]])
-            self.assertGreater(likeness(one, halved, (64, 140, 592, 500))[0], 0.5)
             window.resize(700, 500, 1)
             window.until("document.getElementById('canvas').width === 700")
             self.assertEqual(window.rows()[:2], (700, 500))
