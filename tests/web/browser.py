@@ -146,14 +146,18 @@ class Browser:
         return result["result"].get("value")
 
     def until(self, expression, seconds=30):
-        """Waits for an expression to be true, and returns its value."""
+        """Waits for an expression to be true, and returns its value; one that fails is not true yet."""
         end = time.monotonic() + seconds
         while True:
-            value = self.run(expression)
-            if value:
-                return value
+            problem = ""
+            try:
+                value = self.run(expression)
+                if value:
+                    return value
+            except BrowserError as error:
+                problem = str(error)
             if time.monotonic() > end:
-                raise BrowserError(f"not within {seconds} s: {expression}\n" + "\n".join(self.console))
+                raise BrowserError(f"not within {seconds} s: {expression} {problem}\n" + "\n".join(self.console))
             time.sleep(0.05)
 
     def picture(self):

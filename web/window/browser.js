@@ -32,6 +32,14 @@ mergeInto(LibraryManager.library, {
     }
     // Also where the page was zoomed, or came to another screen.
     window.addEventListener('resize', function() { tell(null); });
+    var watchScale = function() {
+      var now = window.matchMedia('(resolution: ' + window.devicePixelRatio + 'dppx)');
+      now.addEventListener('change', function() {
+        tell(null);
+        watchScale();
+      }, {once: true});
+    };
+    watchScale();
     window.addEventListener('hashchange', function() { _web_act(2); });
     canvas.addEventListener('contextmenu', function(e) { e.preventDefault(); });
     document.addEventListener('paste', function(e) {

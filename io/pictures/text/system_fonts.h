@@ -27,8 +27,8 @@ class SystemFonts {
   explicit SystemFonts(const std::vector<std::filesystem::path>& folders);
   ~SystemFonts();
   /// Those of the folders that fonts usually are in: the user's (~/.local/share/fonts, ~/.fonts),
-  /// /usr/local/share/fonts, /usr/share/fonts; or that alone which ATTNSCOPE_FONTS in the environment
-  /// names. Looked through once.
+  /// /usr/local/share/fonts, /usr/share/fonts; or that alone which ATTNSCOPE_FONTS in the
+  /// environment names. Looked through once.
   static const SystemFonts& installed();
 
   /// The first of the file names that is installed.

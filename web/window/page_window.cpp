@@ -1,4 +1,4 @@
-#include "web/window/web_window.h"
+#include "web/window/page_window.h"
 
 #include <emscripten/emscripten.h>
 #include <emscripten/html5.h>
@@ -38,17 +38,17 @@ std::string taken_from(char* text) {
   return copy;
 }
 
-std::unique_ptr<WebWindow> the_window;
+std::unique_ptr<PageWindow> the_window;
 
 EM_BOOL on_context_lost(int, const void*, void*) {
   browser_cover("The browser took the graphics away", "What was drawn is gone.", "Reload",
-                WebWindow::kReload);
+                PageWindow::kReload);
   return EM_TRUE;
 }
 
 }  // namespace
 
-WebWindow::WebWindow(const std::string& address, const std::string& token)
+PageWindow::PageWindow(const std::string& address, const std::string& token)
     : window_(Window::Settings{}), app_(window_, app_settings()), scripts_(app_) {
   web_screen_turns().wake = [this] { wake(); };
   app_.set_script_host(std::make_unique<PaletteHost>(app_));
@@ -61,7 +61,7 @@ WebWindow::WebWindow(const std::string& address, const std::string& token)
   wake();
 }
 
-RemoteTileSource* WebWindow::open(RemoteHello hello) {
+RemoteTileSource* PageWindow::open(RemoteHello hello) {
   const std::string name = hello.name.empty() ? hello.calls.front().name : hello.name;
   auto tiles = std::make_unique<RemoteTileSource>(name, std::move(hello), kHeldBytes,
                                                   [this] { window_.wake(); });
@@ -70,7 +70,7 @@ RemoteTileSource* WebWindow::open(RemoteHello hello) {
   return source;
 }
 
-void WebWindow::tell(WebLink::State state, const std::string& text) {
+void PageWindow::tell(WebLink::State state, const std::string& text) {
   switch (state) {
     case WebLink::State::connecting:
       browser_banner(("connecting \u2026 " + text).c_str());
@@ -105,42 +105,42 @@ void WebWindow::tell(WebLink::State state, const std::string& text) {
   }
 }
 
-void WebWindow::act(int action) {
+void PageWindow::act(int action) {
   if (action == kReload) browser_reload();
   if (action != kConnect) return;
   browser_uncover();
   link_->connect(taken_from(browser_token()));
 }
 
-void WebWindow::run_script(int number, const std::string& text) {
+void PageWindow::run_script(int number, const std::string& text) {
   scripts_.add(number, text);
   wake();
 }
 
-void WebWindow::wake() {
+void PageWindow::wake() {
   if (asked_for_frame_ || stopped_) return;
   asked_for_frame_ = true;
   emscripten_request_animation_frame(
       [](double, void* self) {
-        static_cast<WebWindow*>(self)->frame();
+        static_cast<PageWindow*>(self)->frame();
         return EM_FALSE;
       },
       this);
 }
 
-void WebWindow::sleep(double seconds) {
+void PageWindow::sleep(double seconds) {
   if (timer_ >= 0) emscripten_clear_timeout(std::exchange(timer_, -1));
   if (seconds < 0) return;
   timer_ = static_cast<int>(emscripten_set_timeout(
       [](void* self) {
-        static_cast<WebWindow*>(self)->timer_ = -1;
-        static_cast<WebWindow*>(self)->wake();
+        static_cast<PageWindow*>(self)->timer_ = -1;
+        static_cast<PageWindow*>(self)->wake();
       },
       1000 * seconds, this));
 }
 
 /// The browser's turn for us: one step of the window's loop, which never waits.
-void WebWindow::frame() {
+void PageWindow::frame() {
   asked_for_frame_ = false;
   try {
     const bool drawn = app_.step(-1);
@@ -155,7 +155,7 @@ void WebWindow::frame() {
   }
 }
 
-void WebWindow::stop(const std::string& why) {
+void PageWindow::stop(const std::string& why) {
   stopped_ = true;
   browser_cover("The window has stopped", why.c_str(), "Reload", kReload);
 }
@@ -176,10 +176,10 @@ int main() {
   using namespace attnscope;
   try {
     the_window =
-        std::make_unique<WebWindow>(taken_from(browser_address()), taken_from(browser_token()));
+        std::make_unique<PageWindow>(taken_from(browser_address()), taken_from(browser_token()));
   } catch (const std::exception& e) {
     browser_banner("");
-    browser_cover("The window cannot be shown", e.what(), "Reload", WebWindow::kReload);
+    browser_cover("The window cannot be shown", e.what(), "Reload", PageWindow::kReload);
   }
   return 0;
 }

@@ -1,3 +1,5 @@
+#include "web/window/browser.h"
+
 #include "core/base/error.h"
 #include "viewer/app/film_export.h"
 #include "viewer/app/viewer_app.h"

@@ -1,7 +1,7 @@
-#include "viewer/app/picture_file.h"
+#include "web/window/browser.h"
 
 #include "core/base/error.h"
-#include "web/window/browser.h"
+#include "viewer/app/picture_file.h"
 
 // Pictures of the window as downloads: in place of viewer/app/picture_file.cpp.
 

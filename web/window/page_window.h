@@ -11,10 +11,10 @@ namespace attnscope {
 
 /// The window in the page: what it shows, where that comes from, and when the next frame is drawn.
 /// There is one, which never ends. On the page's thread.
-class WebWindow {
+class PageWindow {
  public:
   /// Throws Error(unavailable) where there is no WebGL 2.
-  WebWindow(const std::string& address, const std::string& token);
+  PageWindow(const std::string& address, const std::string& token);
 
   void run_script(int number, const std::string& text);
   /// A button of the cover was pressed, or the page's address has another token.

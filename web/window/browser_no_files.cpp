@@ -1,3 +1,5 @@
+#include "web/window/browser.h"
+
 #include "core/base/error.h"
 #include "io/capture/capture.h"
 #include "io/capture/capture_growth.h"

@@ -1,3 +1,5 @@
+#include "web/window/browser.h"
+
 #include "io/pictures/text/system_fonts.h"
 
 // In place of io/pictures/text/system_fonts.cpp: a page sees no font files.
