@@ -114,6 +114,7 @@ AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map) {
   parts.score = whole.score();
   if (map.mask) parts.mask = page_mask(*map.mask, cut.keys.count);
   parts.name = whole.name();
+  parts.id.kind = CallKind::cross;  // any number of queries and of keys
   return AttentionProblem::make(std::move(parts));
 }
 

@@ -1,6 +1,7 @@
-"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM FOLDER; exits with
-77 where there is no Chromium. Its pictures stay in FOLDER."""
+"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM PLAIN_ROWS FOLDER;
+exits with 77 where there is no Chromium. Its pictures stay in FOLDER."""
 
+import base64
 import json
 import os
 import struct
@@ -10,7 +11,7 @@ import unittest
 
 from browser import Browser, chromium
 
-PROGRAM, FOLDER = None, None
+PROGRAM, PLAIN_ROWS, FOLDER = None, None, None
 
 
 def attnscope(*words, fails=None):
@@ -121,6 +122,24 @@ class FigureTest(unittest.TestCase):
             self.compare(self.row(number), self.expected_row(number))
         self.check_quiet()
 
+    def test_bits_are_those_of_plain_kernels(self):
+        self.show("map.html")
+        with open(os.path.join(FOLDER, "map.html"), encoding="utf-8") as file:
+            page = file.read()
+        for name in "qk":
+            text = page.split(f'id="data-{name}">')[1].split("<")[0]
+            with open(os.path.join(FOLDER, name + ".bin"), "wb") as file:
+                file.write(base64.b64decode(text))
+        for number in (0, 17, 400, 767):
+            done = subprocess.run([PLAIN_ROWS, "q.bin", "k.bin", "bf16", "768", "768", "64", str(number), "plain.bin"],
+                                  cwd=FOLDER, check=False)
+            if done.returncode == 77:
+                self.skipTest("this build has no kernels without fused multiply-adds")
+            self.assertEqual(done.returncode, 0)
+            with open(os.path.join(FOLDER, "plain.bin"), "rb") as file:
+                expected = struct.unpack("<768f", file.read())
+            self.assertEqual(self.row(number), list(expected))
+
     def test_entries_and_texels_are_those_of_the_rows(self):
         self.show("map.html")
         row = self.row(100)
@@ -149,8 +168,7 @@ class FigureTest(unittest.TestCase):
         before = self.browser.run("window.attnscope.view.scale")
         for _ in range(12):
             self.browser.wheel(300, 400, -240)
-        after = self.browser.run("window.attnscope.view.scale")
-        self.assertGreater(after, 8 * before)
+        self.browser.until(f"window.attnscope.view.scale > {100 * before}")
         self.browser.click(300, 400)
         self.browser.until("document.querySelector('.row p').textContent.startsWith('query ')")
         self.browser.move(310, 410)
@@ -165,8 +183,8 @@ class FigureTest(unittest.TestCase):
 
     def test_hostile_texts_stay_texts(self):
         hostile = "</script><img src=x onerror='document.title=1'>\u2028<!--"
-        attnscope("synth", "--grid", "2x4x4", "--text", "3@start", "--kinds", "text", "-o", "hostile", "--force")
-        name_hostile_words(os.path.join(FOLDER, "hostile"), hostile, [[hostile, "a", "</title><b>"]])
+        attnscope("synth", "--grid", "4x4x4", "--text", "16@start", "--kinds", "text", "-o", "hostile", "--force")
+        name_hostile_words(os.path.join(FOLDER, "hostile"), hostile, [[hostile, "</title><b>"] + ["word"] * 14])
         attnscope("figure", "hostile", "--layers", 0, "--heads", 0, "-o", "hostile.html", "--force")
         with open(os.path.join(FOLDER, "hostile.html"), encoding="utf-8") as file:
             text = file.read()
@@ -200,7 +218,7 @@ class FigureTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, FOLDER = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    PROGRAM, PLAIN_ROWS, FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     os.makedirs(FOLDER, exist_ok=True)
     if chromium() is None:
         print("skipped: no chromium on the path")

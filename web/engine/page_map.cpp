@@ -39,6 +39,7 @@ AttentionProblem problem_of(PageHead& head) {
   parts.scale = head.scale;
   parts.score = head.score;
   parts.name = "the page's head";
+  parts.id.kind = CallKind::cross;  // of queries and keys that were chosen, any number of each
   if (head.mask) parts.mask = page_mask(std::move(*head.mask), head.keys);
   return AttentionProblem::make(std::move(parts));
 }

@@ -76,7 +76,7 @@ const choice = (label, values, change) => {
   select.onchange = () => change(select.value);
   return select;
 };
-const canvas = make('canvas', left);
+const canvas = make('canvas', left, 'view');
 canvas.tabIndex = 0;
 const read = make('div', left, 'read', 'The wheel zooms, dragging moves, a click picks a query; arrow keys, + and − do the same.');
 const rowTitle = make('p', right, '', 'no query is picked');
