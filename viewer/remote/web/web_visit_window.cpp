@@ -92,7 +92,10 @@ void WebVisit::take_message(Code code) {
     // A WebSocket that is being closed is waited for by who closes it.
     if (state_ == State::leaving && code == boost::asio::error::operation_aborted) return;
     if (code == socket::error::closed) return drop("it was closed");
-    return drop(code == boost::beast::error::timeout ? "it does not answer" : code.message());
+    if (code == boost::beast::error::timeout) return drop("it does not answer");
+    const bool broke_rules = code.category() == make_error_code(socket::error::closed).category() ||
+                             code == socket::condition::protocol_violation;
+    return drop(broke_rules ? code.message() : "the connection was lost");
   }
   std::string bytes = boost::beast::buffers_to_string(buffer_.data());
   buffer_.clear();
@@ -109,8 +112,8 @@ void WebVisit::prove(const std::string& token) {
   }
   alarm_.cancel();
   state_ = State::looking;
-  // A buffer that is as large as what it may be given.
-  buffer_ = boost::beast::flat_buffer(kMostMessage);
+  // It need not stop what the WebSocket refuses, which says so to the other side.
+  buffer_ = boost::beast::flat_buffer(2 * kMostMessage);
   socket_->read_message_max(kMostMessage);
   socket_->write_buffer_bytes(kWriteBuffer);
   std::string line = greeting();

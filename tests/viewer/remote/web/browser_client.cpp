@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "tests/viewer/remote/web/socket_bytes.h"
 
 namespace attnscope::test {
 
@@ -112,6 +113,10 @@ BrowserClient::~BrowserClient() = default;
 const std::string& BrowserClient::greeting() const { return line_->greeting; }
 std::string BrowserClient::why() const { return line_->why; }
 size_t BrowserClient::received_bytes() const { return line_->bytes; }
+
+size_t BrowserClient::wire_bytes() const {
+  return received_bytes_of(line_->socket.next_layer().socket().native_handle());
+}
 
 void BrowserClient::send(const Message& message) {
   line_->socket.binary(true);

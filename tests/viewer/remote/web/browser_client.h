@@ -29,6 +29,8 @@ class BrowserClient {
   std::string why() const;
   /// Bytes of the messages that came, before what the WebSocket itself deflates.
   size_t received_bytes() const;
+  /// Bytes that the connection brought.
+  size_t wire_bytes() const;
   void close();
 
  private:

@@ -58,7 +58,7 @@ TEST_CASE("a Unix socket is its owner's alone, and goes with its server") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("a socket that a killed server left is replaced; anything else is not") {
+TEST_CASE("a socket that a killed server left is replaced, and nothing else is") {
   const TemporaryFolder folder;
   const std::string path = folder / "s.sock";
   {

@@ -1,5 +1,6 @@
 // Whoever else is on the machine, or on a page that a browser shows, and wants what is served.
 #include <sys/resource.h>
+#include <zlib.h>
 
 #include <chrono>
 #include <fstream>
@@ -66,6 +67,26 @@ WebLimits hasty() {
   WebLimits limits;
   limits.request_seconds = limits.token_seconds = 0.4;
   return limits;
+}
+
+/// A deflated frame, of a WebSocket that agreed on it: so many equal letters.
+std::string deflated_frame(int opcode, size_t letters) {
+  z_stream stream{};
+  REQUIRE(::deflateInit2(&stream, 9, Z_DEFLATED, -15, 8, Z_DEFAULT_STRATEGY) == Z_OK);
+  const std::string plain(letters, 'a');
+  std::string packed(letters / 100 + 1000, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(plain.data()));
+  stream.avail_in = static_cast<uInt>(plain.size());
+  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+  stream.avail_out = static_cast<uInt>(packed.size());
+  REQUIRE(::deflate(&stream, Z_SYNC_FLUSH) == Z_OK);
+  REQUIRE(stream.avail_in == 0);
+  // Without the four bytes that a flush ends with.
+  packed.resize(stream.total_out - 4);
+  ::deflateEnd(&stream);
+  std::string frame = websocket_frame(opcode, packed);
+  frame[0] = static_cast<char>(frame[0] | 0x40);
+  return frame;
 }
 
 std::string one_frame(const std::string& bytes) { return websocket_frame(kBinary, bytes); }
@@ -236,6 +257,34 @@ TEST_CASE("a message may be as long as one may be, and not longer, however it is
     if (!cut->send(websocket_frame(kContinuation, piece, false))) break;
   }
   CHECK(cut->receive_close().first == 1009);
+  target.require_well();
+}
+
+TEST_CASE("what inflates to more than a message may be is not inflated") {
+  Target target;
+  std::string request = websocket_request(target.port());
+  request.insert(request.size() - 2, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
+  const size_t letters = size_t{200} << 20;
+  const std::string before_token = deflated_frame(kText, letters);
+  const std::string bomb = deflated_frame(kBinary, letters);
+  REQUIRE(bomb.size() < size_t{1} << 20);
+  const int64_t before = resident_bytes();
+  for (const bool looks : {false, true}) {
+    CAPTURE(looks);
+    RawClient client(target.port());
+    client.send(request);
+    const std::string answer = client.receive_answer();
+    REQUIRE(field_of(answer, "Sec-WebSocket-Extensions").starts_with("permessage-deflate"));
+    if (looks) client.send(websocket_frame(kText, target.server().token()));
+    client.send(looks ? bomb : before_token);
+    // What it had not read yet when it closed may take the word with it.
+    const int code = client.receive_close().first;
+    CHECK((code == 1009 || code == -1));
+  }
+  REQUIRE(becomes([&] { return target.server().farewells().size() == 1; }));
+  CHECK(target.server().farewells()[0] ==
+        "The WebSocket message exceeded the locally configured limit");
+  CHECK(resident_bytes() - before < int64_t{32} << 20);
   target.require_well();
 }
 

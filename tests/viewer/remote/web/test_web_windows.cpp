@@ -51,6 +51,16 @@ class Window {
   std::unique_ptr<RemoteTileSource> source_;
 };
 
+/// What the tiles take as they are.
+size_t whole_bytes(const TileSource& source, const std::vector<TileId>& tiles) {
+  size_t bytes = 0;
+  for (const TileId& id : tiles) {
+    const auto tile = source.find(id);
+    bytes += (tile->max.size() + (id.level == 0 ? 0 : tile->mean.size())) * sizeof(float);
+  }
+  return bytes;
+}
+
 WantedTiles everything() {
   WantedTiles wishes;
   wishes.tiles = {{kHead, Quantity::weights, 2, 0, 0, {}},
@@ -83,6 +93,13 @@ TEST_CASE("tiles, rows and entries come by a WebSocket bit for bit, deflated by 
     return window.source().find_line(*wishes.line) &&
            window.source().find_probe(wishes.probes[0]) && !window.source().status().busy;
   }));
+  // Tiles are packed either way: by the WebSocket, or one by one.
+  INFO("messages " << window.client().received_bytes() << ", wire "
+                   << window.client().wire_bytes());
+  if (deflates) CHECK(window.client().wire_bytes() < window.client().received_bytes() * 9 / 10);
+  if (!deflates) CHECK(window.client().wire_bytes() < window.client().received_bytes() + 10000);
+  const size_t expected = whole_bytes(window.source(), wishes.tiles);
+  CHECK(window.client().wire_bytes() < expected * 9 / 10);
   server.stop();
   ServiceHarness local(oracle.problem());
   local.want(wishes);
@@ -102,7 +119,7 @@ TEST_CASE("tiles, rows and entries come by a WebSocket bit for bit, deflated by 
         window.source().find_probe(wishes.probes[0])->weight);
 }
 
-TEST_CASE("a second window takes the place of the first, which is told; it can come back") {
+TEST_CASE("a second window takes the place of the first, which is told and can come back") {
   const Oracle oracle(video_case());
   ServiceHarness harness(oracle.problem());
   FrontServer server(harness.service(), hello_of(oracle.problem(), harness.service()));
