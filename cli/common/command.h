@@ -42,6 +42,7 @@ Command add_diff_command(CLI::App& app);
 Command add_rollout_command(CLI::App& app);
 Command add_merge_command(CLI::App& app);
 Command add_render_command(CLI::App& app);
+Command add_figure_command(CLI::App& app);
 Command add_view_command(CLI::App& app);
 Command add_serve_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);

@@ -13,18 +13,17 @@
 namespace attnscope {
 namespace {
 
-/// The processors that this process may run on; none where there are more than cpu_set_t holds, or
-/// no Linux to ask.
+#if defined(__linux__)
+
+/// The processors that this process may run on; none where there are more than cpu_set_t holds.
 std::vector<int> processors_of_affinity() {
   std::vector<int> processors;
-#if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof(set), &set) != 0) return processors;
   for (int i = 0; i < CPU_SETSIZE; ++i) {
     if (CPU_ISSET(i, &set)) processors.push_back(i);
   }
-#endif
   return processors;
 }
 
@@ -49,6 +48,8 @@ double cores_of_quota() {
   return 0;
 }
 
+#endif
+
 }  // namespace
 
 int count_cores(std::span<const int> processors, const std::filesystem::path& folder) {
@@ -64,6 +65,7 @@ int count_cores(std::span<const int> processors, const std::filesystem::path& fo
 }
 
 int usable_cores() {
+#if defined(__linux__)
   const std::vector<int> processors = processors_of_affinity();
   int cores = processors.empty() ? static_cast<int>(std::thread::hardware_concurrency())
                                  : count_cores(processors, "/sys/devices/system/cpu");
@@ -71,6 +73,9 @@ int usable_cores() {
   const double quota = cores_of_quota();
   if (quota > 0) cores = std::min(cores, std::max(1, static_cast<int>(std::ceil(quota))));
   return cores;
+#else
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+#endif
 }
 
 }  // namespace attnscope

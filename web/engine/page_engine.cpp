@@ -1,54 +1,131 @@
 #include "web/engine/page_engine.h"
 
-#include <cstddef>
-#include <cstring>
+#include <cmath>
+#include <cstdlib>
+#include <exception>
 #include <memory>
-#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "core/problem/attention_problem.h"
-#include "core/tensor/memory_tensor.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "core/base/error.h"
+#include "web/engine/page_map.h"
+
+#define ATTNSCOPE_EXPORT(name) __attribute__((export_name(#name)))
 
 namespace attnscope {
 namespace {
 
-struct OpenHead {
-  std::unique_ptr<TileBackend> backend = make_cpu_backend({.threads = 1});
-  std::optional<AttentionProblem> problem;
-  std::unique_ptr<BoundHead> head;
-};
-std::unique_ptr<OpenHead> open_head;
+std::unique_ptr<PageMap> open_map;
+std::vector<float> texels;
+std::string problem_text;
 
-HeadTensor copy_of(const char* name, const void* data, DType dtype, int64_t tokens, int64_t width) {
-  std::vector<std::byte> bytes(static_cast<size_t>(tokens * width * dtype_bytes(dtype)));
-  std::memcpy(bytes.data(), data, bytes.size());
-  return HeadTensor(std::make_shared<MemoryTensor>(name, dtype, std::vector<int64_t>{tokens, width},
-                                                   std::move(bytes)),
-                    Layout::sd);
+/// Runs it; exceptions become what attnscope_problem() says, and a `Result` of 0.
+template <typename F>
+auto answer(const F& call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::bad_alloc&) {
+    problem_text = "the browser has no memory left for this page";
+  } catch (const std::exception& error) {
+    problem_text = error.what();
+  }
+  return {};
+}
+
+PageMap& map() {
+  if (open_map == nullptr) throw usage_error("no map is open");
+  return *open_map;
+}
+
+/// [first, first + count), which must not be empty and lie within 0…size.
+IndexRange checked_range(int first, int count, int64_t size) {
+  const IndexRange range{first, int64_t{first} + count};
+  if (first < 0 || count < 1 || range.end > size) throw usage_error("outside the map");
+  return range;
+}
+
+PageMask mask_of(const double* facts, const int32_t* row_lists, const int32_t* starts,
+                 const int32_t* runs) {
+  PageMask mask;
+  mask.row_lists.assign(row_lists, row_lists + static_cast<size_t>(facts[1]));
+  mask.starts.assign(starts, starts + static_cast<size_t>(facts[7]) + 1);
+  for (size_t i = 0; i < static_cast<size_t>(facts[8]); ++i) {
+    mask.runs.push_back({runs[2 * i], runs[2 * i + 1]});
+  }
+  return mask;
 }
 
 }  // namespace
 }  // namespace attnscope
 
+using namespace attnscope;
+
 extern "C" {
 
-__attribute__((export_name("attnscope_open"))) int attnscope_open(const void* q, const void* k,
-                                                                  int dtype, int queries, int keys,
-                                                                  int dim) {
-  using namespace attnscope;
-  try {
-    auto opened = std::make_unique<OpenHead>();
-    AttentionProblem::Parts parts;
-    parts.q = copy_of("q", q, static_cast<DType>(dtype), queries, dim);
-    parts.k = copy_of("k", k, static_cast<DType>(dtype), keys, dim);
-    opened->problem = AttentionProblem::make(std::move(parts));
-    opened->head = opened->backend->bind(*opened->problem, 0, 0);
-    open_head = std::move(opened);
-    return 1;
-  } catch (const std::exception&) {
-    return 0;
-  }
+ATTNSCOPE_EXPORT(attnscope_reserve) void* attnscope_reserve(unsigned bytes) {
+  return std::malloc(bytes == 0 ? 1 : bytes);
 }
+
+ATTNSCOPE_EXPORT(attnscope_release) void attnscope_release(void* memory) { std::free(memory); }
+
+ATTNSCOPE_EXPORT(attnscope_open)
+int attnscope_open(const double* facts, const void* q, const void* k, const double* sums,
+                   const int32_t* exponents, const int32_t* row_lists, const int32_t* starts,
+                   const int32_t* runs) {
+  return answer([&] {
+    open_map.reset();
+    PageHead head;
+    head.dtype = static_cast<DType>(static_cast<int>(facts[0]));
+    head.queries = static_cast<int64_t>(facts[1]);
+    head.keys = static_cast<int64_t>(facts[2]);
+    head.dim = static_cast<int64_t>(facts[3]);
+    head.scale = facts[4];
+    head.score = static_cast<ScoreFunction>(static_cast<int>(facts[5]));
+    head.all_keys = facts[6] != 0;
+    head.q = static_cast<const std::byte*>(q);
+    head.k = static_cast<const std::byte*>(k);
+    for (int64_t row = 0; sums != nullptr && row < head.queries; ++row) {
+      head.norms.push_back({sums[row], exponents[row]});
+    }
+    if (facts[7] > 0) head.mask = mask_of(facts, row_lists, starts, runs);
+    open_map = std::make_unique<PageMap>(std::move(head));
+    return 1;
+  });
+}
+
+ATTNSCOPE_EXPORT(attnscope_entries)
+const float* attnscope_entries(int row, int rows, int key, int cols, int quantity, int own) {
+  return answer([&]() -> const float* {
+    const IndexRange queries = checked_range(row, rows, map().queries());
+    const IndexRange keys = checked_range(key, cols, map().keys());
+    return map()
+        .entries(queries, keys, quantity == 1 ? Quantity::logits : Quantity::weights, own != 0)
+        .data();
+  });
+}
+
+ATTNSCOPE_EXPORT(attnscope_texels)
+const float* attnscope_texels(int level, int row, int rows, int col, int cols) {
+  return answer([&]() -> const float* {
+    if (level < 0 || level > 30) throw usage_error("no such level");
+    const int64_t side = int64_t{1} << level;
+    const IndexRange down = checked_range(row, rows, (map().queries() + side - 1) / side);
+    const IndexRange across = checked_range(col, cols, (map().keys() + side - 1) / side);
+    const auto count = static_cast<size_t>(down.size() * across.size());
+    texels.resize(2 * count);
+    map().texels(level, down, across, texels.data(), texels.data() + count);
+    return texels.data();
+  });
+}
+
+ATTNSCOPE_EXPORT(attnscope_lse) double attnscope_lse(int row) {
+  const std::vector<double> found = answer([&] {
+    const IndexRange range = checked_range(row, 1, map().queries());
+    return std::vector<double>{map().lse(range.begin)};
+  });
+  return found.empty() ? std::nan("") : found.front();
+}
+
+ATTNSCOPE_EXPORT(attnscope_problem) const char* attnscope_problem() { return problem_text.c_str(); }
 }

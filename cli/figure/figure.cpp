@@ -1,0 +1,194 @@
+#include <fmt/core.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "cli/common/capture_check.h"
+#include "cli/common/command.h"
+#include "cli/common/console.h"
+#include "cli/common/stream_run.h"
+#include "cli/figure/figure_facts.h"
+#include "cli/figure/figure_map.h"
+#include "core/base/error.h"
+#include "core/problem/signed_weights.h"
+#include "io/export/format/export_manifest.h"
+#include "io/files/output_file.h"
+#include "io/files/staged_file.h"
+#include "web/figure/figure_page.h"
+#include "web/figure/figure_parts.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void require_engine() {
+  if (!figure_engine().empty()) return;
+  throw Error(ErrorCode::unavailable,
+              "figure: this program was built without the page's engine, which needs emscripten: "
+              "scripts/setup web installs it, and -DATTNSCOPE_WEB=ON builds it (docs/install.md)");
+}
+
+void check_request(const FigureRequest& o) {
+  const std::string extension = std::filesystem::path(o.out).extension().string();
+  if (extension != ".html" && extension != ".htm") {
+    throw usage_error(
+        fmt::format("-o {}: the name must end in .html (got \"{}\")", o.out, extension));
+  }
+  if (is_export_file(o.capture.capture)) {
+    throw usage_error(
+        o.capture.capture +
+        ": an export has no queries and keys, which a figure is made of: give the capture");
+  }
+}
+
+/// The one head of the selection.
+struct ChosenHead {
+  const CallEntry* call = nullptr;
+  int64_t batch = 0, head = 0;
+};
+
+ChosenHead choose_head(const FigureRequest& o, const Capture& capture) {
+  std::vector<ChosenHead> heads;
+  for (const SelectedCall& selected : capture.select(parse_selection(o.selection))) {
+    for (const int64_t batch : selected.batch) {
+      for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head});
+    }
+  }
+  if (heads.size() == 1) return heads.front();
+  throw usage_error(
+      fmt::format("a figure is of one head, and {} are selected: choose one with --layers and "
+                  "--heads, and where there "
+                  "are several --steps, --batch, --branch and --kind",
+                  heads.size()));
+}
+
+template <typename T>
+FigureBytes bytes_of(const char* name, const std::vector<T>& values) {
+  return {name, std::as_bytes(std::span(values))};
+}
+
+/// Runs of the mask as pairs of numbers.
+std::vector<int32_t> run_pairs(const FigureMap& map) {
+  std::vector<int32_t> pairs;
+  if (!map.mask) return pairs;
+  for (const IndexRange& run : map.mask->runs) {
+    pairs.push_back(static_cast<int32_t>(run.begin));
+    pairs.push_back(static_cast<int32_t>(run.end));
+  }
+  return pairs;
+}
+
+int64_t write_page(const FigureRequest& o, const FigurePage& page) {
+  StagedFile file(o.out, o.force);
+  int64_t bytes = 0;
+  write_figure_page(page, [&](std::string_view text) {
+    file.append(std::as_bytes(std::span(text.data(), text.size())));
+    bytes += static_cast<int64_t>(text.size());
+  });
+  file.commit();
+  return bytes;
+}
+
+void report(const FigureRequest& o, const Console& console, const FigureCut& cut, int64_t bytes) {
+  const char* const verb = o.dry_run ? "would write" : "wrote";
+  console.say(fmt::format("{} {} ({:.2f} MB: {} queries, {} keys)", verb, o.out,
+                          static_cast<double>(bytes) * 1e-6, cut.rows.count, cut.keys.count));
+  if (!o.dry_run) {
+    console.say("note: the page contains the head's queries and keys" +
+                std::string(cut.rows.all() && cut.keys.all() ? "" : ", those that were chosen"));
+  }
+  if (!o.json) return;
+  print_json(Json{{"format", "attnscope-figure/1"},
+                  {"file", o.out},
+                  {"bytes", bytes},
+                  {"queries", cut.rows.count},
+                  {"keys", cut.keys.count},
+                  {"dry_run", o.dry_run}},
+             true);
+}
+
+int run_figure(const FigureRequest& o) {
+  const Console console(o.quiet);
+  check_request(o);
+  require_engine();
+  const Capture capture = open_capture(o.capture, o.run, console);
+  const ChosenHead chosen = choose_head(o, capture);
+  const AttentionProblem& problem = *chosen.call->problem;
+  require_one_sign(problem, "a figure of weights");
+  const FigureCut cut = make_cut(o, problem, chosen.batch, chosen.head);
+  require_small(o, cut);
+  if (o.dry_run) {
+    report(o, console, cut, cut.page_bytes());
+    return kExitOk;
+  }
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+  StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
+  check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
+  const MemoryReservation held =
+      run.budget().reserve(2 * (cut.query_bytes() + cut.key_bytes()) + 2 * cut.norm_bytes(),
+                           "the page's queries and keys");
+  const FigureMap map = make_figure_map(cut, run);
+  const FigureSource source{capture, *chosen.call, run.backend().name_for(problem)};
+  const Json facts = figure_facts(o, source, cut, map);
+  const std::vector<int32_t> runs = run_pairs(map);
+  FigurePage page{figure_title(source, cut), facts, {}};
+  page.data = {{"q", map.q}, {"k", map.k}, bytes_of("base", map.pyramid.codes)};
+  if (!map.sums.empty()) {
+    page.data.push_back(bytes_of("sums", map.sums));
+    page.data.push_back(bytes_of("exponents", map.exponents));
+  }
+  if (map.mask) {
+    page.data.push_back(bytes_of("lists", map.mask->row_lists));
+    page.data.push_back(bytes_of("starts", map.mask->starts));
+    page.data.push_back(bytes_of("runs", runs));
+  }
+  capture.require_unchanged();
+  report(o, console, cut, write_page(o, page));
+  return kExitOk;
+}
+
+void add_figure_options(CommandParser& command, FigureRequest& o) {
+  add_capture_options(command, o.capture);
+  command.add_option("-o", o.out, "the page, a file that ends in .html")
+      .required()
+      .type_name("FILE");
+  command
+      .add_option(
+          "--rows", o.rows,
+          "the page has these query rows alone: A:B, half-open; weights stay those of the map")
+      .type_name("A:B");
+  command.add_option("--cols", o.cols, "the page has these keys alone: A:B").type_name("A:B");
+  command
+      .add_option("--stride", o.stride,
+                  "the page has every N-th of these rows and keys: a large head in a small page")
+      .in_range(1, int64_t{1} << 20)
+      .type_name("N");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  command.add_flag("--dry-run", o.dry_run, "say how large its queries and keys are; write nothing");
+  command.add_flag("--force", o.force, "replace FILE if it exists");
+  command.add_flag("--json", o.json, "print what was written as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+}
+
+}  // namespace
+
+Command add_figure_command(CLI::App& app) {
+  auto request = std::make_shared<FigureRequest>();
+  CommandParser command(app, "figure",
+                        "one head as a page to look into, a single file without a server");
+  add_figure_options(command, *request);
+  command.footer(
+      "The page opens from a disk in any browser that has WebAssembly with SIMD. It contains the "
+      "head's\n"
+      "queries and keys: whoever has the page has these.\n"
+      "Examples:\n"
+      "  attnscope figure dump/ --layers 12 --heads 3 -o map.html\n"
+      "  attnscope figure dump/ --layers 12 --heads 3 --rows 0:4096 -o part.html\n"
+      "  attnscope figure dump/ --layers 12 --heads 3 --stride 4 -o coarse.html");
+  return {command, [request] { return run_figure(*request); }};
+}
+
+}  // namespace attnscope

@@ -1,0 +1,164 @@
+#include "cli/figure/figure_facts.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/common/head_table.h"
+#include "core/base/version.h"
+#include "core/problem/head_name.h"
+#include "io/capture/evictions.h"
+#include "io/pictures/colormap.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// A word of a shell's command line.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./:,+@%=").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+/// The last part of a path that names something.
+std::string file_name(const std::filesystem::path& path) {
+  const std::filesystem::path name = path.filename();
+  return name.empty() ? path.parent_path().filename().string() : name.string();
+}
+
+Json segment_json(const TokenSegment& segment, int64_t batch) {
+  Json json{{"name", segment.name},
+            {"kind", modality_name(segment.modality)},
+            {"begin", segment.tokens.begin},
+            {"end", segment.tokens.end}};
+  if (segment.is_raster()) json["grid"] = segment.grid;
+  if (segment.valid.size() == 1) {
+    json["valid"] = segment.valid.front();
+  } else if (!segment.valid.empty()) {
+    json["valid"] = segment.valid[static_cast<size_t>(batch)];
+  }
+  return json;
+}
+
+/// What stands where in a sequence, in its order.
+Json segments_json(const TokenGrid& tokens, int64_t batch) {
+  Json list = Json::array();
+  for (const TokenSegment& segment : tokens.segments()) {
+    list.push_back(segment_json(segment, batch));
+  }
+  if (tokens.has_map()) return list;
+  const IndexRange text = tokens.text_range(), video = tokens.video_range();
+  Json words{{"name", "text"}, {"kind", "text"}, {"begin", text.begin}, {"end", text.end}};
+  const std::vector<int64_t>& valid = tokens.text_valid();
+  if (!valid.empty()) words["valid"] = valid[valid.size() == 1 ? 0 : static_cast<size_t>(batch)];
+  Json frames{{"name", "video"}, {"kind", "video"}, {"begin", video.begin}, {"end", video.end}};
+  if (tokens.has_grid()) frames["grid"] = {tokens.frames(), tokens.height(), tokens.width()};
+  if (!text.empty()) list.push_back(words);
+  if (!video.empty()) list.push_back(frames);
+  if (list.size() == 2 && text.begin > video.begin) std::swap(list[0], list[1]);
+  return list;
+}
+
+Json side_json(const CutTokens& cut, const TokenGrid& tokens, const CallEntry& call,
+               int64_t batch) {
+  Json json{{"first", cut.first},
+            {"stride", cut.stride},
+            {"count", cut.count},
+            {"total", cut.total},
+            {"segments", segments_json(tokens, batch)}};
+  if (tokens.has_grid()) {
+    json["film"] = {{"begin", tokens.video_range().begin},
+                    {"grid", {tokens.frames(), tokens.height(), tokens.width()}}};
+  }
+  const std::span<const std::string> words = call.tokens_of(batch);
+  if (!words.empty() && !tokens.text_range().empty()) {
+    json["words"] = {{"begin", tokens.text_range().begin}, {"text", words}};
+  }
+  return json;
+}
+
+/// Each colour map as 256 colours in hexadecimal digits.
+Json colours_json() {
+  Json maps = Json::object();
+  for (const std::string& name : colormap_names()) {
+    std::string text;
+    for (int i = 0; i < 256; ++i) {
+      const Rgb colour = colormap_at(*parse_colormap(name), i / 255.0);
+      text += fmt::format("{:02x}{:02x}{:02x}", colour.r, colour.g, colour.b);
+    }
+    maps[name] = text;
+  }
+  return maps;
+}
+
+}  // namespace
+
+std::string figure_command(const FigureRequest& request, const FigureSource& source,
+                           const FigureCut& cut) {
+  const CallId& id = source.call.id;
+  std::string text = fmt::format("attnscope figure {} --steps {}",
+                                 shell_word(file_name(source.capture.path())), id.step);
+  if (id.layer != kNoLayer) text += fmt::format(" --layers {}", id.layer);
+  for (const auto& [option, values] :
+       std::array<std::pair<const char*, const std::vector<std::string>*>, 4>{
+           {{"--branch", &request.selection.branches},
+            {"--kind", &request.selection.kinds},
+            {"--blocks", &request.selection.blocks},
+            {"--slots", &request.selection.slots}}}) {
+    for (const std::string& value : *values) {
+      text += fmt::format(" {} {}", option, shell_word(value));
+    }
+  }
+  text += fmt::format(" --batch {} --heads {}", cut.batch, cut.head);
+  if (!request.rows.empty()) text += " --rows " + shell_word(request.rows);
+  if (!request.cols.empty()) text += " --cols " + shell_word(request.cols);
+  if (request.stride > 1) text += fmt::format(" --stride {}", request.stride);
+  return text + " -o " + shell_word(file_name(request.out));
+}
+
+std::string figure_title(const FigureSource& source, const FigureCut& cut) {
+  const std::string& model = source.call.model;
+  return fmt::format("{}, {}", model.empty() ? file_name(source.capture.path()) : model,
+                     head_label(head_name(source.call.id, cut.batch, cut.head)));
+}
+
+Json figure_facts(const FigureRequest& request, const FigureSource& source, const FigureCut& cut,
+                  const FigureMap& map) {
+  const AttentionProblem& problem = *cut.problem;
+  Json facts{{"format", "attnscope-figure/1"},
+             {"version", version()},
+             {"title", figure_title(source, cut)},
+             {"command", figure_command(request, source, cut)},
+             {"prompt", source.call.prompt},
+             {"backend", source.backend},
+             {"score", score_name(problem.score())},
+             {"score_number", static_cast<int>(problem.score())},
+             {"mask", problem.mask().describe()},
+             {"scale", problem.scale()},
+             {"dtype", dtype_name(problem.q().dtype())},
+             {"dtype_number", static_cast<int>(problem.q().dtype())},
+             {"dim", problem.head_dim()},
+             {"queries", side_json(cut.rows, problem.query_tokens(), source.call, cut.batch)},
+             {"keys", side_json(cut.keys, problem.key_tokens(), source.call, cut.batch)},
+             {"evicted", !evictions_of(source.call).empty()},
+             {"mask_lists", map.mask ? map.mask->starts.size() - 1 : 0},
+             {"mask_runs", map.mask ? map.mask->runs.size() : 0},
+             {"level", map.pyramid.level},
+             {"texels", {map.pyramid.rows, map.pyramid.cols}},
+             {"range", {map.pyramid.low, map.pyramid.high}},
+             {"colours", colours_json()}};
+  if (source.call.timestep) facts["timestep"] = *source.call.timestep;
+  return facts;
+}
+
+}  // namespace attnscope

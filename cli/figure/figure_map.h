@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "cli/common/stream_run.h"
+#include "cli/figure/figure_cut.h"
+#include "web/engine/page_mask.h"
+
+namespace attnscope {
+
+/// Blocks of 2^level × 2^level entries of a cut, as a page carries them.
+struct FigurePyramid {
+  int level = 0;
+  int64_t rows = 0, cols = 0;
+  /// [2, rows, cols] the largest and the mean weights: 0 of a weight of 0 (or one below 2⁻¹²⁷),
+  /// else 1 + 512·(127 + log₂ w), rounded.
+  std::vector<uint16_t> codes;
+  /// log₂ of the weights at which colours begin and end: of the maxima that are not 0, 1 % lie
+  /// below the first, 0.1 % above the last.
+  double low = -1, high = 0;
+};
+
+/// All that a page carries of a head.
+struct FigureMap {
+  std::vector<std::byte> q, k;
+  std::vector<double> sums;  ///< of RowNorm; empty where rows are not normalised
+  std::vector<int32_t> exponents;
+  std::optional<PageMask> mask;
+  FigurePyramid pyramid;
+};
+
+/// Reads and computes it. Throws what streams throw, and what page_mask_of() throws.
+FigureMap make_figure_map(const FigureCut& cut, StreamRun& run);
+
+}  // namespace attnscope

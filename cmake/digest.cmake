@@ -1,0 +1,24 @@
+# Writes a C++ file with the SHA-256 of FILE in base64, by which a page names the script that it allows.
+# cmake -DFILE=… -DOUTPUT=… -P digest.cmake
+file(SHA256 "${FILE}" hex)
+set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
+string(APPEND hex "00")  # 33 bytes: 44 digits, the last of which stands for the byte too many
+set(text "")
+foreach(at RANGE 0 60 6)
+  string(SUBSTRING "${hex}" ${at} 6 triple)
+  math(EXPR bits "0x${triple}")
+  foreach(shift 18 12 6 0)
+    math(EXPR digit "(${bits} >> ${shift}) & 63")
+    string(SUBSTRING "${digits}" ${digit} 1 letter)
+    string(APPEND text "${letter}")
+  endforeach()
+endforeach()
+string(SUBSTRING "${text}" 0 43 text)
+file(WRITE "${OUTPUT}" "#include \"web/figure/figure_parts.h\"
+
+namespace attnscope {
+
+std::string_view figure_script_digest() { return \"${text}=\"; }
+
+}  // namespace attnscope
+")

@@ -1,0 +1,226 @@
+"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM PLAIN_ROWS FOLDER;
+exits with 77 where there is no Chromium. Its pictures stay in FOLDER."""
+
+import base64
+import json
+import os
+import struct
+import subprocess
+import sys
+import unittest
+
+from browser import Browser, chromium
+
+PROGRAM, PLAIN_ROWS, FOLDER = None, None, None
+
+
+def attnscope(*words, fails=None):
+    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=FOLDER, check=False)
+    if fails is None and done.returncode != 0:
+        raise AssertionError(f"attnscope {words}: {done.stderr}")
+    if fails is not None and done.returncode != fails:
+        raise AssertionError(f"attnscope {words} ended with {done.returncode}, not {fails}: {done.stderr}")
+    return done.stdout + done.stderr
+
+
+def read_npy(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    length = struct.unpack("<H", data[8:10])[0]
+    assert b"'<f4'" in data[10:10 + length], data[10:10 + length]
+    body = data[10 + length:]
+    return struct.unpack(f"<{len(body) // 4}f", body)
+
+
+def name_hostile_words(folder, prompt, words):
+    """Writes a call's file anew with other texts."""
+    for name in os.listdir(folder):
+        if not name.endswith(".safetensors"):
+            continue
+        path = os.path.join(folder, name)
+        with open(path, "rb") as file:
+            data = file.read()
+        size = struct.unpack("<Q", data[:8])[0]
+        header = json.loads(data[8:8 + size])
+        facts = header["__metadata__"]
+        facts["prompt"] = prompt
+        if words is not None:
+            facts["tokens"] = json.dumps(words)
+        text = json.dumps(header).encode()
+        text += b" " * (-len(text) % 8)
+        with open(path, "wb") as file:
+            file.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
+
+
+class WatchedBrowser(Browser):
+    """Notes what the page asks for, and what it does not catch."""
+
+    def __init__(self):
+        self.requests, self.exceptions = [], []
+        super().__init__(1280, 900)
+        self.ask("Network.enable")
+        self.set_dark(False)
+
+    def take(self, message):
+        super().take(message)
+        if message.get("method") == "Network.requestWillBeSent":
+            self.requests.append(message["params"]["request"]["url"][:200])
+        if message.get("method") == "Runtime.exceptionThrown":
+            self.exceptions.append(self.console[-1])
+
+    def set_dark(self, dark):
+        self.ask("Emulation.setEmulatedMedia",
+                 features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def keep_picture(self, name):
+        with open(os.path.join(FOLDER, name), "wb") as file:
+            file.write(self.picture())
+
+
+class FigureTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        attnscope("synth", "--grid", "4x12x16", "--text", "none", "--kinds", "spatial,temporal", "-o", "plain", "--force")
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "-o", "map.html", "--force")
+        cls.browser = WatchedBrowser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.close()
+
+    def show(self, name):
+        self.browser.exceptions.clear()
+        self.browser.requests.clear()
+        self.browser.open("file://" + os.path.join(FOLDER, name))
+        self.browser.until("window.attnscope !== undefined")
+        self.browser.run("window.attnscope.ready.then(() => true)")
+        self.browser.until("window.attnscope.idle()")
+
+    def check_quiet(self):
+        """No exception, and nothing was asked for but the page and what it made itself."""
+        self.assertEqual(self.browser.exceptions, [])
+        others = [url for url in self.browser.requests if not url.startswith(("file:", "blob:", "data:"))]
+        self.assertEqual(others, [])
+
+    def row(self, number):
+        return self.browser.run(f"window.attnscope.row({number}).then((v) => Array.from(v))")
+
+    def expected_row(self, number, *more):
+        attnscope("query", "plain", "--layers", 0, "--heads", 1, "--index", number, "--backend", "reference", "-o", "row.npy",
+                  "--force", "--quiet", *more)
+        return read_npy(os.path.join(FOLDER, "row.npy"))
+
+    def compare(self, got, expected):
+        self.assertEqual(len(got), len(expected))
+        largest = max(expected)
+        for key, (a, b) in enumerate(zip(got, expected)):
+            self.assertLessEqual(abs(a - b), 2e-5 * b + 1e-7 * largest, f"key {key}: {a} in the page, {b} by the reference")
+
+    def test_rows_are_those_of_the_reference(self):
+        self.show("map.html")
+        for number in (0, 17, 767):
+            self.compare(self.row(number), self.expected_row(number))
+        self.check_quiet()
+
+    def test_bits_are_those_of_plain_kernels(self):
+        self.show("map.html")
+        with open(os.path.join(FOLDER, "map.html"), encoding="utf-8") as file:
+            page = file.read()
+        for name in "qk":
+            text = page.split(f'id="data-{name}">')[1].split("<")[0]
+            with open(os.path.join(FOLDER, name + ".bin"), "wb") as file:
+                file.write(base64.b64decode(text))
+        for number in (0, 17, 400, 767):
+            done = subprocess.run([PLAIN_ROWS, "q.bin", "k.bin", "bf16", "768", "768", "64", str(number), "plain.bin"],
+                                  cwd=FOLDER, check=False)
+            if done.returncode == 77:
+                self.skipTest("this build has no kernels without fused multiply-adds")
+            self.assertEqual(done.returncode, 0)
+            with open(os.path.join(FOLDER, "plain.bin"), "rb") as file:
+                expected = struct.unpack("<768f", file.read())
+            self.assertEqual(self.row(number), list(expected))
+
+    def test_entries_and_texels_are_those_of_the_rows(self):
+        self.show("map.html")
+        row = self.row(100)
+        for key in (0, 99, 100, 767):
+            entry = self.browser.run(f"window.attnscope.entry(100, {key})")
+            self.assertEqual(entry["weight"], row[key])
+        texels = self.browser.run("window.attnscope.texels(3, 12, 1, 5, 2).then((v) => Array.from(v))")
+        block = [self.row(12 * 8 + r)[40:56] for r in range(8)]
+        for col in range(2):
+            part = [v for line in block for v in line[8 * col:8 * col + 8]]
+            self.assertAlmostEqual(texels[col] / max(part), 1, delta=2e-5)
+            self.assertAlmostEqual(texels[2 + col] / (sum(part) / 64), 1, delta=2e-5)
+
+    def test_cuts_keep_the_weights_of_the_whole_map(self):
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--rows", "96:", "--cols", "10:500", "-o", "cut.html", "--force")
+        self.show("cut.html")
+        self.compare(self.row(4), self.expected_row(100)[10:500])
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--stride", 5, "-o", "stride.html", "--force")
+        self.show("stride.html")
+        self.compare(self.row(20), self.expected_row(100)[::5])
+        self.check_quiet()
+
+    def test_hand_and_light(self):
+        self.show("map.html")
+        self.browser.keep_picture("figure-light.png")
+        before = self.browser.run("window.attnscope.view.scale")
+        for _ in range(12):
+            self.browser.wheel(300, 400, -240)
+        self.browser.until(f"window.attnscope.view.scale > {100 * before}")
+        self.browser.click(300, 400)
+        self.browser.until("document.querySelector('.row p').textContent.startsWith('query ')")
+        self.browser.move(310, 410)
+        self.browser.until("document.querySelector('.read').textContent.includes('weight ')")
+        self.browser.until("window.attnscope.idle()")
+        self.browser.keep_picture("figure-light-zoomed.png")
+        self.browser.set_dark(True)
+        self.browser.until("window.attnscope.idle()")
+        self.browser.keep_picture("figure-dark.png")
+        self.browser.set_dark(False)
+        self.check_quiet()
+
+    def test_hostile_texts_stay_texts(self):
+        hostile = "</script><img src=x onerror='document.title=1'>\u2028<!--"
+        attnscope("synth", "--grid", "4x4x4", "--text", "16@start", "--kinds", "text", "-o", "hostile", "--force")
+        name_hostile_words(os.path.join(FOLDER, "hostile"), hostile, [[hostile, "</title><b>"] + ["word"] * 14])
+        attnscope("figure", "hostile", "--layers", 0, "--heads", 0, "-o", "hostile.html", "--force")
+        with open(os.path.join(FOLDER, "hostile.html"), encoding="utf-8") as file:
+            text = file.read()
+        self.assertNotIn("<img", text)
+        self.assertNotIn("\u2028", text)
+        self.show("hostile.html")
+        self.browser.run("window.attnscope.pick(5).then(() => true)")
+        self.assertEqual(self.browser.run("document.querySelector('.prompt').textContent"), "prompt: " + hostile)
+        self.assertEqual(self.browser.run("document.querySelector('.words span').textContent"), hostile)
+        self.assertEqual(self.browser.run("document.images.length"), 0)
+        self.assertNotEqual(self.browser.run("document.title"), "1")
+        self.check_quiet()
+
+    def test_masks_are_those_of_the_capture(self):
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--mask", "causal", "-o", "causal.html", "--force")
+        self.show("causal.html")
+        row = self.row(100)
+        self.assertTrue(all(v == 0 for v in row[101:]))
+        self.compare(row, self.expected_row(100, "--mask", "causal"))
+
+    def test_sizes(self):
+        names = json.loads(attnscope("figure", "plain", "--layers", 0, "--heads", 1, "-o", "again.html", "--force", "--json",
+                                     "--quiet"))
+        size = os.path.getsize(os.path.join(FOLDER, "again.html"))
+        self.assertEqual(names["bytes"], size)
+        rows = 768
+        carried = 4 * (2 * rows * 64 * 2 + rows * 12 + 2 * 384 * 384 * 2) / 3
+        self.assertLess(size - carried, 500_000)
+        said = attnscope("figure", "plain", "--heads", 1, "-o", "again.html", fails=1)
+        self.assertIn("again.html", said)
+
+
+if __name__ == "__main__":
+    PROGRAM, PLAIN_ROWS, FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+    os.makedirs(FOLDER, exist_ok=True)
+    if chromium() is None:
+        print("skipped: no chromium on the path")
+        sys.exit(77)
+    unittest.main()

@@ -1,0 +1,140 @@
+#include "web/figure/figure_page.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "web/figure/figure_parts.h"
+
+namespace attnscope {
+namespace {
+
+using Append = std::function<void(std::string_view)>;
+
+std::string_view text_of(std::span<const unsigned char> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+void append_base64(std::span<const std::byte> bytes, const Append& append) {
+  constexpr size_t kPiece = 48 * 1024;  // a multiple of 3
+  std::string text;
+  for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
+    const auto piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
+    text.clear();
+    for (size_t at = 0; at < piece.size(); at += 3) {
+      const size_t count = std::min<size_t>(3, piece.size() - at);
+      uint32_t bits = 0;
+      for (size_t i = 0; i < 3; ++i) {
+        bits = bits << 8 | (i < count ? static_cast<uint32_t>(piece[at + i]) : 0u);
+      }
+      for (size_t i = 0; i < 4; ++i) {
+        text += i <= count ? kDigits[bits >> (18 - 6 * i) & 63u] : '=';
+      }
+    }
+    append(text);
+  }
+}
+
+/// The bytes of an element that no browser runs or shows.
+void append_data(const FigureBytes& data, const Append& append) {
+  append("<script type=\"text/plain\" id=\"data-" + data.name + "\">");
+  append_base64(data.bytes, append);
+  append("</script>\n");
+}
+
+/// Everything but the data.
+void append_head(const FigurePage& page, const Append& append) {
+  append("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+  append(
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
+      "'sha256-");
+  append(figure_script_digest());
+  append(
+      "' 'wasm-unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: "
+      "blob:; base-uri 'none'; form-action 'none'\">\n");
+  append("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+  append("<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
+  append(html_text(page.title));
+  append("</title>\n<style>\n");
+  append(text_of(figure_style()));
+  append(
+      "</style>\n</head>\n<body>\n<noscript>This page computes an attention map: it needs "
+      "JavaScript.</noscript>\n<div id=\"figure\"></div>\n");
+  append("<script type=\"application/json\" id=\"facts\">");
+  append(script_json(page.facts));
+  append("</script>\n<script type=\"text/plain\" id=\"worker\">");
+  append(text_of(figure_worker()));
+  append("</script>\n");
+}
+
+void append_tail(const Append& append) {
+  append("<script>");
+  append(text_of(figure_script()));
+  append("</script>\n</body>\n</html>\n");
+}
+
+}  // namespace
+
+std::string html_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      case '\'':
+        escaped += "&#39;";
+        break;
+      default:
+        escaped += c == '\0' ? ' ' : c;
+    }
+  }
+  return escaped;
+}
+
+std::string script_json(const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  std::string escaped;
+  // ASCII alone by now: U+2028 and the like are \u2028 already. What is left stands in strings
+  // only.
+  for (const char c : text) {
+    if (c == '<') {
+      escaped += "\\u003c";
+    } else if (c == '>') {
+      escaped += "\\u003e";
+    } else if (c == '&') {
+      escaped += "\\u0026";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+int64_t figure_frame_bytes(const FigurePage& page) {
+  int64_t bytes = encoded_bytes(static_cast<int64_t>(figure_engine().size()));
+  const Append count = [&](std::string_view text) { bytes += static_cast<int64_t>(text.size()); };
+  append_head(page, count);
+  append_tail(count);
+  return bytes;
+}
+
+void write_figure_page(const FigurePage& page, const Append& append) {
+  append_head(page, append);
+  append_data({"engine", std::as_bytes(figure_engine())}, append);
+  for (const FigureBytes& data : page.data) append_data(data, append);
+  append_tail(append);
+}
+
+}  // namespace attnscope

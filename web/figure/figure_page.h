@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace attnscope {
+
+/// Bytes that the page carries under a name.
+struct FigureBytes {
+  std::string name;  ///< letters and '-'
+  std::span<const std::byte> bytes;
+};
+
+/// What a page is made of beside the parts that all have (figure_parts.h). Texts may hold anything.
+struct FigurePage {
+  std::string title;
+  const nlohmann::ordered_json& facts;
+  std::vector<FigureBytes> data;
+};
+
+/// Bytes that so many take in the page: base64.
+constexpr int64_t encoded_bytes(int64_t bytes) { return (bytes + 2) / 3 * 4; }
+
+/// Bytes of the page without its data.
+int64_t figure_frame_bytes(const FigurePage& page);
+
+/// The page as one HTML document, piece by piece. Nothing in it can be taken for markup or script
+/// but what is: texts are escaped where they stand, and the page's policy allows its own script
+/// alone and no address. Throws what `append` throws. `facts` with bytes that are no UTF-8 has them
+/// replaced.
+void write_figure_page(const FigurePage& page, const std::function<void(std::string_view)>& append);
+
+/// `text` within an element or a quoted attribute.
+std::string html_text(std::string_view text);
+/// JSON within a script element: no character that could end it, or that a script takes for a
+/// line's end.
+std::string script_json(const nlohmann::ordered_json& json);
+
+}  // namespace attnscope
