@@ -68,7 +68,7 @@ void require_small(const FigureRequest& request, const FigureCut& cut) {
   throw usage_error(
       fmt::format("the page would have {:.1f} MB of queries and keys, more than the {} MB that are "
                   "sent and opened "
-                  "easily: take --stride {} (every {}th query and key), or a part by --rows A:B "
+                  "easily: take --stride {} (one query and one key in {}), or a part by --rows A:B "
                   "and --cols A:B (of {} "
                   "queries and {} keys)",
                   static_cast<double>(bytes) * 1e-6, kMostPageBytes / 1'000'000,

@@ -63,11 +63,17 @@ class BaseSink : public TileSink {
 
  private:
   void pool(int64_t row, int64_t first, const float* entries, int64_t count) {
-    const auto texel = static_cast<size_t>(row / side_ * texel_cols_ + first / side_);
-    for (int64_t i = 0; i < count; ++i) {
-      const size_t at = texel + static_cast<size_t>(i / side_);
-      max[at] = std::max(max[at], entries[i]);
-      sum[at] += static_cast<double>(entries[i]);
+    auto texel = static_cast<size_t>(row / side_ * texel_cols_ + first / side_);
+    for (int64_t begin = 0; begin < count; begin += side_, ++texel) {
+      const int64_t end = std::min(begin + side_, count);
+      float largest = max[texel];
+      double total = 0;
+      for (int64_t i = begin; i < end; ++i) {
+        largest = std::max(largest, entries[i]);
+        total += static_cast<double>(entries[i]);
+      }
+      max[texel] = largest;
+      sum[texel] += total;
     }
   }
 

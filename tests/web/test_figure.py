@@ -205,6 +205,18 @@ class FigureTest(unittest.TestCase):
         self.assertTrue(all(v == 0 for v in row[101:]))
         self.compare(row, self.expected_row(100, "--mask", "causal"))
 
+    def test_refusals(self):
+        self.assertIn("one head, and 2 are selected", attnscope("figure", "plain", "-o", "no.html", fails=2))
+        self.assertIn("must end in .html", attnscope("figure", "plain", "--heads", 0, "-o", "no.png", fails=2))
+        self.assertIn("--rows", attnscope("figure", "plain", "--heads", 0, "--rows", "9:900", "-o", "no.html", fails=2))
+        attnscope("synth", "--preset", "hunyuanvideo", "--heads", 1, "--kinds", "spatial", "-o", "large", "--force", "--quiet")
+        said = attnscope("figure", "large", "-o", "no.html", fails=2)
+        self.assertIn("--stride 3", said)
+        attnscope("figure", "large", "--stride", 3, "--dry-run", "-o", "no.html")
+        attnscope("export", "plain", "--heads", 0, "-o", "maps.h5", "--force", "--quiet")
+        self.assertIn("an export has no queries", attnscope("figure", "maps.h5", "-o", "no.html", fails=2))
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("no.")], [])
+
     def test_sizes(self):
         names = json.loads(attnscope("figure", "plain", "--layers", 0, "--heads", 1, "-o", "again.html", "--force", "--json",
                                      "--quiet"))

@@ -62,7 +62,7 @@ make('p', header, '', 'attention map, queries down, keys to the right; ' + facts
 if (facts.prompt) make('p', header, 'prompt', 'prompt: ' + facts.prompt);
 const cutText = (side, name) => side.count === side.total ? '' :
     'Of ' + side.total + ' ' + name + ' the page has ' + side.count + ', from ' + side.first + ' on' +
-    (side.stride > 1 ? ', every ' + side.stride + 'th' : '') + '. ';
+    (side.stride > 1 ? ', one in ' + side.stride : '') + '. ';
 const cut = cutText(Q, 'queries') + cutText(K, 'keys');
 if (cut) make('p', header, 'cut', cut + 'Weights are those of the whole map.');
 if (facts.evicted) make('p', header, '', 'Keys that a cache had dropped before a query came count as masked.');
@@ -316,10 +316,10 @@ const colourOf = (value) => {
 const drawFilm = (values) => {
   if (!K.film) { film.hidden = true; return; }
   const [frames, height, width] = K.film.grid;
-  const across = Math.ceil(Math.sqrt(frames * height / width)), gap = 3;
-  const zoom = Math.max(1, Math.min(12, Math.floor(560 * ratio / (across * (width + gap)))));
-  film.width = across * (width + gap) * zoom;
-  film.height = Math.ceil(frames / across) * (height + gap) * zoom;
+  const across = Math.ceil(Math.sqrt(frames * height / width)), gap = 4;
+  const zoom = Math.max(1, Math.min(12, Math.floor((560 * ratio / across - gap) / width)));
+  film.width = across * (width * zoom + gap);
+  film.height = Math.ceil(frames / across) * (height * zoom + gap);
   const context = film.getContext('2d');
   context.imageSmoothingEnabled = false;
   const cells = new Float64Array(frames * height * width).fill(NaN);   // NaN: the page has not that key
@@ -328,7 +328,7 @@ const drawFilm = (values) => {
     if (at >= 0 && at < cells.length) cells[at] = values[i];
   }
   for (let t = 0; t < frames; ++t) {
-    const x = t % across * (width + gap) * zoom, y = Math.floor(t / across) * (height + gap) * zoom;
+    const x = t % across * (width * zoom + gap), y = Math.floor(t / across) * (height * zoom + gap);
     context.fillStyle = none;
     context.fillRect(x, y, width * zoom, height * zoom);
     const from = t * height * width;
