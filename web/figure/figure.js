@@ -265,8 +265,10 @@ const drawTiles = (context, level) => {
     for (let col = Math.max(0, Math.floor(view.col / size)); col <= right_; ++col) {
       const tile = wantTile(level, row, col);
       if (!tile) continue;
-      const x = (col * size - view.col) * view.scale, y = (row * size - view.row) * view.scale;
-      const w = tile.cols * 2 ** level * view.scale, h = tile.rows * 2 ** level * view.scale;
+      // At whole pixels, so that no seam shows between neighbours.
+      const across = (c) => Math.round((c - view.col) * view.scale), down = (r) => Math.round((r - view.row) * view.scale);
+      const x = across(col * size), y = down(row * size);
+      const w = across(col * size + tile.cols * 2 ** level) - x, h = down(row * size + tile.rows * 2 ** level) - y;
       context.fillStyle = none;
       context.fillRect(x, y, w, h);
       context.drawImage(tileCanvas(tile), x, y, w, h);
