@@ -93,7 +93,8 @@ int64_t write_page(const FigureRequest& o, const FigurePage& page) {
 
 void report(const FigureRequest& o, const Console& console, const FigureCut& cut, int64_t bytes) {
   const char* const verb = o.dry_run ? "would write" : "wrote";
-  console.say(fmt::format("{} {} ({:.2f} MB: {} queries, {} keys)", verb, o.out,
+  const char* const about = o.dry_run ? "about " : "";
+  console.say(fmt::format("{} {} ({}{:.2f} MB: {} queries, {} keys)", verb, o.out, about,
                           static_cast<double>(bytes) * 1e-6, cut.rows.count, cut.keys.count));
   if (!o.dry_run) {
     console.say("note: the page contains the head's queries and keys" +
@@ -120,7 +121,8 @@ int run_figure(const FigureRequest& o) {
   const FigureCut cut = make_cut(o, problem, chosen.batch, chosen.head);
   require_small(o, cut);
   if (o.dry_run) {
-    report(o, console, cut, cut.page_bytes());
+    const int64_t base = encoded_bytes(base_bytes(cut));
+    report(o, console, cut, cut.page_bytes() + base + figure_frame_bytes());
     return kExitOk;
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
@@ -167,7 +169,8 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
       .type_name("N");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
-  command.add_flag("--dry-run", o.dry_run, "say how large its queries and keys are; write nothing");
+  command.add_flag("--dry-run", o.dry_run,
+                   "say how large the page would be, but for words and a mask; write nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--json", o.json, "print what was written as JSON");
   command.add_flag("--quiet", o.quiet, "no narration");

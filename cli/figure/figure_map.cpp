@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <numeric>
 
 #include "cli/figure/figure_mask.h"
 #include "core/base/checked_math.h"
 #include "core/stream/norm_sink.h"
-#include "core/tensor/memory_tensor.h"
+#include "web/engine/page_map.h"
 
 namespace attnscope {
 namespace {
@@ -45,7 +44,8 @@ class BaseSink : public TileSink {
       const auto* entries = reinterpret_cast<const float*>(tile.chunks[i]);
       const int64_t cols = std::min({chunk_, tile.cols.end - first, cols_ - first});
       for (int64_t row = tile.rows.begin; row < tile.rows.end; ++row, entries += chunk_) {
-        pool(row, first, entries, cols);
+        const auto texel = static_cast<size_t>(row / side_ * texel_cols_ + first / side_);
+        pool_row(entries, cols, side_, &max[texel], &sum[texel]);
       }
     }
   }
@@ -62,21 +62,6 @@ class BaseSink : public TileSink {
   std::vector<double> sum;
 
  private:
-  void pool(int64_t row, int64_t first, const float* entries, int64_t count) {
-    auto texel = static_cast<size_t>(row / side_ * texel_cols_ + first / side_);
-    for (int64_t begin = 0; begin < count; begin += side_, ++texel) {
-      const int64_t end = std::min(begin + side_, count);
-      float largest = max[texel];
-      double total = 0;
-      for (int64_t i = begin; i < end; ++i) {
-        largest = std::max(largest, entries[i]);
-        total += static_cast<double>(entries[i]);
-      }
-      max[texel] = largest;
-      sum[texel] += total;
-    }
-  }
-
   const int64_t side_, rows_, cols_, texel_cols_, chunk_;
 };
 
@@ -105,23 +90,21 @@ void set_range(FigurePyramid& pyramid) {
 }
 
 /// The problem that the page has.
-AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map) {
+AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map,
+                                 std::span<const RowNorm> norms) {
   const AttentionProblem& whole = *cut.problem;
-  const auto tensor = [&](const char* name, const std::vector<std::byte>& bytes, DType dtype,
-                          int64_t tokens) {
-    return HeadTensor(std::make_shared<MemoryTensor>(
-                          name, dtype, std::vector<int64_t>{tokens, whole.head_dim()}, bytes),
-                      Layout::sd);
-  };
-  AttentionProblem::Parts parts;
-  parts.q = tensor("q", map.q, whole.q().dtype(), cut.rows.count);
-  parts.k = tensor("k", map.k, whole.k().dtype(), cut.keys.count);
-  parts.scale = whole.scale();
-  parts.score = whole.score();
-  if (map.mask) parts.mask = page_mask(*map.mask, cut.keys.count);
-  parts.name = whole.name();
-  parts.id.kind = CallKind::cross;  // any number of queries and of keys
-  return AttentionProblem::make(std::move(parts));
+  PageHead head;
+  head.dtype = whole.q().dtype();
+  head.queries = cut.rows.count;
+  head.keys = cut.keys.count;
+  head.dim = whole.head_dim();
+  head.scale = whole.scale();
+  head.score = whole.score();
+  head.q = map.q.data();
+  head.k = map.k.data();
+  head.norms.assign(norms.begin(), norms.end());
+  head.mask = map.mask;
+  return page_problem(head);
 }
 
 std::vector<RowNorm> norms_of_rows(const FigureCut& cut, StreamRun& run) {
@@ -141,13 +124,18 @@ std::vector<RowNorm> norms_of_rows(const FigureCut& cut, StreamRun& run) {
   return norms;
 }
 
+int base_level(const FigureCut& cut) {
+  int level = 0;
+  while (ceil_div(std::max(cut.rows.count, cut.keys.count), int64_t{1} << level) > kBaseTexels) {
+    ++level;
+  }
+  return level;
+}
+
 FigurePyramid base_of(const FigureCut& cut, const AttentionProblem& problem,
                       std::span<const RowNorm> norms, StreamRun& run) {
   FigurePyramid pyramid;
-  while (ceil_div(std::max(cut.rows.count, cut.keys.count), int64_t{1} << pyramid.level) >
-         kBaseTexels) {
-    ++pyramid.level;
-  }
+  pyramid.level = base_level(cut);
   HeadTask task{&problem, 0, 0, {0, cut.rows.count}, {}, {0, cut.keys.count}};
   task.known_norms = norms;
   BaseSink sink(cut.rows.count, cut.keys.count, pyramid.level);
@@ -166,6 +154,12 @@ FigurePyramid base_of(const FigureCut& cut, const AttentionProblem& problem,
 
 }  // namespace
 
+int64_t base_bytes(const FigureCut& cut) {
+  const int64_t side = int64_t{1} << base_level(cut);
+  return 2 * ceil_div(cut.rows.count, side) * ceil_div(cut.keys.count, side) *
+         static_cast<int64_t>(sizeof(uint16_t));
+}
+
 FigureMap make_figure_map(const FigureCut& cut, StreamRun& run) {
   FigureMap map;
   if (!cut.problem->mask().is_none()) map.mask = page_mask_of(cut);
@@ -173,7 +167,7 @@ FigureMap make_figure_map(const FigureCut& cut, StreamRun& run) {
   if (needs_norms(cut.problem->score(), Quantity::weights)) norms = norms_of_rows(cut, run);
   map.q = read_queries(cut);
   map.k = read_keys(cut);
-  const AttentionProblem page = problem_of_page(cut, map);
+  const AttentionProblem page = problem_of_page(cut, map, norms);
   map.pyramid = base_of(cut, page, norms, run);
   for (const RowNorm& norm : norms) {
     map.sums.push_back(norm.sum);

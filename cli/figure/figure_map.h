@@ -32,6 +32,9 @@ struct FigureMap {
   FigurePyramid pyramid;
 };
 
+/// Bytes of the pyramid's base of a cut.
+int64_t base_bytes(const FigureCut& cut);
+
 /// Reads and computes it. Throws what streams throw, and what page_mask_of() throws.
 FigureMap make_figure_map(const FigureCut& cut, StreamRun& run);
 

@@ -27,7 +27,9 @@ HeadTensor copied_tensor(const char* name, const std::byte* data, DType dtype, i
                     Layout::sd);
 }
 
-AttentionProblem problem_of(PageHead& head) {
+}  // namespace
+
+AttentionProblem page_problem(PageHead& head) {
   if (head.queries < 1 || head.keys < 1 || head.dim < 1) throw usage_error("an empty map");
   const bool divided = needs_norms(head.score, Quantity::weights);
   if (divided && static_cast<int64_t>(head.norms.size()) != head.queries) {
@@ -44,7 +46,6 @@ AttentionProblem problem_of(PageHead& head) {
   return AttentionProblem::make(std::move(parts));
 }
 
-/// Adds a row of entries to a row of texels.
 void pool_row(const float* entries, int64_t count, int64_t side, float* max, double* sum) {
   for (int64_t begin = 0, texel = 0; begin < count; begin += side, ++texel) {
     const int64_t end = std::min(begin + side, count);
@@ -59,11 +60,9 @@ void pool_row(const float* entries, int64_t count, int64_t side, float* max, dou
   }
 }
 
-}  // namespace
-
 PageMap::PageMap(PageHead head)
     : backend_(make_cpu_backend({.threads = 1})),
-      problem_(problem_of(head)),
+      problem_(page_problem(head)),
       head_(backend_->bind(problem_, 0, 0)),
       all_keys_(head.all_keys),
       given_norms_(std::move(head.norms)) {

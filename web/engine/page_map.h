@@ -30,6 +30,14 @@ struct PageHead {
   std::optional<PageMask> mask;
 };
 
+/// The problem that a page computes, and that whoever makes the page pools its base of: queries and
+/// keys that were chosen, one head. Copies q and k and takes the mask. Throws Error(usage) where
+/// the parts do not fit each other.
+AttentionProblem page_problem(PageHead& head);
+
+/// Adds a row of `count` entries to a row of texels of `side` entries each.
+void pool_row(const float* entries, int64_t count, int64_t side, float* max, double* sum);
+
 /// One head whose numbers are computed here, in one thread. Owns what it was made of.
 class PageMap {
  public:

@@ -122,12 +122,9 @@ std::string script_json(const nlohmann::ordered_json& json) {
   return escaped;
 }
 
-int64_t figure_frame_bytes(const FigurePage& page) {
-  int64_t bytes = encoded_bytes(static_cast<int64_t>(figure_engine().size()));
-  const Append count = [&](std::string_view text) { bytes += static_cast<int64_t>(text.size()); };
-  append_head(page, count);
-  append_tail(count);
-  return bytes;
+int64_t figure_frame_bytes() {
+  const size_t texts = figure_style().size() + figure_worker().size() + figure_script().size();
+  return static_cast<int64_t>(texts) + encoded_bytes(static_cast<int64_t>(figure_engine().size()));
 }
 
 void write_figure_page(const FigurePage& page, const Append& append) {

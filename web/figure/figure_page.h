@@ -26,8 +26,8 @@ struct FigurePage {
 /// Bytes that so many take in the page: base64.
 constexpr int64_t encoded_bytes(int64_t bytes) { return (bytes + 2) / 3 * 4; }
 
-/// Bytes of the page without its data.
-int64_t figure_frame_bytes(const FigurePage& page);
+/// Bytes that the parts take that are the same in all pages.
+int64_t figure_frame_bytes();
 
 /// The page as one HTML document, piece by piece. Nothing in it can be taken for markup or script
 /// but what is: texts are escaped where they stand, and the page's policy allows its own script
