@@ -18,65 +18,87 @@ size_t bucket_of(float weight) { return std::bit_cast<uint32_t>(weight) >> kBuck
 
 int64_t KeyCounter::bytes(int64_t keys) {
   // At the worst all weights of a row are in one bucket.
-  return static_cast<int64_t>(kBuckets * sizeof(Bucket)) + keys * 4;
+  return static_cast<int64_t>(kBuckets * sizeof(Bucket)) + keys * 8;
 }
 
-/// The weights of a bucket, the largest first.
 template <typename Real>
-void KeyCounter::sort_bucket(const RowEntries<Real>& row, int64_t keys, size_t bucket) {
-  sorted_.clear();
+void KeyCounter::take_weights(const RowEntries<Real>& row, int64_t keys) {
+  weights_.resize(static_cast<size_t>(keys));
   for (int64_t key = 0; key < keys; ++key) {
-    const auto weight = static_cast<float>(row[key]);
-    if (weight > 0 && bucket_of(weight) == bucket) sorted_.push_back(weight);
+    weights_[static_cast<size_t>(key)] = static_cast<float>(row[key]);
+  }
+}
+
+void KeyCounter::fill_buckets() {
+  buckets_.resize(kBuckets);
+  lowest_ = kBuckets;
+  highest_ = 0;
+  for (const float weight : weights_) {
+    if (!(weight > 0)) continue;
+    const size_t place = bucket_of(weight);
+    lowest_ = std::min(lowest_, place);
+    highest_ = std::max(highest_, place);
+    Bucket& bucket = buckets_[place];
+    ++bucket.count;
+    bucket.mass += static_cast<double>(weight);
+  }
+}
+
+KeyCounter::Reached KeyCounter::reached_buckets() const {
+  double total = 0;
+  for (size_t b = highest_ + 1; b-- > lowest_;) total += buckets_[b].mass;
+  Reached reached;
+  size_t share = 0;
+  Heavier heavier;
+  for (size_t b = highest_ + 1; b-- > lowest_ && share < kKeyShares.size();) {
+    const double with = heavier.mass + buckets_[b].mass;
+    while (share < kKeyShares.size() && with >= kKeyShares[share] * total) {
+      reached[share] = {b, kKeyShares[share] * total, heavier};
+      ++share;
+    }
+    heavier = {heavier.count + buckets_[b].count, with};
+  }
+  // Shares that rounding leaves open need every key.
+  for (; share < kKeyShares.size(); ++share) reached[share] = {kBuckets, 0, heavier};
+  return reached;
+}
+
+void KeyCounter::sort_reached(const Reached& reached) {
+  sorted_.clear();
+  sorted_.reserve(weights_.size());
+  for (const float weight : weights_) {
+    if (!(weight > 0)) continue;
+    const size_t place = bucket_of(weight);
+    const bool is_wanted = std::any_of(reached.begin(), reached.end(),
+                                       [&](const ReachedShare& r) { return r.bucket == place; });
+    if (is_wanted) sorted_.push_back(weight);
   }
   std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
 }
 
 template <typename Real>
 KeyCounts KeyCounter::count(const RowEntries<Real>& row, int64_t keys) {
-  buckets_.resize(kBuckets);
-  sorted_.reserve(static_cast<size_t>(keys));
-  // Short rows touch few buckets: none but those from the lowest to the highest are looked at.
-  size_t lowest = kBuckets;
-  size_t highest = 0;
-  double total = 0;
-  for (int64_t key = 0; key < keys; ++key) {
-    const auto weight = static_cast<float>(row[key]);
-    if (!(weight > 0)) continue;
-    const size_t place = bucket_of(weight);
-    lowest = std::min(lowest, place);
-    highest = std::max(highest, place);
-    Bucket& bucket = buckets_[place];
-    ++bucket.count;
-    bucket.mass += static_cast<double>(weight);
-    total += static_cast<double>(weight);
-  }
+  take_weights(row, keys);
+  fill_buckets();
+  if (lowest_ == kBuckets) return {};
+  const Reached reached = reached_buckets();
+  sort_reached(reached);
   KeyCounts counts{};
-  size_t share = 0;
-  double sum = 0;
-  int64_t taken = 0;
-  // Only the buckets in which a share is reached are sorted.
-  for (size_t b = highest + 1; b-- > lowest && share < counts.size();) {
-    const Bucket& bucket = buckets_[b];
-    if (bucket.count == 0) continue;
-    if (sum + bucket.mass >= kKeyShares[share] * total) {
-      double inner = sum;
-      int64_t inner_taken = taken;
-      sort_bucket(row, keys, b);
-      for (const float weight : sorted_) {
-        inner += static_cast<double>(weight);
-        ++inner_taken;
-        while (share < counts.size() && inner >= kKeyShares[share] * total) {
-          counts[share++] = inner_taken;
-        }
-      }
+  for (size_t share = 0; share < counts.size(); ++share) {
+    const ReachedShare& of_share = reached[share];
+    Heavier sum = of_share.heavier;
+    // Buckets have the order of their weights.
+    const auto first = std::find_if(sorted_.begin(), sorted_.end(), [&](float weight) {
+      return bucket_of(weight) == of_share.bucket;
+    });
+    for (auto weight = first; weight != sorted_.end() && bucket_of(*weight) == of_share.bucket &&
+                              sum.mass < of_share.mass;
+         ++weight) {
+      sum = {sum.count + 1, sum.mass + static_cast<double>(*weight)};
     }
-    sum += bucket.mass;
-    taken += bucket.count;
+    counts[share] = sum.count;
   }
-  // Shares that rounding leaves open need every key.
-  for (; share < counts.size(); ++share) counts[share] = taken;
-  if (lowest < kBuckets) std::fill(&buckets_[lowest], &buckets_[highest] + 1, Bucket());
+  std::fill(&buckets_[lowest_], &buckets_[highest_] + 1, Bucket());
   return counts;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -24,11 +26,27 @@ class KeyCounter {
     int64_t count = 0;
     double mass = 0;
   };
-  template <typename Real>
-  void sort_bucket(const RowEntries<Real>& row, int64_t keys, size_t bucket);
+  /// All keys of heavier buckets than some.
+  using Heavier = Bucket;
+  /// The bucket in which a share, as a mass, is reached.
+  struct ReachedShare {
+    size_t bucket = 0;
+    double mass = 0;
+    Heavier heavier;
+  };
+  using Reached = std::array<ReachedShare, kKeyShares.size()>;
 
-  std::vector<Bucket> buckets_;  ///< all empty between two rows
-  std::vector<float> sorted_;    ///< the weights of one bucket
+  template <typename Real>
+  void take_weights(const RowEntries<Real>& row, int64_t keys);
+  void fill_buckets();
+  Reached reached_buckets() const;
+  /// The weights of those buckets, the largest first.
+  void sort_reached(const Reached& reached);
+
+  std::vector<float> weights_;       ///< of the row
+  std::vector<Bucket> buckets_;      ///< all empty between two rows
+  size_t lowest_ = 0, highest_ = 0;  ///< buckets of the row: few, where it is short
+  std::vector<float> sorted_;
 };
 
 }  // namespace attnscope

@@ -85,10 +85,20 @@ struct RowEntries {
   double operator[](int64_t key) const { return static_cast<double>(entries[key]) * factor; }
 };
 
-/// PlaceMasses of a row at `place`, of the keys `part` of it alone: those are all that `row` has,
-/// the first of them at its beginning. The sums are in double, in the order of the keys.
-template <typename Real>
-PlaceMasses place_masses(const RowEntries<Real>& row, IndexRange part, const TokenGrid& keys,
-                         LatentCoord place, int64_t band);
+/// A box of a token grid, cut off at its edges.
+struct TokenBox {
+  IndexRange frames, lines, columns;
+};
+
+/// The keys that PlaceMasses of a row at `place` adds up: those at its position in earlier and in
+/// later frames, and around it.
+struct PlaceBoxes {
+  TokenBox earlier, later, band, local;
+};
+PlaceBoxes place_boxes(const TokenGrid& keys, LatentCoord place, int64_t band);
+
+/// PlaceMasses of a whole row at `place`, in double, in the order of the keys.
+PlaceMasses place_masses(const RowEntries<double>& row, const TokenGrid& keys, LatentCoord place,
+                         int64_t band);
 
 }  // namespace attnscope

@@ -57,6 +57,7 @@ CpuHead::Buffers CpuHead::take_buffers(const PackedFormat& format, int64_t num_k
   buffers.by_table = workspace.take<bool>(buffers.rows);
   if (!one_product) return buffers;
   buffers.lanes = workspace.take<RowLanes>(buffers.rows);
+  buffers.places = workspace.take<PlaceLanes>(buffers.rows);
   if (emits_twice(format)) {
     // Parts of rows, and whole rows of a few of them.
     const int64_t keys = round_up(num_keys, kBlockKeys);

@@ -20,6 +20,14 @@ inline constexpr int64_t kRunBlocks = 8;
 /// Units of rows whose columns the tile unit's reductions add to at once.
 inline constexpr int64_t kOpenUnits = 8;
 
+/// What a row's PlaceMasses are at, in lanes by key index mod 16, which are added in double and
+/// begin anew every kMaxRunKeys keys: whichever parts the keys come in, the bits are the same.
+struct alignas(64) PlaceLanes {
+  float same_position[kSumLanes];
+  float band[kSumLanes];
+  float local[kSumLanes];
+};
+
 /// Whether multiplying again costs less than keeping the entries of a row until its sum is known:
 /// it does on the tile unit, whose entries of a few rows fill more than a core's own cache.
 inline bool emits_twice(const PackedFormat& format) {
@@ -80,8 +88,9 @@ class CpuHead : public BoundHead {
     /// kRunBlocks key blocks at a time.
     float* stash = nullptr;
     int64_t stash_stride = 0;
-    RowLanes* lanes = nullptr;    ///< [rows]
-    float* share_rows = nullptr;  ///< whole rows that are reduced in parts, [kTileUnitRows, …]
+    RowLanes* lanes = nullptr;     ///< [rows]
+    PlaceLanes* places = nullptr;  ///< [rows]
+    float* share_rows = nullptr;   ///< whole rows that are reduced in parts, [kTileUnitRows, …]
     int64_t share_stride = 0;
   };
   /// A row block: rows [first, first + index.size()) of the call.
@@ -223,6 +232,8 @@ class CpuHead : public BoundHead {
   void add_diagonals(ReducedRows rows, int64_t first, PanelReduction& panel) const;
   void reduce_row(const Reduced& reduced, int64_t row, const KeyPart& part,
                   const Buffers& buffers) const;
+  void add_places(const RowPart& row, LatentCoord place, int64_t band, PlaceLanes& lanes,
+                  PlaceMasses& masses) const;
   void add_offsets(const RowPart& row, LatentCoord place, PanelReduction& panel) const;
   void keep_share_row(const Reduced& reduced, int64_t row, const KeyPart& part,
                       const Buffers& buffers) const;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "core/base/checked_math.h"
@@ -57,6 +58,7 @@ void CpuHead::reduce(const QueryBlock& queries, int64_t first, PanelReduction& p
                                  ? weight_factor(norm, buffers.sums[row].reference)
                                  : 1.0f;
       buffers.lanes[row] = {};
+      buffers.places[row] = {};
     }
     const Reduced reduced{rows, first + begin, runs, panel};
     if (columns_alone) {
@@ -153,7 +155,7 @@ void CpuHead::reduce_row(const Reduced& reduced, int64_t row, const KeyPart& par
   const float factor = buffers.factors[row];
   const int64_t position = reduced.first + row;
   RowReduction& result = panel.row(position);
-  if (request.any_rows()) {
+  if (request.any_rows() && (request.max_keys || part.keys.end == head_.num_keys())) {
     const float largest =
         *std::max_element(buffers.lanes[row].maxima, buffers.lanes[row].maxima + kSumLanes);
     const bool rises = static_cast<double>(largest) > result.max_weight;
@@ -171,12 +173,43 @@ void CpuHead::reduce_row(const Reduced& reduced, int64_t row, const KeyPart& par
   if (!request.places && !panel.wants_offsets()) return;
   const auto place = head_.problem.query_tokens().coord(panel.row_index(position));
   if (!place) return;
-  const TokenGrid& grid = head_.problem.key_tokens();
+  const RowPart of_row{entries, factor, part.keys};
   if (request.places) {
-    const RowEntries<float> weights{entries, static_cast<double>(factor)};
-    result.places += place_masses(weights, part.keys, grid, *place, request.band);
+    add_places(of_row, *place, request.band, buffers.places[row], result.places);
   }
-  if (panel.wants_offsets()) add_offsets({entries, factor, part.keys}, *place, panel);
+  if (panel.wants_offsets()) add_offsets(of_row, *place, panel);
+}
+
+void CpuHead::add_places(const RowPart& row, LatentCoord place, int64_t band, PlaceLanes& lanes,
+                         PlaceMasses& masses) const {
+  const TokenGrid& grid = head_.problem.key_tokens();
+  const int64_t first = grid.video_range().begin;
+  const int64_t frame = grid.height() * grid.width();
+  const PlaceBoxes boxes = place_boxes(grid, place, band);
+  for (IndexRange keys{row.keys.begin, row.keys.begin}; keys.end < row.keys.end;) {
+    keys.begin = keys.end;
+    const int64_t run_end = (keys.begin / kMaxRunKeys + 1) * kMaxRunKeys;
+    keys.end = std::min(run_end, row.keys.end);
+    const IndexRange video = intersect(keys, grid.video_range());
+    const IndexRange frames = video.empty() ? IndexRange{}
+                                            : IndexRange{(video.begin - first) / frame,
+                                                         (video.end - 1 - first) / frame + 1};
+    const auto add = [&](const TokenBox& box, float* to) {
+      const KeyBox part{first,     frame,      grid.width(), intersect(box.frames, frames),
+                        box.lines, box.columns};
+      head_.kernels.add_box(row.entries + (keys.begin - row.keys.begin), keys, part, to);
+    };
+    add(boxes.earlier, lanes.same_position);
+    add(boxes.later, lanes.same_position);
+    add(boxes.band, lanes.band);
+    add(boxes.local, lanes.local);
+    if (keys.end != run_end && keys.end != head_.num_keys()) return;
+    const auto mass = [&](const float* values) {
+      return static_cast<double>(row.factor) * std::accumulate(values, values + kSumLanes, 0.0);
+    };
+    masses += {mass(lanes.same_position), mass(lanes.band), mass(lanes.local)};
+    lanes = {};
+  }
 }
 
 void CpuHead::add_offsets(const RowPart& row, LatentCoord place, PanelReduction& panel) const {

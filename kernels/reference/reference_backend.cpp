@@ -242,8 +242,7 @@ class ReferenceHead : public BoundHead {
     const auto place = problem_.query_tokens().coord(panel.row_index(i));
     if (!place) return;
     const TokenGrid& grid = problem_.key_tokens();
-    if (request.places)
-      result.places = place_masses(entries, {0, row.count}, grid, *place, request.band);
+    if (request.places) result.places = place_masses(entries, grid, *place, request.band);
     if (!panel.wants_offsets()) return;
     for (int64_t key = grid.video_range().begin; key < grid.video_range().end; ++key) {
       const LatentCoord to = *grid.coord(key);

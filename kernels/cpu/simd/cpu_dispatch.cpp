@@ -159,6 +159,7 @@ const CpuKernels& kernels() {
     k.encode_weights = encode_weights;
     k.encode_logits = encode_logits;
     k.reduce_rows = reduce_rows;
+    k.add_box = add_box;
     k.multiply_values = multiply_values;
     k.add_scaled = add_scaled;
     k.add_diagonals = add_diagonals;

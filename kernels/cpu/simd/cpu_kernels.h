@@ -187,6 +187,14 @@ struct ReducedRows {
   RowLanes* lanes = nullptr;
 };
 
+/// Lines of keys of a token grid: those of some lines of some frames from column to column.
+struct KeyBox {
+  int64_t first_key = 0;   ///< that the grid begins at
+  int64_t frame_keys = 0;  ///< height · width
+  int64_t line_keys = 0;   ///< width
+  IndexRange frames, lines, columns;
+};
+
 /// Entries of a row group with a key block on their way into outputs. Arrays are 64-byte aligned.
 struct ValueProduct {
   const float* weights = nullptr;  ///< [rows, kBlockKeys]
@@ -277,6 +285,10 @@ struct CpuKernels {
   void (*encode_logits)(const EncodeRows& rows, Encoding encoding);
 
   void (*reduce_rows)(const ReducedRows& rows);
+  /// Adds entries of the keys in both `part` and `box` to lanes by key index mod 16; entries[0] is
+  /// of the part's first key, a multiple of kSumLanes, aligned like it, and readable up to the next
+  /// multiple behind its end.
+  void (*add_box)(const float* entries, IndexRange part, const KeyBox& box, float* lanes);
   /// totals += weights · values: float32 over the keys of the block in their order, then double.
   void (*multiply_values)(const ValueProduct& product);
   /// destination[i] += source[i]·factor; nothing needs alignment.

@@ -138,17 +138,28 @@ class ExpTable {
   static float row_constant(float reference) { return -(kMagic / kSteps + reference); }
 
   HWY_INLINE PowerFactors power(FloatVec product, FloatVec row) const {
+    FloatVec unused;
+    return power(product, row, unused);
+  }
+  /// And the exponent, product·factor − reference, in steps of 1/32, to half a ulp and what the
+  /// factor lacks.
+  HWY_INLINE PowerFactors power(FloatVec product, FloatVec row, FloatVec& steps) const {
     const FloatTag d;
     const FloatVec magic = hn::Set(d, kMagic);
     const FloatVec shifted = hn::MulAdd(product, high_, magic);
-    const FloatVec rest = hn::MulSub(product, high_, hn::Sub(shifted, magic));
+    const FloatVec rest = rest_of(product, hn::Sub(shifted, magic));
     // Exact wherever the power is neither 0 nor infinite: multiples of 1/32.
-    const FloatVec scale = hn::MulAdd(shifted, hn::Set(d, 1.0f / kSteps), row);
-    return {scaled(look_up(shifted), scale), fraction(product, rest)};
+    const FloatVec scale = hn::MulAdd(shifted, hn::Set(d, kStep), row);
+    steps = hn::MulAdd(scale, hn::Set(d, kSteps), rest);
+    return {scaled(look_up(shifted), scale), fraction(rest)};
   }
+
+  /// What an exponent in steps is multiplied by.
+  static constexpr float kStep = 1.0f / 32;
 
  protected:
   static constexpr int kSteps = 32;
+  static_assert(kSteps * kStep == 1);
   /// Adding it leaves the nearest integer in the low bits of the sum.
   static constexpr float kMagic = 0x1.8p23f;
   /// 2^(j/32), rounded to nearest.
@@ -161,11 +172,14 @@ class ExpTable {
       0x1.b7f77p+0f,  0x1.c199bep+0f, 0x1.cb720ep+0f, 0x1.d5818ep+0f, 0x1.dfc974p+0f,
       0x1.ea4afap+0f, 0x1.f50766p+0f};
 
-  /// 2^(rest/32) ≈ 1 + c1·rest + c2·rest², |rest| ≤ ½, least relative error; `rest` lacks the low
-  /// half of the factor.
-  HWY_INLINE FloatVec fraction(FloatVec product, FloatVec rest) const {
+  /// What of product·factor, in steps, is beyond `whole` steps.
+  HWY_INLINE FloatVec rest_of(FloatVec product, FloatVec whole) const {
+    return hn::MulAdd(product, low_, hn::MulSub(product, high_, whole));
+  }
+
+  /// 2^(rest/32) ≈ 1 + c1·rest + c2·rest², |rest| ≤ ½, least relative error.
+  static HWY_INLINE FloatVec fraction(FloatVec rest) {
     const FloatTag d;
-    rest = hn::MulAdd(product, low_, rest);
     const FloatVec p = hn::MulAdd(rest, hn::Set(d, 0x1.ebfbe4p-13f), hn::Set(d, 0x1.62e584p-6f));
     return hn::MulAdd(p, rest, hn::Set(d, 1.0f));
   }
@@ -216,10 +230,15 @@ class NarrowExpTable : public ExpTable {
   static float row_constant(float reference) { return kMagic - kSteps * reference; }
 
   HWY_INLINE PowerFactors power(FloatVec product, FloatVec row) const {
+    FloatVec unused;
+    return power(product, row, unused);
+  }
+  HWY_INLINE PowerFactors power(FloatVec product, FloatVec row, FloatVec& steps) const {
     const FloatTag d;
     const hn::RebindToSigned<FloatTag> di;
     const FloatVec shifted = hn::MulAdd(product, high_, row);
-    const FloatVec rest = hn::MulSub(product, high_, hn::Sub(shifted, row));
+    const FloatVec rest = rest_of(product, hn::Sub(shifted, row));
+    steps = hn::Add(hn::Sub(shifted, hn::Set(d, kMagic)), rest);
     const auto bits = hn::BitCast(di, shifted);
 #if HWY_CAP_GE512
     const FloatVec base = look_up(shifted);
@@ -228,7 +247,7 @@ class NarrowExpTable : public ExpTable {
     const FloatVec base = less_index_of(look_up(shifted), index);
 #endif
     const auto step = hn::Add(hn::BitCast(di, base), shift_.shift(bits));
-    return {hn::BitCast(d, step), fraction(product, rest)};
+    return {hn::BitCast(d, step), fraction(rest)};
   }
 
  private:
@@ -255,20 +274,6 @@ struct PlainShift {
   HWY_INLINE V shift(V bits) const {
     return hn::ShiftLeft<18>(bits);
   }
-};
-
-/// product·factor − reference as moments take it, to a few 2⁻²⁴ of it.
-class Exponents {
- public:
-  explicit Exponents(SplitFactor factor)
-      : high_(hn::Set(FloatTag(), factor.high)), low_(hn::Set(FloatTag(), factor.low)) {}
-
-  HWY_INLINE FloatVec of(FloatVec product, FloatVec reference) const {
-    return hn::MulAdd(product, low_, hn::MulSub(product, high_, reference));
-  }
-
- private:
-  FloatVec high_, low_;
 };
 
 }  // namespace attnscope::HWY_NAMESPACE

@@ -133,6 +133,35 @@ void reduce_rows(const ReducedRows& sweep) {
   }
 }
 
+/// Adds entries [begin, end) of keys that belong to lanes [lane, lane + kLanes).
+HWY_INLINE FloatVec add_line(const float* entries, IndexRange keys, int64_t lane, FloatVec sum) {
+  const FloatTag d;
+  for (int64_t i = keys.begin / kSumLanes * kSumLanes + lane; i < keys.end; i += kSumLanes) {
+    const auto before = hn::FirstN(d, static_cast<size_t>(HWY_MAX(keys.begin - i, int64_t{0})));
+    const auto there = hn::AndNot(before, hn::FirstN(d, static_cast<size_t>(keys.end - i)));
+    sum = hn::Add(sum, hn::IfThenElseZero(there, hn::Load(d, entries + i)));
+  }
+  return sum;
+}
+
+/// CpuKernels::add_box.
+void add_box(const float* entries, IndexRange part, const KeyBox& box, float* lanes) {
+  const FloatTag d;
+  for (int64_t lane = 0; lane < kSumLanes; lane += kLanes) {
+    FloatVec sum = hn::Load(d, lanes + lane);
+    for (int64_t t = box.frames.begin; t < box.frames.end; ++t) {
+      const int64_t frame = box.first_key + t * box.frame_keys - part.begin;
+      for (int64_t y = box.lines.begin; y < box.lines.end; ++y) {
+        const int64_t line = frame + y * box.line_keys;
+        const IndexRange keys{HWY_MAX(line + box.columns.begin, int64_t{0}),
+                              HWY_MIN(line + box.columns.end, part.size())};
+        sum = add_line(entries, keys, lane, sum);
+      }
+    }
+    hn::Store(sum, d, lanes + lane);
+  }
+}
+
 /// CpuKernels::add_scaled.
 void add_scaled(const float* source, int64_t count, float factor, float* destination) {
   const FloatTag d;

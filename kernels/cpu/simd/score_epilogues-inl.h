@@ -58,7 +58,6 @@ struct SoftmaxEntry {
   static constexpr float kExcluded = 0;
   FloatVec high, low;
   const ExpTable& table;
-  const Exponents& exponents;
   const RowReferences& rows;
   GroupTotals& totals;
   GroupTotals& moments;
@@ -70,8 +69,9 @@ struct SoftmaxEntry {
     FloatVec exponent;
     PowerFactors power{hn::Zero(d), hn::Set(d, 1.0f)};
     if constexpr (kTable) {
-      power = table.power(product, hn::Set(d, ExpTable::row_constant(rows.references[row])));
-      exponent = exponents.of(product, reference);
+      const FloatVec row_constant = hn::Set(d, ExpTable::row_constant(rows.references[row]));
+      power = table.power(product, row_constant, exponent);
+      exponent = hn::Mul(exponent, hn::Set(d, ExpTable::kStep));
       const auto biased = hn::And(allowed, hn::Ne(bias, hn::Zero(d)));
       if (!hn::AllFalse(d, biased)) {
         FloatVec biased_exponent;
@@ -174,13 +174,11 @@ HWY_INLINE void softmax_entries(const ProductBlock& block, SplitFactor factor,
   const FloatVec high = hn::Set(d, factor.high);
   const FloatVec low = hn::Set(d, factor.low);
   const ExpTable table(factor);
-  const Exponents exponents(factor);
   GroupTotals totals, moments;
   totals.clear(block.rows);
   if constexpr (kMoments) moments.clear(block.rows);
-  SoftmaxEntry<kMoments, kFar, false> by_polynomial{high, low,    table,  exponents,
-                                                    rows, totals, moments};
-  SoftmaxEntry<kMoments, kFar, true> by_table{high, low, table, exponents, rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar, false> by_polynomial{high, low, table, rows, totals, moments};
+  SoftmaxEntry<kMoments, kFar, true> by_table{high, low, table, rows, totals, moments};
   for (int64_t row = 0; row < block.rows; ++row) {
     if (rows.by_table != nullptr && rows.by_table[row]) {
       for_each_key(block, bias, row, by_table);

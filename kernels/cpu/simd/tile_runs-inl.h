@@ -106,15 +106,18 @@ struct GroupLanes {
     totals.clear(rows);
     if constexpr (kMoments) moments.clear(rows);
   }
+  /// Moments with exponents in octaves.
+  HWY_INLINE void finish_moments(float* sums, int64_t rows) {
+    moments.finish(sums, rows);
+    for (int64_t row = 0; row < rows; ++row) sums[row] *= ExpTable::kStep;
+  }
 };
 
 /// Adds up entries, and keeps them where it is asked to.
 template <class Table, bool kMoments, bool kKeep>
 struct SumEntries {
   Table table;
-  Exponents exponents;
   const float* constants;
-  const float* references;
   GroupLanes<kMoments>* lanes;
   float* out;
   int64_t out_stride;
@@ -136,12 +139,10 @@ struct SumEntries {
       HWY_UNROLL(2)
       for (int64_t at = lane; at < kPanelKeys; at += kSumLanes) {
         const FloatVec product = hn::Load(d, sums + at);
-        const PowerFactors power = table.power(product, constant);
+        FloatVec steps;
+        const PowerFactors power = table.power(product, constant, steps);
         total = hn::MulAdd(power.step, power.rest, total);
-        if constexpr (kMoments) {
-          const FloatVec exponent = exponents.of(product, hn::Set(d, references[row]));
-          moment = hn::MulAdd(power.value(), exponent, moment);
-        }
+        if constexpr (kMoments) moment = hn::MulAdd(power.value(), steps, moment);
         if constexpr (kKeep) hn::Store(power.value(), d, out + at);
       }
       hn::Store(total, d, total_at);
@@ -177,15 +178,15 @@ HWY_INLINE int64_t sum_blocks(const BlockRun& run, SplitFactor factor, RunSums& 
   GroupLanes<kMoments> lanes;
   lanes.clear(run.rows);
   const RowConstants<Table> constants(rows.references, run.rows);
-  const SumEntries<Table, kMoments, false> consumer{
-      Table(factor), Exponents(factor), constants.rows, rows.references, &lanes, nullptr, 0};
+  const SumEntries<Table, kMoments, false> consumer{Table(factor), constants.rows, &lanes, nullptr,
+                                                    0};
   return take_blocks(run, consumer, [&](int64_t) {
     alignas(64) float sums[kMaxGroupRows];
     lanes.totals.finish(sums, run.rows);
     if (!are_sound(sums, rows.least, run.rows)) return false;
     add_to_doubles(sums, run.rows, rows.totals);
     if constexpr (kMoments) {
-      lanes.moments.finish(sums, run.rows);
+      lanes.finish_moments(sums, run.rows);
       add_to_doubles(sums, run.rows, rows.moments);
     }
     lanes.clear(run.rows);
@@ -210,12 +211,11 @@ HWY_INLINE void keep_block(const BlockRun& run, const ProductBlock& block, Split
   GroupLanes<kMoments> lanes;
   lanes.clear(run.rows);
   const RowConstants<ExpTable> constants(rows.references, run.rows);
-  const SumEntries<ExpTable, kMoments, true> consumer{
-      ExpTable(factor), Exponents(factor), constants.rows,  rows.references,
-      &lanes,           block.out,         block.out_stride};
+  const SumEntries<ExpTable, kMoments, true> consumer{ExpTable(factor), constants.rows, &lanes,
+                                                      block.out, block.out_stride};
   take_blocks(run, consumer, [](int64_t) { return true; });
   lanes.totals.finish(rows.sums, run.rows);
-  if constexpr (kMoments) lanes.moments.finish(rows.moments, run.rows);
+  if constexpr (kMoments) lanes.finish_moments(rows.moments, run.rows);
 }
 
 /// CpuKernels::Products::softmax.
