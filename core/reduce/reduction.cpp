@@ -4,7 +4,7 @@ namespace attnscope {
 namespace {
 
 /// Σ over a box of the grid.
-double box_mass(const RowEntries<double>& row, const TokenGrid& keys, const TokenBox& box) {
+double box_mass(const RowEntries<double>& row, const TokenGrid& keys, const PlaceBox& box) {
   double mass = 0;
   for (int64_t t = box.frames.begin; t < box.frames.end; ++t) {
     for (int64_t y = box.lines.begin; y < box.lines.end; ++y) {
@@ -30,7 +30,7 @@ int64_t default_band(const TokenGrid& grid) {
 
 PlaceBoxes place_boxes(const TokenGrid& keys, LatentCoord place, int64_t band) {
   const auto box = [&](IndexRange frames, IndexRange lines, IndexRange columns) {
-    return TokenBox{intersect(frames, {0, keys.frames()}), intersect(lines, {0, keys.height()}),
+    return PlaceBox{intersect(frames, {0, keys.frames()}), intersect(lines, {0, keys.height()}),
                     intersect(columns, {0, keys.width()})};
   };
   const IndexRange y = around(place.y, 0);

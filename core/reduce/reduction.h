@@ -86,14 +86,14 @@ struct RowEntries {
 };
 
 /// A box of a token grid, cut off at its edges.
-struct TokenBox {
+struct PlaceBox {
   IndexRange frames, lines, columns;
 };
 
 /// The keys that PlaceMasses of a row at `place` adds up: those at its position in earlier and in
 /// later frames, and around it.
 struct PlaceBoxes {
-  TokenBox earlier, later, band, local;
+  PlaceBox earlier, later, band, local;
 };
 PlaceBoxes place_boxes(const TokenGrid& keys, LatentCoord place, int64_t band);
 

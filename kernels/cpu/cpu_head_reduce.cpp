@@ -194,7 +194,7 @@ void CpuHead::add_places(const RowPart& row, LatentCoord place, int64_t band, Pl
     const IndexRange frames = video.empty() ? IndexRange{}
                                             : IndexRange{(video.begin - first) / frame,
                                                          (video.end - 1 - first) / frame + 1};
-    const auto add = [&](const TokenBox& box, float* to) {
+    const auto add = [&](const PlaceBox& box, float* to) {
       const KeyBox part{first,     frame,      grid.width(), intersect(box.frames, frames),
                         box.lines, box.columns};
       head_.kernels.add_box(row.entries + (keys.begin - row.keys.begin), keys, part, to);
