@@ -16,8 +16,10 @@
 namespace attnscope {
 namespace {
 
-/// One write call takes at most this much: Linux stops at 2 GiB − 4 KiB anyway.
-constexpr size_t kMaxWriteBytes = size_t{1} << 30;
+/// One write call takes at most this much. A larger one asks the page cache for larger pieces of
+/// memory, which may take the system many times as long to find as to copy to
+/// (docs/performance.md).
+constexpr size_t kMaxWriteBytes = size_t{512} << 10;
 /// What pieces for the disk itself begin and end at.
 constexpr size_t kPageBytes = 4096;
 
