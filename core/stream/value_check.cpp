@@ -33,6 +33,22 @@ struct Scan {
   int64_t numbers() const { return tokens.size() * tensor->width(); }
 };
 
+/// The task's rows of q alone: no other is looked at for them, and all would take longer to read
+/// than they to compute.
+void add_rows(const HeadTask& task, std::vector<Scan>& scans) {
+  Scan rows{&task.problem->q(), task.batch, task.head};
+  for (int64_t i = 0; i < task.num_rows(); ++i) {
+    const int64_t row = task.row_at(i);
+    if (i > 0 && row == rows.tokens.end) {
+      ++rows.tokens.end;
+      continue;
+    }
+    if (i > 0) scans.push_back(rows);
+    rows.tokens = {row, row + 1};
+  }
+  if (!rows.tokens.empty()) scans.push_back(rows);
+}
+
 /// Rows of a head are cut so that threads share them, unless they take less work in order.
 void add_scans(Scan head, std::vector<Scan>& scans) {
   const int64_t tokens = head.tensor->tokens();
@@ -54,9 +70,13 @@ std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const ValueScan& s
     const AttentionProblem& problem = *task.problem;
     const int64_t b = task.batch, kv_head = problem.kv_head(task.head);
     const std::tuple keys(&problem, b, kv_head);
-    add_scans({&problem.q(), b, task.head}, scans);
     const bool leave = scan.few_rows_of != nullptr && !scan.with_values &&
                        refuses_bad_keys(*scan.few_rows_of, problem, task.num_rows());
+    if (leave) {
+      add_rows(task, scans);
+    } else {
+      add_scans({&problem.q(), b, task.head}, scans);
+    }
     auto& done = leave ? left_out : seen;
     if (!done.insert(keys).second) continue;
     add_scans({.tensor = &problem.k(), .batch = b, .head = kv_head, .left_out = leave}, scans);

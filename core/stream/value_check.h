@@ -14,7 +14,8 @@ struct ValueScan {
   int threads = 1;
   /// Keys that heads of this backend refuse on their own (refuses_bad_keys) are left to them, so
   /// that they are read once; where something else fails they are scanned all the same if they come
-  /// first. Not with values. Borrowed; null: all are scanned.
+  /// first. Of q such tasks have their own rows scanned and no others. Not with values. Borrowed;
+  /// null: all are scanned.
   const TileBackend* few_rows_of = nullptr;
 };
 

@@ -101,9 +101,9 @@ TEST_CASE("keys of few rows are left to heads that refuse them, unless something
   const AttentionProblem bad_keys =
       problem_of(tensor("q", {}), tensor("k", {{1, 4000, -kInf}}), tensor("v", {}));
   const AttentionProblem bad_query =
-      problem_of(tensor("q", {{2, 9, kNan}}), tensor("k", {{1, 4000, -kInf}, {2, 3, kNan}}), {});
+      problem_of(tensor("q", {{2, 4, kNan}}), tensor("k", {{1, 4000, -kInf}, {2, 3, kNan}}), {});
   const AttentionProblem bad_first =
-      problem_of(tensor("q", {{0, 9, kNan}}), tensor("k", {{1, 4000, -kInf}}), {});
+      problem_of(tensor("q", {{0, 4, kNan}}), tensor("k", {{1, 4000, -kInf}}), {});
   const std::string key =
       "k: batch 0, head 1, token 4000, channel 7 is -inf (expected finite numbers)";
   for (const int threads : {1, 2, 64}) {
@@ -117,7 +117,29 @@ TEST_CASE("keys of few rows are left to heads that refuse them, unless something
     // Head 1 comes before the q of head 2, but not before that of head 0.
     CHECK(failure(bad_query, few, {}, rows) == key);
     CHECK(failure(bad_first, few, {}, rows) ==
-          "q: batch 0, head 0, token 9, channel 7 is NaN (expected finite numbers)");
+          "q: batch 0, head 0, token 4, channel 7 is NaN (expected finite numbers)");
+  }
+}
+
+TEST_CASE("of q few rows have none scanned but themselves") {
+  const RefusingBackend backend;
+  const AttentionProblem problem =
+      problem_of(tensor("q", {{0, 8, kNan}, {0, 30, kNan}}), tensor("k", {}), {});
+  const std::vector<int64_t> beside{7, 9, 10, 29, 31};
+  const std::vector<int64_t> last{7, 9, 10, 30};
+  for (const int threads : {1, 64}) {
+    const ValueScan few{.threads = threads, .few_rows_of = &backend};
+    const auto scan = [&](const HeadTask& task) { check_values({&task, 1}, {}, few); };
+    scan({&problem, 0, 0, {9, 14}, {}, {0, kTokens}});
+    scan({&problem, 0, 0, {}, beside, {0, kTokens}});
+    CHECK_THROWS_WITH(scan({&problem, 0, 0, {}, last, {0, kTokens}}),
+                      "q: batch 0, head 0, token 30, channel 7 is NaN (expected finite numbers)");
+    CHECK_THROWS_WITH(scan({&problem, 0, 0, {5, 9}, {}, {0, kTokens}}),
+                      "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
+    // More rows than these have all of q scanned.
+    const int64_t many = RefusingBackend::kRows + 1;
+    CHECK_THROWS_WITH(scan({&problem, 0, 0, {9, 9 + many}, {}, {0, kTokens}}),
+                      "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
   }
 }
 
