@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "viewer/app/window.h"
+#include "viewer/screen/window.h"
 #include "viewer/gl/volume_painter.h"
 #include "viewer/view/row/volume_camera.h"
 

@@ -192,11 +192,15 @@ attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
   MAY core viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
-attnscope_room(viewer/app "The window on a display or off screen, the frame loop, the document."
+attnscope_room(viewer/screen "Where the window is: on a display or on none, and the mouse and keys that come from there."
+  MAY core/base viewer/view viewer/commands viewer/gl viewer/panels
+  USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
+attnscope_room(viewer/app "The window: its frame loop, the document, what scripts and hands do to them."
   MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
       viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
-  USES posix fmt imgui opengl IF ATTNSCOPE_VIEWER)
+      viewer/screen
+  USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 
 # web: what runs in a browser, made by emscripten's build (cmake/web.cmake).
 attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
@@ -206,7 +210,7 @@ attnscope_room(web/figure "One head as a page in one file: its parts, how texts 
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
   MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
-      viewer/remote viewer/script viewer/gl viewer/app
+      viewer/remote viewer/script viewer/gl viewer/screen viewer/app
   USES fmt imgui emscripten TARGET_ELSEWHERE)
 
 # cli: the command.

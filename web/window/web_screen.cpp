@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "viewer/app/imgui_mouse.h"
-#include "viewer/app/mouse_events.h"
 #include "viewer/commands/commands.h"
+#include "viewer/screen/imgui_mouse.h"
+#include "viewer/screen/mouse_events.h"
 #include "web/window/browser.h"
 #include "web/window/web_keys.h"
 

@@ -2,7 +2,7 @@
 
 #include <functional>
 
-#include "viewer/app/open_screen.h"
+#include "viewer/screen/open_screen.h"
 
 namespace attnscope {
 

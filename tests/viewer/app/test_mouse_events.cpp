@@ -1,5 +1,5 @@
 #include "tests/support/catch.h"
-#include "viewer/app/mouse_events.h"
+#include "viewer/screen/mouse_events.h"
 
 using namespace attnscope;
 

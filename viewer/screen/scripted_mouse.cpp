@@ -1,4 +1,4 @@
-#include "viewer/app/scripted_mouse.h"
+#include "viewer/screen/scripted_mouse.h"
 
 #include <imgui.h>
 

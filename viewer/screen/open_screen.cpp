@@ -1,8 +1,8 @@
-#include "viewer/app/open_screen.h"
+#include "viewer/screen/open_screen.h"
 
 #include "core/base/error.h"
-#include "viewer/app/glfw_screen.h"
-#include "viewer/app/offscreen.h"
+#include "viewer/screen/glfw_screen.h"
+#include "viewer/screen/offscreen.h"
 
 namespace attnscope {
 

@@ -1,4 +1,4 @@
-#include "viewer/app/window.h"
+#include "viewer/screen/window.h"
 
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "viewer/app/open_screen.h"
 #include "viewer/gl/gl_api.h"
+#include "viewer/screen/open_screen.h"
 
 namespace attnscope {
 namespace {

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "viewer/app/screen.h"
 #include "viewer/commands/key_chord.h"
 #include "viewer/panels/fonts.h"
+#include "viewer/screen/screen.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {

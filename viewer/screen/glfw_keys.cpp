@@ -1,4 +1,4 @@
-#include "viewer/app/glfw_keys.h"
+#include "viewer/screen/glfw_keys.h"
 
 // Keys alone: OpenGL's declarations are epoxy's, which stands before them or not at all.
 #define GLFW_INCLUDE_NONE

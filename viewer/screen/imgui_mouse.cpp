@@ -1,4 +1,4 @@
-#include "viewer/app/imgui_mouse.h"
+#include "viewer/screen/imgui_mouse.h"
 
 #include <imgui.h>
 

@@ -1,4 +1,4 @@
-#include "viewer/app/offscreen.h"
+#include "viewer/screen/offscreen.h"
 
 #include <epoxy/egl.h>
 #include <fmt/core.h>

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "viewer/app/screen.h"
+#include "viewer/screen/screen.h"
 
 namespace attnscope {
 

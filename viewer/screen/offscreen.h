@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "viewer/app/screen.h"
+#include "viewer/screen/screen.h"
 
 namespace attnscope {
 

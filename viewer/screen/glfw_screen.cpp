@@ -1,4 +1,4 @@
-#include "viewer/app/glfw_screen.h"
+#include "viewer/screen/glfw_screen.h"
 
 #include <epoxy/gl.h>
 // After epoxy, which brings OpenGL's declarations.
@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "viewer/app/glfw_keys.h"
-#include "viewer/app/imgui_mouse.h"
-#include "viewer/app/mouse_events.h"
+#include "viewer/screen/glfw_keys.h"
+#include "viewer/screen/imgui_mouse.h"
+#include "viewer/screen/mouse_events.h"
 
 namespace attnscope {
 namespace {

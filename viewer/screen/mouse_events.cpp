@@ -1,4 +1,4 @@
-#include "viewer/app/mouse_events.h"
+#include "viewer/screen/mouse_events.h"
 
 #include <algorithm>
 

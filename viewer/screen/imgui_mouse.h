@@ -1,6 +1,6 @@
 #pragma once
 
-#include "viewer/app/mouse_events.h"
+#include "viewer/screen/mouse_events.h"
 
 namespace attnscope {
 
