@@ -12,8 +12,8 @@
 #include <random>
 #include <vector>
 
-#include "viewer/screen/window.h"
 #include "viewer/gl/volume_painter.h"
+#include "viewer/screen/window.h"
 #include "viewer/view/row/volume_camera.h"
 
 using namespace attnscope;
