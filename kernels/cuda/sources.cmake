@@ -18,6 +18,7 @@ set(ATTNSCOPE_CUDA_HOST
   host/emit_steps.cu
   host/fetched_rows.cu
   host/gl_link.cu
+  host/kernel_choice.cu
   host/key_memory.cu
   host/lane.cu
   host/launch_log.cu
@@ -31,6 +32,7 @@ set(ATTNSCOPE_CUDA_PLAIN
   host/head_format.cpp
   host/held_rows.cpp
   host/known_answers.cpp
+  host/known_maps.cpp
   host/launch_work.cpp
   host/mask_tiles.cpp
   host/split_plan.cpp)

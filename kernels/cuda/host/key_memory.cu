@@ -1,6 +1,5 @@
 #include "kernels/cuda/host/key_memory.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace attnscope::cuda {
@@ -13,12 +12,16 @@ KeyMemory::Held KeyMemory::take(int64_t bytes) {
   Held held(nullptr, GiveBack{this});
   {
     const std::lock_guard lock(mutex_);
-    const auto fits = std::find_if(spare_.begin(), spare_.end(), [&](const auto& buffer) {
-      return buffer->bytes() >= bytes && buffer->bytes() / 2 < bytes;
-    });
-    if (fits != spare_.end()) {
-      held.reset(fits->release());
-      spare_.erase(fits);
+    // The smallest that fits: others leave the larger ones to who needs them.
+    auto best = spare_.end();
+    for (auto at = spare_.begin(); at != spare_.end(); ++at) {
+      const int64_t size = (*at)->bytes();
+      const bool fits = size >= bytes && size / 2 < bytes;
+      if (fits && (best == spare_.end() || size < (*best)->bytes())) best = at;
+    }
+    if (best != spare_.end()) {
+      held.reset(best->release());
+      spare_.erase(best);
       return held;
     }
   }
