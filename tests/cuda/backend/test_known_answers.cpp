@@ -177,6 +177,7 @@ TEST_CASE("every kernel of row sums has computed a known map before it is believ
   emulation::set_devices({emulation::Device::of(9)});
   CudaModuleOptions options;
   options.fallback = make_cpu_backend({.threads = 1});
+  options.notice = [](const std::string& line) { FAIL(line); };
   const auto backend = make_device_backend(options);
   // With and without moments, with and without the polynomial.
   const auto launches = [](bool moments, bool polynomial) {
