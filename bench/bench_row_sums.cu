@@ -13,8 +13,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
-#include "kernels/cuda/host/row_layout.h"
-#include "kernels/cuda/host/split_plan.h"
+#include "kernels/cuda/host/plans/split_plan.h"
+#include "kernels/cuda/host/tensors/row_layout.h"
 #include "kernels/cuda/kernel/kernel_set.h"
 
 namespace attnscope::cuda {

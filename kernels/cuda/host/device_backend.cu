@@ -8,12 +8,12 @@
 
 #include "core/base/error.h"
 #include "core/stream/device_facet.h"
-#include "kernels/cuda/host/device_head.h"
-#include "kernels/cuda/host/gl_link.h"
-#include "kernels/cuda/host/kernel_choice.h"
-#include "kernels/cuda/host/known_answers.h"
-#include "kernels/cuda/host/reduce_plan.h"
-#include "kernels/cuda/host/unusable.h"
+#include "kernels/cuda/host/devices/kernel_choice.h"
+#include "kernels/cuda/host/devices/unusable.h"
+#include "kernels/cuda/host/head/device_head.h"
+#include "kernels/cuda/host/head/reduce_plan.h"
+#include "kernels/cuda/host/textures/gl_link.h"
+#include "kernels/cuda/host/trust/known_answers.h"
 
 namespace attnscope {
 namespace cuda {

@@ -6,7 +6,7 @@
 #include "core/stream/value_panels.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/host/kernel_choice.h"
+#include "kernels/cuda/host/devices/kernel_choice.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cuda/host/mask_tiles.h"
-#include "kernels/cuda/host/split_plan.h"
+#include "kernels/cuda/host/plans/mask_tiles.h"
+#include "kernels/cuda/host/plans/split_plan.h"
 #include "kernels/cuda/kernel/launch.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/attention_case.h"

@@ -9,7 +9,7 @@
 #include "core/stream/tile_plan.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/host/key_memory.h"
+#include "kernels/cuda/host/tensors/key_memory.h"
 #include "kernels/cuda/kernel/tile_args.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
