@@ -369,7 +369,10 @@ TEST_CASE("a tensor type or width that the tensor cores do not take goes to cuBL
         Choice{{.shape = {1, 1, 1, 5, 300, 256}, .dtype = DType::f16}, false, 9, true},
         Choice{{.shape = {1, 1, 1, 5, 300, 272}, .dtype = DType::f16}, false, 9},
         Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f32}, true, 9},
-        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false, 10}}) {
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false, 10},
+        // A block has 99 KiB, of which its rows and three chunks of keys take a chunk's 16 each.
+        Choice{{.shape = {1, 1, 1, 5, 300, 192}, .dtype = DType::f16}, false, 12},
+        Choice{{.shape = {1, 1, 1, 5, 300, 208}, .dtype = DType::f16}, true, 12}}) {
     Bench bench(1, 0, c.major);
     const Oracle oracle(c.description);
     INFO(oracle.text());
