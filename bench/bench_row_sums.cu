@@ -130,6 +130,8 @@ class Bench {
     auto* const placed = to.get<std::byte>(padded_rows() * format.row_bytes());
     check(cudaMemcpy(raw, tensor.data(), static_cast<size_t>(bytes), cudaMemcpyHostToDevice),
           "copying to the device");
+    // It returns as soon as the host's bytes are staged, and the other stream does not wait.
+    check(cudaStreamSynchronize(nullptr), "copying to the device");
     place_rows(format, operand, raw, head_.tokens, padded_rows(), placed, stream_, log_);
     stream_.finish();
     return placed;

@@ -134,6 +134,9 @@ void order_gemms_by_shape(bool order);
 /// Whether atomic additions of integers are wrong: each adds a 64th too much.
 void spoil_sums(bool spoil);
 
+/// Whether copies between devices are wrong: a byte of each.
+void spoil_peer_copies(bool spoil);
+
 /// Whether there is no cuBLAS on the machine.
 void hide_cublas(bool hide);
 bool is_cublas_hidden();

@@ -1,6 +1,7 @@
 #include "kernels/cuda/host/devices/device.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "core/base/error.h"
 
@@ -8,6 +9,54 @@ namespace attnscope::cuda {
 namespace {
 
 constexpr double kDefaultShare = 0.9;  ///< of the free memory
+
+/// A few bytes of a device's memory.
+class Sample {
+ public:
+  Sample(int device, size_t bytes) : device_(device) {
+    check(cudaSetDevice(device_), "choosing the device");
+    check(cudaMalloc(&memory_, bytes), "device memory");
+  }
+  ~Sample() {
+    cudaSetDevice(device_);
+    cudaFree(memory_);
+  }
+  Sample(const Sample&) = delete;
+  Sample& operator=(const Sample&) = delete;
+  void* memory() const { return memory_; }
+
+ private:
+  const int device_;
+  void* memory_ = nullptr;
+};
+
+/// Whether rows that are copied from one device to another arrive as they were: some IOMMUs and
+/// virtual machines let them through wrongly, without an error. Another device may be current
+/// in the end.
+bool comes_rightly(int to, int from) {
+  constexpr size_t kRows = 32, kPitch = 256, kWidth = 192;
+  std::vector<unsigned char> sent(kRows * kPitch), got(kRows * kWidth);
+  for (size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<unsigned char>(i * 37 >> 3);
+  const Sample source(from, sent.size());
+  check(cudaMemcpy(source.memory(), sent.data(), sent.size(), cudaMemcpyHostToDevice),
+        "copying to the device");
+  // It returns as soon as the host's bytes are staged.
+  check(cudaStreamSynchronize(nullptr), "waiting for the device");
+  const Sample target(to, got.size());
+  const Stream stream;
+  // Another run may have left the same bytes there.
+  check(cudaMemsetAsync(target.memory(), 0, got.size(), stream), "clearing device memory");
+  check(cudaMemcpy2DAsync(target.memory(), kWidth, source.memory(), kPitch, kWidth, kRows,
+                          cudaMemcpyDefault, stream),
+        "copying from another device");
+  stream.finish();
+  check(cudaMemcpy(got.data(), target.memory(), got.size(), cudaMemcpyDeviceToHost),
+        "copying from the device");
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (got[i] != sent[i / kWidth * kPitch + i % kWidth]) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -59,19 +108,30 @@ Device::Device(int index, int64_t limit_bytes, double share) : index_(index) {
 
 void Device::make_current() const { check(cudaSetDevice(index_), "choosing the device"); }
 
-bool Device::reaches(int device) {
+Device::Peer Device::peer(int device) {
   const std::lock_guard lock(peers_mutex_);
-  const auto [entry, is_new] = peers_.try_emplace(device, false);
-  if (!is_new) return entry->second;
+  const auto found = peers_.find(device);
+  if (found != peers_.end()) return found->second;
+  return peers_[device] = find_peer(device);
+}
+
+Device::Peer Device::find_peer(int device) const {
   make_current();
   int can = 0;
   cudaError_t status = cudaDeviceCanAccessPeer(&can, index_, device);
-  if (status == cudaSuccess && can == 0) return false;
+  if (status == cudaSuccess && can == 0) return Peer::apart;
   if (status == cudaSuccess) status = cudaDeviceEnablePeerAccess(device, 0);
   // Others in this process may have opened it. An error that sticks is met again soon.
   if (status != cudaSuccess) cudaGetLastError();
-  entry->second = status == cudaSuccess || status == cudaErrorPeerAccessAlreadyEnabled;
-  return entry->second;
+  if (status != cudaSuccess && status != cudaErrorPeerAccessAlreadyEnabled) return Peer::apart;
+  Peer peer = Peer::apart;
+  try {
+    peer = comes_rightly(index_, device) ? Peer::open : Peer::wrong;
+  } catch (const OutOfDeviceMemory&) {
+    // Who has no room for this has none for more.
+  }
+  make_current();
+  return peer;
 }
 
 void* Device::allocate(int64_t bytes) {

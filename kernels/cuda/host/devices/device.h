@@ -61,9 +61,10 @@ class Device {
   /// Makes it the calling thread's device.
   void make_current() const;
 
-  /// Whether copies from the memory of that device take the direct way, which is opened when it is
-  /// first asked for.
-  bool reaches(int device);
+  /// How copies from another device's memory come here: the direct way, which is opened and tried
+  /// out when it is first asked for; not at all; or so that what comes is not what was there.
+  enum class Peer { open, apart, wrong };
+  Peer peer(int device);
 
   /// What gives memory back that can be done without, or says that there is none. Called where
   /// memory is short, by any thread, in the order in which they were added, before there are
@@ -78,6 +79,8 @@ class Device {
   void release(void* memory, int64_t bytes) noexcept;
 
  private:
+  Peer find_peer(int device) const;
+
   const int index_;
   std::string name_;
   int capability_ = 0;
@@ -88,7 +91,7 @@ class Device {
   std::atomic<int64_t> used_bytes_{0};
   std::vector<std::function<bool()>> reclaims_;
   std::mutex peers_mutex_;
-  std::map<int, bool> peers_;  ///< what reaches() has found
+  std::map<int, Peer> peers_;  ///< what peer() has found
 };
 
 /// Device memory that grows on demand; its content is lost then. Not thread-safe.

@@ -35,7 +35,8 @@ TensorRows tensor_rows(const DeviceRows& rows) {
 RowsWay way_of(const std::optional<DeviceRows>& rows, const HeadFormat& format, Device& device) {
   if (!rows || format.has_features()) return RowsWay::host;
   if (rows->device == device.index()) return RowsWay::gather;
-  return is_pitched(*rows) && device.reaches(rows->device) ? RowsWay::peer : RowsWay::host;
+  const bool straight = is_pitched(*rows) && device.peer(rows->device) == Device::Peer::open;
+  return straight ? RowsWay::peer : RowsWay::host;
 }
 
 std::string host_way_reason(const HeadTensor& tensor, const HeadFormat& format, Device& device) {
@@ -45,7 +46,8 @@ std::string host_way_reason(const HeadTensor& tensor, const HeadFormat& format, 
   if (!rows) return "they are rounded there to float32";
   if (format.has_features()) return "their features are made there";
   if (!is_pitched(*rows)) return "their rows do not lie in one piece";
-  return "it does not reach the other's memory";
+  return device.peer(rows->device) == Device::Peer::wrong ? "copies between them come out wrong"
+                                                          : "it does not reach the other's memory";
 }
 
 void fetch_rows(RowsWay way, const DeviceRows& rows, std::byte* to, cudaStream_t stream,
