@@ -89,7 +89,7 @@ class Bench {
     args_.parts = parts_.get<RowPart>(args_.end_segment * padded_rows());
     // Random rows of any width are: a row's exponents stay within ± 30.
     auto* const held = held_.get<int32_t>(padded_rows());
-    check(cudaMemset(held, 1, static_cast<size_t>(padded_rows()) * sizeof(int32_t)),
+    check(cudaMemsetAsync(held, 1, static_cast<size_t>(padded_rows()) * sizeof(int32_t), stream_),
           "marking rows");
   }
 
