@@ -1,5 +1,6 @@
 // The row sums of one head on the device at hand, kernels alone: how long each kind of them takes,
-// for each way to split the keys among blocks, and whether the sums are right.
+// for each way to split the keys among blocks, with rows that are held by their lengths and
+// without, and whether the sums are right.
 //   bench_row_sums 17776x64            (tokens x head_dim; the split that the backend plans)
 //   bench_row_sums 118800x128 4 8 30   (blocks of 4, 8 and 30 segments of 1024 keys)
 // Exits 1 where a sum is wrong or the device fails.
@@ -13,8 +14,8 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
-#include "kernels/cuda/host/row_layout.h"
-#include "kernels/cuda/host/split_plan.h"
+#include "kernels/cuda/host/plans/split_plan.h"
+#include "kernels/cuda/host/tensors/row_layout.h"
 #include "kernels/cuda/kernel/kernel_set.h"
 
 namespace attnscope::cuda {
@@ -66,7 +67,8 @@ class Bench {
         queries_(device),
         keys_(device),
         parts_(device),
-        rows_(device) {
+        rows_(device),
+        held_(device) {
     HeadFormat format;
     format.source = DType::bf16;
     format.head_dim = head.width;
@@ -85,10 +87,15 @@ class Bench {
         static_cast<float>(factor - static_cast<double>(args_.call.score.exponent_high));
     args_.end_segment = static_cast<int>(ceil_div(head.tokens, kSegmentKeys));
     args_.parts = parts_.get<RowPart>(args_.end_segment * padded_rows());
+    // Random rows of any width are: a row's exponents stay within ± 30.
+    auto* const held = held_.get<int32_t>(padded_rows());
+    check(cudaMemsetAsync(held, 1, static_cast<size_t>(padded_rows()) * sizeof(int32_t), stream_),
+          "marking rows");
   }
 
   /// Prints a line; whether the sums are right. `split` 0: as the backend plans.
-  bool run(const KernelSet& kernels, int split) {
+  bool run(const KernelSet& kernels, int split, bool held) {
+    args_.held = held ? static_cast<const int32_t*>(held_.data()) : nullptr;
     int resident = 1;
     check(kernels.resident_blocks(args_.call.padded_dim, &resident), "the occupancy");
     const int blocks =
@@ -103,9 +110,9 @@ class Bench {
     const double entries = static_cast<double>(head_.tokens) * static_cast<double>(head_.tokens);
     const double error = worst_error();
     std::printf(
-        "%-6s %6d segments a block, %5d blocks: %9.4f ms, %7.1f TFLOP/s, %8.1f Gexp/s; "
+        "%-6s %-9s %6d segments a block, %5d blocks: %9.4f ms, %7.1f TFLOP/s, %8.1f Gexp/s; "
         "combined in %7.4f ms; LSE off by %.1e\n",
-        kernels.name, args_.split_segments,
+        kernels.name, held ? "held" : "not held", args_.split_segments,
         blocks * ((args_.end_segment + args_.split_segments - 1) / args_.split_segments),
         seconds * 1e3, 2 * entries * head_.width / seconds * 1e-12, entries / seconds * 1e-9,
         combine * 1e3, error);
@@ -123,6 +130,8 @@ class Bench {
     auto* const placed = to.get<std::byte>(padded_rows() * format.row_bytes());
     check(cudaMemcpy(raw, tensor.data(), static_cast<size_t>(bytes), cudaMemcpyHostToDevice),
           "copying to the device");
+    // It returns as soon as the host's bytes are staged, and the other stream does not wait.
+    check(cudaStreamSynchronize(nullptr), "copying to the device");
     place_rows(format, operand, raw, head_.tokens, padded_rows(), placed, stream_, log_);
     stream_.finish();
     return placed;
@@ -178,7 +187,7 @@ class Bench {
   const Head& head_;
   const Stream stream_;
   LaunchLog log_;
-  DeviceBuffer queries_, keys_, parts_, rows_;
+  DeviceBuffer queries_, keys_, parts_, rows_, held_;
   NormArgs args_;
   std::vector<double> expected_;
 };
@@ -192,7 +201,7 @@ int run(int argc, char** argv) {
     return 2;
   }
   std::vector<int> splits;
-  for (int i = 2; i < argc; ++i) splits.push_back(std::max(1, std::atoi(argv[i])));
+  for (int i = 2; i < argc; ++i) splits.push_back(std::max(0, std::atoi(argv[i])));
   if (splits.empty()) splits.push_back(0);
   Device device(0, 0, 0);
   const Head head = random_head(tokens, width);
@@ -203,7 +212,9 @@ int run(int argc, char** argv) {
   for (const KernelSet* kernels : {wgmma_bf16_kernels(), mma_bf16_kernels()}) {
     if (kernels == nullptr || !kernels->runs_on(device.capability())) continue;
     any = true;
-    for (const int split : splits) right = bench.run(*kernels, split) && right;
+    for (const int split : splits) {
+      for (const bool held : {true, false}) right = bench.run(*kernels, split, held) && right;
+    }
   }
   if (!any) std::fprintf(stderr, "bench_row_sums: no kernels of this build run on the device\n");
   return any && right ? 0 : 1;

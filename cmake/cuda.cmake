@@ -159,8 +159,8 @@ list(JOIN CMAKE_CUDA_ARCHITECTURES " " architectures)
 set(without "")
 if(NOT ATTNSCOPE_CUTE_FOUND)
   set(without "; without fused kernels, which need CuTe's headers (-DATTNSCOPE_CUTLASS_ROOT=FOLDER)")
-elseif(NOT "${CMAKE_CUDA_ARCHITECTURES};$ENV{CUDAARCHS}" MATCHES "90a")
-  # native, 90 and all-major are not it: wgmma is of 90a alone.
+elseif(NOT "${CMAKE_CUDA_ARCHITECTURES}" MATCHES "90a")
+  # native, 90 and all-major are not it: wgmma is of 90a alone. CMake has taken $CUDAARCHS in.
   set(without "; without wgmma, for want of 90a among the architectures: an H100 takes mma")
 endif()
 message(STATUS "CUDA: nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${architectures}, ${ATTNSCOPE_CUBLAS_LIBRARY}${without}")

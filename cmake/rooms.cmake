@@ -88,8 +88,26 @@ attnscope_room(kernels/cuda/kernel/nvcc "What nvcc alone compiles; the tests' em
   USES cuda TARGET_ELSEWHERE)
 attnscope_room(kernels/cuda/kernel "What runs on a device: kernels, and the arguments that they take."
   MAY core/stream USES cuda TARGET_ELSEWHERE)
-attnscope_room(kernels/cuda/host "What runs them: devices, memory, queues, steps, the module's entry points."
-  MAY core kernels/common kernels/cuda kernels/cuda/kernel USES cuda loader TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/devices "Devices: their memory, queues and events, cuBLAS, which kernels they run."
+  MAY core/base core/tensor core/stream kernels/cuda kernels/cuda/kernel USES cuda loader TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/profile "What launches take, and the work that they do."
+  MAY core kernels/cuda/kernel kernels/cuda/host/devices USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/tensors "How rows of Q and K come to a device, and how they lie there."
+  MAY core kernels/common kernels/cuda/kernel kernels/cuda/host/devices kernels/cuda/host/profile USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/plans "What is decided before a launch: tiles of the mask, blocks of keys."
+  MAY core kernels/cuda/kernel kernels/cuda/host/profile TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/textures "Texels that stay on a device, and their way to the textures of a window."
+  MAY core kernels/cuda/host/devices USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/trust "Small maps that a device computes before it is believed."
+  MAY core kernels/cuda/kernel kernels/cuda/host/devices TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host/head "One head on a device: lanes, and its calls in steps of rows and keys."
+  MAY core kernels/common kernels/cuda kernels/cuda/kernel kernels/cuda/host/devices kernels/cuda/host/profile kernels/cuda/host/tensors
+      kernels/cuda/host/plans kernels/cuda/host/textures kernels/cuda/host/trust
+  USES cuda TARGET_ELSEWHERE)
+attnscope_room(kernels/cuda/host "The backend over all devices, and the module's entry points."
+  MAY core kernels/cuda kernels/cuda/kernel kernels/cuda/host/devices kernels/cuda/host/tensors kernels/cuda/host/textures
+      kernels/cuda/host/trust kernels/cuda/host/head
+  USES cuda TARGET_ELSEWHERE)
 attnscope_room(kernels "Makes a backend, and loads the CUDA module."
   MAY core modules kernels/common kernels/reference kernels/cpu kernels/cuda LIBRARY kernels)
 

@@ -9,28 +9,30 @@ set(ATTNSCOPE_CUDA_KERNELS
   kernel/tensor_rows.cu
   kernel/wgmma_kernels.cu)
 set(ATTNSCOPE_CUDA_HOST
-  host/device.cu
   host/device_backend.cu
-  host/device_head.cu
-  host/device_keys.cu
-  host/device_queries.cu
-  host/device_reader.cu
-  host/emit_steps.cu
-  host/fetched_rows.cu
-  host/gl_link.cu
-  host/key_memory.cu
-  host/lane.cu
-  host/launch_log.cu
-  host/output_steps.cu
-  host/reduce_plan.cu
-  host/reduce_steps.cu
-  host/row_layout.cu
-  host/texel_keeper.cu
-  host/texel_steps.cu)
+  host/devices/device.cu
+  host/devices/kernel_choice.cu
+  host/head/device_head.cu
+  host/head/device_queries.cu
+  host/head/emit_steps.cu
+  host/head/lane.cu
+  host/head/output_steps.cu
+  host/head/reduce_plan.cu
+  host/head/reduce_steps.cu
+  host/head/texel_steps.cu
+  host/profile/launch_log.cu
+  host/tensors/device_keys.cu
+  host/tensors/device_reader.cu
+  host/tensors/fetched_rows.cu
+  host/tensors/key_memory.cu
+  host/tensors/row_layout.cu
+  host/textures/gl_link.cu
+  host/textures/texel_keeper.cu)
 set(ATTNSCOPE_CUDA_PLAIN
-  host/head_format.cpp
-  host/held_rows.cpp
-  host/known_answers.cpp
-  host/launch_work.cpp
-  host/mask_tiles.cpp
-  host/split_plan.cpp)
+  host/plans/mask_tiles.cpp
+  host/plans/split_plan.cpp
+  host/profile/launch_work.cpp
+  host/tensors/head_format.cpp
+  host/tensors/held_rows.cpp
+  host/trust/known_answers.cpp
+  host/trust/known_maps.cpp)

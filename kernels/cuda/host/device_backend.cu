@@ -8,11 +8,12 @@
 
 #include "core/base/error.h"
 #include "core/stream/device_facet.h"
-#include "kernels/cuda/host/device_head.h"
-#include "kernels/cuda/host/gl_link.h"
-#include "kernels/cuda/host/known_answers.h"
-#include "kernels/cuda/host/reduce_plan.h"
-#include "kernels/cuda/host/unusable.h"
+#include "kernels/cuda/host/devices/kernel_choice.h"
+#include "kernels/cuda/host/devices/unusable.h"
+#include "kernels/cuda/host/head/device_head.h"
+#include "kernels/cuda/host/head/reduce_plan.h"
+#include "kernels/cuda/host/textures/gl_link.h"
+#include "kernels/cuda/host/trust/known_answers.h"
 
 namespace attnscope {
 namespace cuda {
@@ -36,11 +37,12 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
       if (!takes_device(i, devices, options.task, options.tasks)) continue;
       try_device(i, [&] {
         auto share = std::make_unique<DeviceShare>(i, options, lanes_);
-        require(options.kernels, share->device);
+        require_kernels(options.kernels, share->device);
         shares_.push_back(std::move(share));
       });
     }
     require_some();
+    tell_of_missing_kernels(options.kernels);
     for (const auto& share : shares_) {
       if (!options.tf32 || share->tf32) continue;
       notice_("cuda: " + share->device.name() +
@@ -135,6 +137,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
       });
     }
     require_some();
+    keep_those_alike();
   }
 
   std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
@@ -194,6 +197,17 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     if (shares_.empty()) std::rethrow_exception(left_out_);
     for (const std::string& line : left_out_lines_) notice_(line);
     left_out_lines_.clear();
+  }
+
+  /// Of devices that are left to choose; nobody chooses what is slower unawares.
+  void tell_of_missing_kernels(DeviceKernels kernels) {
+    if (kernels != DeviceKernels::automatic) return;
+    for (const auto& share : shares_) {
+      const std::string line =
+          missing_kernels(share->device.name(), share->device.capability(),
+                          wgmma_f16_kernels() != nullptr, mma_f16_kernels() != nullptr);
+      if (!line.empty()) notice_(line);
+    }
   }
 
   /// What a thread is checking: the heads that it binds are computed there, whatever is known of
@@ -257,35 +271,35 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     }
   }
 
-  static bool runs(const KernelSet* set, const Device& device) {
-    return set != nullptr && set->runs_on(device.capability());
-  }
-  /// Throws Error(unavailable) where the kernels that were chosen cannot run.
-  static void require(DeviceKernels kernels, const Device& device) {
-    if (kernels == DeviceKernels::automatic || kernels == DeviceKernels::cublas) return;
-    const bool wgmma = kernels == DeviceKernels::wgmma;
-    const KernelSet* const set = wgmma ? wgmma_f16_kernels() : mma_f16_kernels();
-    if (runs(set, device)) return;
-    const auto version = [](int capability) {
-      return std::to_string(capability / 10) + "." + std::to_string(capability % 10);
-    };
-    const std::string name = wgmma ? "wgmma" : "mma";
-    throw Error(ErrorCode::unavailable,
-                "backend cuda-" + name + ": " +
-                    (set == nullptr ? "this build has no " + name + " kernels"
-                                    : device.name() + " has compute capability " +
-                                          version(device.capability()) + ", the kernels need " +
-                                          version(set->capability)));
-  }
   bool tf32() const {
     return std::any_of(shares_.begin(), shares_.end(), [](const auto& s) { return s->tf32; });
   }
-  /// Of the kernels that tensors of 16 bits take on the first device.
+  /// Of the kernels that tensors of 16 bits take, on all devices alike.
   std::string kernels_name() const {
-    const DeviceShare& share = *shares_.front();
-    if (share.kernels == DeviceKernels::cublas) return "cuda-cublas";
-    if (share.wgmma && runs(wgmma_f16_kernels(), share.device)) return "cuda-wgmma";
-    return runs(mma_f16_kernels(), share.device) ? "cuda-mma" : "cuda-cublas";
+    return name_of(DeviceHead::kernels_for_type(DType::f16, *shares_.front()));
+  }
+  static std::string name_of(const KernelSet& kernels) {
+    return std::string("cuda-") + kernels.name;
+  }
+  /// A result's bits follow from the kernels, by whose name it is known: of devices that would take
+  /// different ones those with the best stay.
+  void keep_those_alike() {
+    const auto rank_of = [](const auto& share) {
+      const KernelSet* const kernels = &DeviceHead::kernels_for_type(DType::f16, *share);
+      return kernels == wgmma_f16_kernels() ? 2 : kernels == mma_f16_kernels() ? 1 : 0;
+    };
+    const auto best = std::max_element(shares_.begin(), shares_.end(),
+                                       [&](auto& a, auto& b) { return rank_of(a) < rank_of(b); });
+    const int most = rank_of(*best);
+    const std::string names = name_of(DeviceHead::kernels_for_type(DType::f16, **best));
+    std::erase_if(shares_, [&](const auto& share) {
+      if (rank_of(share) == most) return false;
+      const std::string own = name_of(DeviceHead::kernels_for_type(DType::f16, *share));
+      notice_("cuda: device " + std::to_string(share->device.index()) + " (" +
+              share->device.name() + ") is left out: it computes by " + own + ", others by " +
+              names + ", whose bits differ (--backend " + own + " takes all of them)");
+      return true;
+    });
   }
 
   const std::shared_ptr<const TileBackend> fallback_;

@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/host/device_reader.h"
+#include "kernels/cuda/host/tensors/device_reader.h"
 
 namespace attnscope {
 namespace {

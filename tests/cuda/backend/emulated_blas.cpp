@@ -1,6 +1,6 @@
 // The emulation's cuBLAS in the place of the library that the module loads.
-#include "kernels/cuda/host/blas_library.h"
-#include "kernels/cuda/host/unusable.h"
+#include "kernels/cuda/host/devices/blas_library.h"
+#include "kernels/cuda/host/devices/unusable.h"
 #include "tests/cuda/emulation/control.h"
 
 namespace attnscope::cuda {

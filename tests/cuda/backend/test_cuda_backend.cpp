@@ -7,8 +7,8 @@
 #include "core/reduce/reduction_stream.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/host/known_answers.h"
-#include "kernels/cuda/host/lane.h"
+#include "kernels/cuda/host/head/lane.h"
+#include "kernels/cuda/host/trust/known_answers.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/backend/forwarding_backend.h"
@@ -228,7 +228,7 @@ TEST_CASE("a device that computes something else is refused before it is used") 
                     const EmitTarget& target, std::span<std::byte> workspace) const override {
       ForwardingHead::emit_panel(queries, norms, keys, target, workspace);
       if (queries.index.size() == 140) {
-        reinterpret_cast<float*>(target.blocks[0])[139 * target.row_stride + 500] *= 1.01f;
+        reinterpret_cast<float*>(target.blocks[0])[127 * target.row_stride + 500] *= 1.01f;
       }
     }
   };
@@ -250,7 +250,7 @@ TEST_CASE("a device that computes something else is refused before it is used") 
       error_of([&] { check_known_answers(WrongBackend(), *cpu, DType::f16, KnownWork::entries); },
                ErrorCode::unavailable);
   CHECK(message.find("wrong (a test): computes a map of f16 tensors wrongly: ") == 0);
-  CHECK(message.find("weight (139, 500) is ") != std::string::npos);
+  CHECK(message.find("weight (127, 500) is ") != std::string::npos);
 }
 
 TEST_CASE("a device whose warpgroups multiply wrongly works without them") {
@@ -369,7 +369,10 @@ TEST_CASE("a tensor type or width that the tensor cores do not take goes to cuBL
         Choice{{.shape = {1, 1, 1, 5, 300, 256}, .dtype = DType::f16}, false, 9, true},
         Choice{{.shape = {1, 1, 1, 5, 300, 272}, .dtype = DType::f16}, false, 9},
         Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f32}, true, 9},
-        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false, 10}}) {
+        Choice{{.shape = {1, 1, 1, 5, 300, 64}, .dtype = DType::f16}, false, 10},
+        // A block has 99 KiB, of which its rows and three chunks of keys take a chunk's 16 each.
+        Choice{{.shape = {1, 1, 1, 5, 300, 192}, .dtype = DType::f16}, false, 12},
+        Choice{{.shape = {1, 1, 1, 5, 300, 208}, .dtype = DType::f16}, true, 12}}) {
     Bench bench(1, 0, c.major);
     const Oracle oracle(c.description);
     INFO(oracle.text());

@@ -6,6 +6,7 @@
 #include "core/stream/value_panels.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
+#include "kernels/cuda/host/devices/kernel_choice.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
@@ -102,6 +103,20 @@ TEST_CASE("kernels that a device or a build does not have are refused") {
   // Nothing of a device that was refused is kept.
   CHECK(emulation::counters().device_allocations == 0);
   CHECK(emulation::counters().streams == 0);
+}
+
+TEST_CASE("what a build lacks for a device is said, and nothing else") {
+  CHECK(cuda::missing_kernels("H", 90, false, true) ==
+        "cuda: this build has no kernels for the tensor cores of H that use wgmma "
+        "(CMAKE_CUDA_ARCHITECTURES was without 90a): slower ones are used");
+  for (const int capability : {80, 89, 90, 120}) {
+    CHECK(cuda::missing_kernels("D", capability, true, true).empty());
+    CHECK(cuda::missing_kernels("D", capability, false, false) ==
+          "cuda: this build has no kernels for the tensor cores of D (it was made without CuTe's "
+          "headers): cuBLAS multiplies");
+    CHECK(cuda::missing_kernels("D", capability, false, true).empty() == (capability != 90));
+  }
+  CHECK(cuda::missing_kernels("T", 75, false, false).empty());
 }
 
 TEST_CASE("TF32 multiplies float32 tensors with 10 bits, and nothing else") {

@@ -11,9 +11,9 @@
 #include "core/stream/value_check.h"
 #include "core/tensor/device_tensor.h"
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cuda/host/device.h"
 #include "kernels/cuda/host/device_backend.h"
-#include "kernels/cuda/host/device_reader.h"
+#include "kernels/cuda/host/devices/device.h"
+#include "kernels/cuda/host/tensors/device_reader.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
@@ -408,6 +408,20 @@ TEST_CASE("tensors of another device go through the host where they must, which 
                                                     "to device 0 through the host: " +
                                                     reason});
   }
+}
+
+TEST_CASE("what comes from another device as it was not goes through the host") {
+  const Oracle oracle(case_of(DType::f16));
+  const DeviceBench bench(8, 2, 0, 2);
+  const ByteSink expected = streamed(oracle.problem(), *bench.backend);
+  emulation::spoil_peer_copies(true);
+  const AttentionProblem problem = on_device(oracle.problem(), Lying::packed, bench, 1, 1);
+  CHECK(streamed(problem, *bench.backend).is_same(expected));
+  CHECK(bench.notices ==
+        std::vector<std::string>{"cuda: tensors in the memory of device 1 come to device 0 through "
+                                 "the host: copies between them come out wrong"});
+  CHECK(streamed(problem, *bench.backend).is_same(expected));
+  CHECK(bench.notices.size() == 1);
 }
 
 TEST_CASE("features are made on the host, and V is read there") {

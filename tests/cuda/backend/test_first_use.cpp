@@ -143,6 +143,7 @@ TEST_CASE("what a device computes wrongly when it is first used is computed on t
   check_columns(halves, *sums.backend);
   REQUIRE(sums.notices.size() == 1);
   CHECK(holds(sums.notices[0], "cuda: Emulated device is not used for reductions of f16 tensors"));
+  INFO(sums.notices[0]);
   CHECK(holds(sums.notices[0], "the mass of column 0 is "));
   CHECK(emulation::launches_of("reduce_tiles") == 1);
   // All else is right.

@@ -2,8 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/cuda/host/mask_tiles.h"
-#include "kernels/cuda/host/split_plan.h"
+#include "kernels/cuda/host/plans/mask_tiles.h"
+#include "kernels/cuda/host/plans/split_plan.h"
+#include "kernels/cuda/kernel/launch.h"
+#include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/attention_case.h"
 #include "tests/support/catch.h"
 
@@ -25,6 +27,8 @@ double bias_of(const cuda::MaskTiles& mask, int64_t row, int64_t key) {
   const uint32_t word = mask.bits[static_cast<size_t>(at / 32)];
   return (word >> (at % 32) & 1) != 0 ? 0 : -std::numeric_limits<double>::infinity();
 }
+
+__global__ void do_nothing(int) {}
 
 }  // namespace
 
@@ -109,6 +113,25 @@ TEST_CASE("keys are split where rows leave a device idle, and where they fill it
   CHECK(few_rows.blocks == 117);
   const cuda::SplitPlan full = cuda::plan_splits(264, 18, 132, 1);
   CHECK(full.splits == 1);
+}
+
+TEST_CASE("a thread's launch takes no shared memory away from another's that is wider") {
+  cuda::emulation::reset();
+  const auto allowed = [] {
+    cudaFuncAttributes attributes;
+    REQUIRE(cudaFuncGetAttributes(&attributes, do_nothing) == cudaSuccess);
+    return attributes.maxDynamicSharedSizeBytes;
+  };
+  // Both have asked before either launches.
+  CHECK(cuda::allow_shared(do_nothing, 112 << 10) == cudaSuccess);
+  CHECK(cuda::allow_shared(do_nothing, 64 << 10) == cudaSuccess);
+  CHECK(allowed() == 112 << 10);
+  for (const int64_t bytes : {int64_t{112} << 10, int64_t{64} << 10, int64_t{0}}) {
+    CHECK(cuda::launch(do_nothing, {dim3(1), 32, bytes}, nullptr, 0) == cudaSuccess);
+  }
+  CHECK(cuda::allow_shared(do_nothing, 163 << 10) == cudaSuccess);
+  CHECK(allowed() == 163 << 10);
+  cuda::emulation::reset();
 }
 
 }  // namespace attnscope::test

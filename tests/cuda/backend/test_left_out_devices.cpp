@@ -134,6 +134,37 @@ TEST_CASE("kernels that one device lacks leave that one out") {
   check_maps(*backend);
 }
 
+TEST_CASE("devices whose kernels are not the best ones' are left out, as their bits differ") {
+  const auto hopper = [] {
+    emulation::Device device = emulation::Device::of(9);
+    device.name = "Hopper";
+    return device;
+  }();
+  const std::vector<emulation::Device> devices{device_of("Ampere", 8, 0), hopper,
+                                               device_of("Turing", 7, 5)};
+  const Opened opened(devices);
+  CHECK(opened.notices ==
+        std::vector<std::string>{
+            "cuda: device 0 (Ampere) is left out: it computes by cuda-mma, others by cuda-wgmma, "
+            "whose bits differ (--backend cuda-mma takes all of them)",
+            "cuda: device 2 (Turing) is left out: it computes by cuda-cublas, others by "
+            "cuda-wgmma, whose bits differ (--backend cuda-cublas takes all of them)"});
+  CHECK(opened.backend->name() == "cuda-wgmma");
+  CHECK(opened.backend->description() == "cuda (Hopper, 4 workers)");
+  check_maps(*opened.backend);
+
+  emulation::reset();
+  emulation::set_devices(devices);
+  CudaModuleOptions options;
+  options.kernels = DeviceKernels::cublas;
+  options.fallback = make_cpu_backend({.threads = 1});
+  options.notice = [](const std::string& line) { FAIL(line); };
+  const auto all = make_device_backend(options);
+  CHECK(all->name() == "cuda-cublas");
+  CHECK(all->description() == "cuda (Ampere, Hopper, Turing, 12 workers)");
+  emulation::reset();
+}
+
 TEST_CASE("where a block's shared memory is too small for reductions, the CPU makes them") {
   emulation::Device turing = device_of("Turing", 7, 5);
   turing.shared_per_block_optin = turing.shared_per_multiprocessor = 64 << 10;

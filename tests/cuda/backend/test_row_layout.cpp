@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/checked_math.h"
-#include "kernels/cuda/host/row_layout.h"
+#include "kernels/cuda/host/tensors/row_layout.h"
 #include "kernels/cuda/kernel/tile_args.h"
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/catch.h"

@@ -45,13 +45,17 @@ struct Device {
   std::size_t shared_per_multiprocessor = 164 * 1024;
   std::size_t l2_cache = 40 << 20;
 
-  /// One of compute capability major.0, with the shared memory of that generation (8 or 9).
+  /// One of compute capability major.0, with the shared memory of that generation (8, 9 or 12).
   static Device of(int major) {
     Device device;
     device.major = major;
     if (major == 9) {
       device.shared_per_block_optin = 227 * 1024;
       device.shared_per_multiprocessor = 228 * 1024;
+    }
+    if (major == 12) {
+      device.shared_per_block_optin = 99 * 1024;
+      device.shared_per_multiprocessor = 100 * 1024;
     }
     return device;
   }
@@ -129,6 +133,9 @@ void order_gemms_by_shape(bool order);
 
 /// Whether atomic additions of integers are wrong: each adds a 64th too much.
 void spoil_sums(bool spoil);
+
+/// Whether copies between devices are wrong: a byte of each.
+void spoil_peer_copies(bool spoil);
 
 /// Whether there is no cuBLAS on the machine.
 void hide_cublas(bool hide);

@@ -1,3 +1,4 @@
+#include <atomic>
 #include <cstring>
 #include <list>
 #include <memory>
@@ -8,6 +9,8 @@
 
 namespace attnscope::cuda::emulation {
 namespace {
+
+std::atomic<bool> peer_copies_spoilt = false;
 
 /// A copy of `height` rows of `width` bytes.
 struct Copy {
@@ -132,7 +135,13 @@ cudaError_t start_copy(const Copy& copy, cudaMemcpyKind kind, cudaStream_t handl
       std::memset(copy.target + row * copy.target_pitch, kPoison, copy.width);
     }
   }
-  const Progress end = enqueue(stream, {[copy, read] { copy.run(); }, call.when_run});
+  const bool spoilt = peer_copies_spoilt && *target == Space::kDevice &&
+                      *source == Space::kDevice && device_of(copy.target) != device_of(copy.source);
+  const Progress end = enqueue(stream, {[copy, read, spoilt] {
+                                          copy.run();
+                                          if (spoilt) copy.target[copy.target_bytes() - 1] ^= 1;
+                                        },
+                                        call.when_run});
   return wait ? run_until(end) : cudaSuccess;
 }
 
@@ -166,6 +175,9 @@ Copy contiguous(void* target, const void* source, std::size_t bytes) {
 }
 
 }  // namespace
+
+void spoil_peer_copies(bool spoil) { peer_copies_spoilt = spoil; }
+
 }  // namespace attnscope::cuda::emulation
 
 using namespace attnscope::cuda::emulation;

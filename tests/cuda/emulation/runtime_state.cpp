@@ -157,6 +157,7 @@ void reset() {
   spoil_warpgroups(false);
   spoil_gemms(false);
   spoil_sums(false);
+  spoil_peer_copies(false);
   order_gemms_by_shape(false);
   hide_cublas(false);
   State& all = state();

@@ -53,72 +53,31 @@ __device__ inline float larger_or_nan(float a, float b) {
 #endif
 }
 
-/// The v of the lane whose number differs from the caller's in the bits of mask (shfl.sync.bfly).
-__device__ inline unsigned shuffle_xor(unsigned v, int mask) {
-  unsigned result;
-  asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-               : "=r"(result)
-               : "r"(v), "r"(mask));
-  return result;
+/// All lanes of a warp. The compiler knows that its own intrinsics must not be moved to where lanes
+/// go different ways, which it need not know of assembly.
+inline constexpr unsigned kWholeWarp = 0xffffffff;
+
+/// The v of the lane whose number differs from the caller's in the bits of mask (shfl.sync.bfly);
+/// of 4 or 8 bytes.
+template <typename T>
+__device__ inline T shuffle_xor(T v, int mask) {
+  return __shfl_xor_sync(kWholeWarp, v, mask);
 }
 
-/// The v of this lane, counted modulo 32 (shfl.sync.idx).
-__device__ inline unsigned shuffle(unsigned v, int lane) {
-  unsigned result;
-  asm volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1f, 0xffffffff;"
-               : "=r"(result)
-               : "r"(v), "r"(lane));
-  return result;
-}
-
-__device__ inline int shuffle_xor(int v, int mask) {
-  return static_cast<int>(shuffle_xor(static_cast<unsigned>(v), mask));
-}
-
-__device__ inline int shuffle(int v, int lane) {
-  return static_cast<int>(shuffle(static_cast<unsigned>(v), lane));
-}
-
-__device__ inline float shuffle_xor(float v, int mask) {
-  return __uint_as_float(shuffle_xor(__float_as_uint(v), mask));
-}
-
-__device__ inline float shuffle(float v, int lane) {
-  return __uint_as_float(shuffle(__float_as_uint(v), lane));
-}
-
-__device__ inline double shuffle_xor(double v, int mask) {
-  const int high = shuffle_xor(__double2hiint(v), mask);
-  const int low = shuffle_xor(__double2loint(v), mask);
-  return __hiloint2double(high, low);
-}
-
-__device__ inline double shuffle(double v, int lane) {
-  const int high = shuffle(__double2hiint(v), lane);
-  const int low = shuffle(__double2loint(v), lane);
-  return __hiloint2double(high, low);
+/// The v of this lane, counted modulo 32 (shfl.sync.idx); of 4 or 8 bytes.
+template <typename T>
+__device__ inline T shuffle(T v, int lane) {
+  return __shfl_sync(kWholeWarp, v, lane);
 }
 
 /// Whether value is true in any lane (vote.sync.any).
-__device__ inline bool warp_any(bool value) {
-  unsigned result;
-  asm volatile(
-      "{\n"
-      "  .reg .pred given, any;\n"
-      "  setp.ne.u32 given, %1, 0;\n"
-      "  vote.sync.any.pred any, given, 0xffffffff;\n"
-      "  selp.u32 %0, 1, 0, any;\n"
-      "}"
-      : "=r"(result)
-      : "r"(static_cast<unsigned>(value)));
-  return result != 0;
-}
+__device__ inline bool warp_any(bool value) { return __any_sync(kWholeWarp, value ? 1 : 0) != 0; }
 
 /// Every thread's writes before it are seen by every thread of the block behind it (bar.sync).
-__device__ inline void block_barrier() { asm volatile("bar.sync 0;" ::: "memory"); }
+__device__ inline void block_barrier() { __syncthreads(); }
 
 /// The same for the warp (bar.warp.sync).
-__device__ inline void warp_barrier() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+__device__ inline void warp_barrier() { __syncwarp(kWholeWarp); }
 
 /// To nearest even, overflow to infinity, NaN to 0x7fff (cvt.rn).
 __device__ inline unsigned short to_half_bits(float value) {
