@@ -75,6 +75,7 @@ class TeamExport final : public TeamWork {
   Team& team_;
   const Console& console_;
   int64_t tiles_total_ = 0;
+  int64_t pieces_left_ = 0;  ///< of this process, for the first one to put in
   bool begun_ = false;
 };
 
@@ -152,7 +153,7 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
     const bool complete =
         StreamingEngine(backend, budget).run(units.tasks, tiles, unit_sink, control);
     if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
-    sink.hand_in();
+    pieces_left_ = sink.hand_in();
   } catch (...) {
     try {
       sink.suspend();
@@ -167,13 +168,15 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
 
 void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_point start) {
   int64_t tiles = 0, bytes = 0;
-  for (const std::string& text :
-       team_.exchange(fmt::format("[{},{}]", sink.tiles_done(), sink.bytes_written()))) {
+  PromisedSums left;
+  for (const std::string& text : team_.exchange(
+           fmt::format("[{},{},{}]", sink.tiles_done(), sink.bytes_written(), pieces_left_))) {
     const Json done = Json::parse(text);
     tiles += done.at(0).get<int64_t>();
     bytes += done.at(1).get<int64_t>();
+    left.pieces.push_back(done.at(2).get<int64_t>());
   }
-  if (team_.is_first()) sink.finish(team_.size(), tiles);
+  if (team_.is_first()) sink.finish(left, tiles);
   team_.exchange("");
   if (!team_.is_first()) return;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;

@@ -45,8 +45,8 @@ class Hdf5Export final : public SharedExport {
   void end() override { out_.end(tiles_done_); }
 
   ExportInvitation invite() override { return out_.invite(); }
-  void hand_in() override { out_.hand_in(); }
-  void finish(int processes, int64_t tiles) override;
+  int64_t hand_in() override { return out_.hand_in(); }
+  void finish(const PromisedSums& left, int64_t tiles) override;
 
  private:
   void restore_lse();
@@ -185,8 +185,8 @@ void Hdf5Export::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
   assert(!resume().complete && "the export is complete");
 }
 
-void Hdf5Export::finish(int processes, int64_t tiles) {
-  out_.gather(processes);
+void Hdf5Export::finish(const PromisedSums& left, int64_t tiles) {
+  out_.gather(left);
   for (const ExportManifest::TaskPlace& place : out_.places()) {
     if (place.group->has_lse) lse_writer_.write_checksum(lse_target(place));
   }

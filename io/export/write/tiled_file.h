@@ -61,8 +61,8 @@ class TiledFile {
 
   /// SharedExport's; gather() is the first half of its finish().
   ExportInvitation invite();
-  void hand_in();
-  void gather(int processes);
+  int64_t hand_in();
+  void gather(const PromisedSums& left);
 
  private:
   void remove_replaced();
