@@ -6,6 +6,7 @@ ATTNSCOPE, ATTNSCOPE_MPIRUN, ATTNSCOPE_FAULT_LIBRARY and ATTNSCOPE_SAMPLE say wh
 import concurrent.futures
 import os
 import subprocess
+import tempfile
 
 PROGRAM = os.environ["ATTNSCOPE"]
 MPIRUN = os.environ["ATTNSCOPE_MPIRUN"]
@@ -45,8 +46,15 @@ def mpi_command(command, ranks, faults=None):
     return line
 
 
+def job_environment(folder, **more):
+    """That of a job whose launcher has its files in `folder`: Open MPI's runs at once take away each other's."""
+    return environment(OMPI_MCA_orte_tmpdir_base=str(folder), **more)
+
+
 def run(line, **more):
-    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=environment(**more))
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        env = job_environment(folder, **more) if line[0] == MPIRUN else environment(**more)
+        return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS, env=env)
 
 
 def own_words(result):

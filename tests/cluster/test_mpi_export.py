@@ -15,7 +15,7 @@ import tempfile
 import time
 import unittest
 
-from mpi_jobs import FAULT, PROGRAM, SAMPLE, SECONDS, at_once, environment, mpi_command, own_words, run
+from mpi_jobs import FAULT, PROGRAM, SAMPLE, SECONDS, at_once, job_environment, mpi_command, own_words, run
 
 KILLS = int(os.environ.get("ATTNSCOPE_MPI_KILLS", "12"))
 SEED = int(os.environ.get("ATTNSCOPE_MPI_SEED", "1"))
@@ -47,6 +47,8 @@ class MpiExport(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
         self.out = self.folder / "maps.h5"
+        self.sessions = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(self.sessions.cleanup)
 
     def whole(self, product="weights"):
         """The bytes of one process's file."""
@@ -72,8 +74,9 @@ class MpiExport(unittest.TestCase):
         return run(mpi_command(command, ranks) if ranks else command)
 
     def start(self, ranks, faults):
-        return subprocess.Popen(mpi_command(export(self.out), ranks, faults), env=environment(),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        env = job_environment(self.sessions.name)
+        return subprocess.Popen(mpi_command(export(self.out), ranks, faults), env=env, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     def start_waiting(self, ranks, faults, wait):
         """A job one of whose processes waits until `wait` is told. Processes take what is to do as they come to
