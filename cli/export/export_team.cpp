@@ -115,15 +115,16 @@ std::unique_ptr<SharedExport> TeamExport::open(ExportPlan plan, const ExportWrit
     sink = make_shared_export(std::move(plan), o_.out, write);
     begun_ = !sink->resume().complete;
     tiles_total_ = sink->tiles_total();
-    team_.keep(sink->tiles_done());
-    invitation = sink->invite().text();
+    team_.keep(sink->tiles_kept());
+    invitation = Json{tiles_total_, sink->invite().text()}.dump();
   }
-  const std::string first = team_.exchange(invitation).front();
+  const Json first = Json::parse(team_.exchange(invitation).front());
   if (!team_.is_first()) {
     begun_ = true;
-    sink = join_shared_export(std::move(plan), o_.out, write, ExportInvitation::parse(first),
-                              team_.rank());
-    tiles_total_ = sink->tiles_total();
+    tiles_total_ = first.at(0).get<int64_t>();
+    sink =
+        join_shared_export(std::move(plan), o_.out, write,
+                           ExportInvitation::parse(first.at(1).get<std::string>()), team_.rank());
   }
   return sink;
 }
@@ -155,15 +156,11 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
     if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
     pieces_left_ = sink.hand_in();
   } catch (...) {
-    try {
-      sink.suspend();
-    } catch (const std::exception&) {
-      // The first failure is what is said; what is not committed is done again.
-    }
-    team_.keep(sink.tiles_done());
+    commit_what_can_be(sink);
+    team_.keep(sink.tiles_kept());
     throw;
   }
-  team_.keep(sink.tiles_done());
+  team_.keep(sink.tiles_kept());
 }
 
 void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_point start) {

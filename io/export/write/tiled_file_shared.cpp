@@ -55,7 +55,7 @@ int64_t TiledFile::hand_in() {
   if (!sums_) return 0;
   sums_->sync();
   const int64_t pieces = sums_->pieces();
-  journal_.reset();
+  close_journal();
   sums_.reset();
   return pieces;
 }
