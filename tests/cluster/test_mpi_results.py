@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from mpi_jobs import PROGRAM, SAMPLE, at_once, mpi_command, own_words, run
+from mpi_jobs import NOTHING_ONE_SIDED, PROGRAM, SAMPLE, at_once, mpi_command, own_words, run
 
 MASKS = ["--mask", "spatial:frames=1", "--mask", "topk:keep=0.1"]
 RUNS = {
@@ -78,10 +78,16 @@ class Same(MpiResults):
             with self.subTest(case=case):
                 self.assertEqual(trouble, "")
 
-    def write_one(self, case):
+    @unittest.skipUnless(NOTHING_ONE_SIDED, "this MPI library cannot be told to have nothing for one-sided access")
+    def test_where_the_counter_is_asked_for_by_messages(self):
+        for case in (("heads.json", 3), ("inputs.npy", 2), ("volumes.h5", 2)):
+            with self.subTest(case=case):
+                self.assertEqual(self.write_one(case, **NOTHING_ONE_SIDED), "")
+
+    def write_one(self, case, **variables):
         name, ranks = case
         out = self.place(name, ranks)
-        result = run(mpi_command(command(name, out), ranks))
+        result = run(mpi_command(command(name, out), ranks), **variables)
         # The first process alone speaks: what begins, for some, and what was written.
         return self.trouble(result, out) or ("" if 1 <= len(own_words(result)) <= 2 else str(result))
 
