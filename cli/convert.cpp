@@ -33,6 +33,7 @@ struct ConvertOptions {
   std::string tokens;
   std::string frames;
   std::string shard;
+  bool alone = false;
   bool stitch = false;
   bool no_values = false;
   bool dry_run = false;
@@ -213,6 +214,7 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
 int run_convert(const ConvertOptions& asked) {
   const Console console(asked.quiet);
   ConvertOptions o = asked;
+  refuse_tasks(o.shard, o.alone, o.out, o.stitch ? kOneProcess : kPartOfEach);
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
   if (o.stitch)
@@ -270,6 +272,7 @@ Command add_convert_command(CLI::App& app) {
                    "rank-0-of-N ...) to the capture that one process would have recorded; else\n"
                    "the calls that are pieces of a stream, whose keys a cache keeps, to one");
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   command.add_flag("--no-values", o.no_values, "leave out v and the output rows");
   command.add_flag("--dry-run", o.dry_run, "print the size; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");

@@ -7,6 +7,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/shard_option.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -31,6 +32,7 @@ struct SynthOptions {
   std::string dtype = "bf16";
   uint64_t seed = 0;
   bool values = false;
+  bool alone = false;
   bool dry_run = false;
   bool force = false;
   bool json = false;
@@ -156,6 +158,7 @@ void check_out(const SynthOptions& o) {
 
 int run_synth(const SynthOptions& o) {
   const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.out, kOneProcess);
   const SyntheticCapture capture = describe_capture(o, console);
   const int64_t bytes = check_synthetic_capture(capture, o.out);
   check_out(o);
@@ -227,6 +230,7 @@ Command add_synth_command(CLI::App& app) {
   command.add_flag("--values", o.values, "write V as well: random values of variance 1");
   command.add_option("--seed", o.seed, "of the random values; the same seed gives the same bytes")
       .type_name("N");
+  add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run, "print the sizes; write nothing");
   command.add_flag("--force", o.force, "replace CAPTURE if it exists");
   command.add_flag("--json", o.json, "print what was written, or would be, as JSON");

@@ -22,8 +22,9 @@ void add_alone_option(CommandParser& command, bool& alone);
 /// done instead. Not with --shard or --alone.
 void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
                   std::string_view advice);
-/// The advice of commands that --shard cuts.
+/// The advice of commands that --shard cuts, and of those that it does not.
 inline constexpr std::string_view kPartOfEach = "--shard auto makes a part of each";
+inline constexpr std::string_view kOneProcess = "it is the work of one";
 
 /// What --shard asks for: which share of the plan this run takes; nothing without the option. Says
 /// what `auto` took and from where. Throws Error(usage) for what is neither I/N nor auto, and where

@@ -10,6 +10,7 @@
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
 #include "cli/common/stored_input.h"
 #include "cli/diff/diff_maps.h"
 #include "cli/diff/diff_numbers.h"
@@ -156,6 +157,7 @@ void begin_watch(DiffWatch& watch, const DiffRun& run, const std::vector<Compare
 
 int run_diff(const CommandParser& command, const DiffOptions& o) {
   const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.out, kOneProcess);
   check_diff_options(command, o);
   if (o.product.empty() && compares_tables(o)) {
     if (o.by_segment) throw usage_error("--segments: numbers of heads have no segments");
@@ -258,6 +260,7 @@ Command add_diff_command(CLI::App& app) {
   add_other_options(command, o.other);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_alone_option(command, o.alone);
   command.add_flag("--classes", o.classes,
                    "of tables: where heads change their class along the steps, and no numbers");
   command.add_flag("--force", o.force, "replace FILE if it exists");

@@ -25,6 +25,7 @@ struct DiffOptions {
   bool by_segment = false;
   int64_t sample = 0, top = kListedRows;
   bool classes = false;
+  bool alone = false;
   bool dry_run = false, json = false, force = false, quiet = false;
 };
 

@@ -51,12 +51,13 @@ void stream_export(const Console& console, const TilePlan& plan, const TileBacke
                          sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
   } catch (const std::exception& error) {
-    if (sink.tiles_done() > 0 && !is_of_values(error)) {
-      console.warn(leftover_text(kept_tiles(sink, sink.tiles_done())));
+    commit_what_can_be(sink);
+    if (sink.tiles_kept() > 0 && !is_of_values(error)) {
+      console.warn(leftover_text(kept_tiles(sink, sink.tiles_kept())));
     }
     throw;
   }
-  if (!complete) throw interrupted_error(leftover_text(kept_tiles(sink, sink.tiles_done())));
+  if (!complete) throw interrupted_error(leftover_text(kept_tiles(sink, sink.tiles_kept())));
 }
 
 /// A part that has no head: an output of its own without any, so that a job's tasks all end well.

@@ -75,7 +75,7 @@ void finish(PooledExport& pooled, Team& team) {
   pieces[static_cast<size_t>(team.rank())] = pooled.hand_in();
   team.add_up(pieces);
   if (team.is_first()) {
-    if (!team.is_alone()) pooled.gather(pieces);
+    if (!team.is_alone()) pooled.gather({.pieces = std::move(pieces)});
     pooled.end();
   }
   // Nobody ends before all is written.

@@ -44,6 +44,14 @@ void say_export_start(const Console& console, const ExportOptions& o, const Expo
   say_unaligned(console, spec);
 }
 
+void commit_what_can_be(ExportSink& sink) {
+  try {
+    sink.suspend();
+  } catch (const std::exception&) {
+    // What is not committed is done again.
+  }
+}
+
 KeptParts kept_tiles(const ExportSink& sink, int64_t done) {
   return {done, sink.tiles_total(), "tiles", sink.partial_path()};
 }

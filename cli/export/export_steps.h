@@ -21,6 +21,8 @@ void say_export_start(const Console& console, const ExportOptions& options, cons
 
 /// So many tiles of what the sink writes.
 KeptParts kept_tiles(const ExportSink& sink, int64_t done);
+/// Of a run that fails: whatever becomes of it, its first failure is what is said.
+void commit_what_can_be(ExportSink& sink);
 
 /// What was found of an earlier run, where one is gone on with.
 void say_export_resume(const Console& console, const ExportSink& sink);

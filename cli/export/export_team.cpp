@@ -75,6 +75,7 @@ class TeamExport final : public TeamWork {
   Team& team_;
   const Console& console_;
   int64_t tiles_total_ = 0;
+  int64_t pieces_left_ = 0;  ///< of this process, for the first one to put in
   bool begun_ = false;
 };
 
@@ -114,15 +115,16 @@ std::unique_ptr<SharedExport> TeamExport::open(ExportPlan plan, const ExportWrit
     sink = make_shared_export(std::move(plan), o_.out, write);
     begun_ = !sink->resume().complete;
     tiles_total_ = sink->tiles_total();
-    team_.keep(sink->tiles_done());
-    invitation = sink->invite().text();
+    team_.keep(sink->tiles_kept());
+    invitation = Json{tiles_total_, sink->invite().text()}.dump();
   }
-  const std::string first = team_.exchange(invitation).front();
+  const Json first = Json::parse(team_.exchange(invitation).front());
   if (!team_.is_first()) {
     begun_ = true;
-    sink = join_shared_export(std::move(plan), o_.out, write, ExportInvitation::parse(first),
-                              team_.rank());
-    tiles_total_ = sink->tiles_total();
+    tiles_total_ = first.at(0).get<int64_t>();
+    sink =
+        join_shared_export(std::move(plan), o_.out, write,
+                           ExportInvitation::parse(first.at(1).get<std::string>()), team_.rank());
   }
   return sink;
 }
@@ -152,28 +154,26 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
     const bool complete =
         StreamingEngine(backend, budget).run(units.tasks, tiles, unit_sink, control);
     if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
-    sink.hand_in();
+    pieces_left_ = sink.hand_in();
   } catch (...) {
-    try {
-      sink.suspend();
-    } catch (const std::exception&) {
-      // The first failure is what is said; what is not committed is done again.
-    }
-    team_.keep(sink.tiles_done());
+    commit_what_can_be(sink);
+    team_.keep(sink.tiles_kept());
     throw;
   }
-  team_.keep(sink.tiles_done());
+  team_.keep(sink.tiles_kept());
 }
 
 void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_point start) {
   int64_t tiles = 0, bytes = 0;
-  for (const std::string& text :
-       team_.exchange(fmt::format("[{},{}]", sink.tiles_done(), sink.bytes_written()))) {
+  PromisedSums left;
+  for (const std::string& text : team_.exchange(
+           fmt::format("[{},{},{}]", sink.tiles_done(), sink.bytes_written(), pieces_left_))) {
     const Json done = Json::parse(text);
     tiles += done.at(0).get<int64_t>();
     bytes += done.at(1).get<int64_t>();
+    left.pieces.push_back(done.at(2).get<int64_t>());
   }
-  if (team_.is_first()) sink.finish(team_.size(), tiles);
+  if (team_.is_first()) sink.finish(left, tiles);
   team_.exchange("");
   if (!team_.is_first()) return;
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;

@@ -7,6 +7,7 @@
 #include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/figure/figure_facts.h"
 #include "cli/figure/figure_map.h"
@@ -112,6 +113,7 @@ void report(const FigureRequest& o, const Console& console, const FigureCut& cut
 
 int run_figure(const FigureRequest& o) {
   const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.out, kOneProcess);
   check_request(o);
   require_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
@@ -169,6 +171,7 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
       .type_name("N");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
+  add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run,
                    "say how large the page would be, but for words and a mask; write nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");

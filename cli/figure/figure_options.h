@@ -14,7 +14,7 @@ struct FigureRequest {
   RunOptions run;
   std::string out, rows, cols;
   int64_t stride = 1;
-  bool dry_run = false, force = false, json = false, quiet = false;
+  bool alone = false, dry_run = false, force = false, json = false, quiet = false;
 };
 
 }  // namespace attnscope

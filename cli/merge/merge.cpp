@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_manifest.h"
@@ -34,8 +35,8 @@ namespace fs = std::filesystem;
 struct MergeOptions {
   std::vector<std::string> parts;
   std::string out, sort;
-  bool copy = false, mixed = false, sync = true, resume = false, force = false, dry_run = false,
-       json = false, quiet = false;
+  bool alone = false, copy = false, mixed = false, sync = true, resume = false, force = false,
+       dry_run = false, json = false, quiet = false;
 };
 
 /// What was or would be written.
@@ -199,6 +200,7 @@ int merge_runs(const MergeOptions& o, const Console& console) {
 
 int run_merge(const MergeOptions& o) {
   const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.out, kOneProcess);
   const PartKind kind = common_kind(o.parts);
   if (kind == PartKind::metrics) return merge_runs(o, console);
   if (kind != PartKind::maps && kind != PartKind::captures) return merge_tables(o, kind, console);
@@ -228,6 +230,7 @@ Command add_merge_command(CLI::App& app) {
   command.add_flag("--mixed-backends", o.mixed,
                    "join parts that different backends computed, whose bits differ");
   command.add_flag("--sync,!--no-sync", o.sync, "as of export");
+  add_alone_option(command, o.alone);
   command.add_flag("--resume", o.resume, "go on with what an interrupted merge left");
   command.add_flag("--force", o.force, "replace OUT once the new file is complete");
   command.add_flag("--dry-run", o.dry_run, "check the parts and print sizes; write nothing");

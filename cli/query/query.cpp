@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/cache_option.h"
@@ -12,7 +13,10 @@
 #include "cli/common/console.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
+#include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
+#include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
@@ -20,6 +24,7 @@
 #include "cli/query/query_segments.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
+#include "cli/query/query_team.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
@@ -47,13 +52,14 @@ void check_shard(const QueryRequest& o, const MeanAxes& mean) {
   }
 }
 
-/// The parts of a query's values: described, computed, written.
+/// The parts of a query's values: described, computed by all processes, written by the first one.
 class QueryCommand {
  public:
-  QueryCommand(const QueryRequest& o, const Console& console, std::optional<PlanShare> share)
-      : o_(o), console_(console), share_(share), mean_(parse_mean_axes(o.mean)) {}
+  QueryCommand(const QueryRequest& o, Team& team, const Console& console,
+               std::optional<PlanShare> share)
+      : o_(o), team_(team), console_(console), share_(share), mean_(parse_mean_axes(o.mean)) {}
 
-  int run(const Capture& capture) {
+  void run(const Capture& capture) {
     const SoftmaxDomain domain = parse_domain(o_.domain);
     QueryTasks q = make_query_tasks(o_, capture);
     check_domain(domain, q);
@@ -61,9 +67,13 @@ class QueryCommand {
     QueryVolumes volumes = describe_volumes(o_, capture, q);
     volumes.mean = mean_.text();
     const TokenGrid shown = q.shown(0);
-    const auto format =
-        choose_format(o_, {shown, q.reverse, capture.files()}, count_averages(mean_, volumes));
-    const auto backend = make_run_backend(o_.run, console_);
+    std::optional<VolumeFormat> format;
+    if (team_.is_first()) {
+      format =
+          choose_format(o_, {shown, q.reverse, capture.files()}, count_averages(mean_, volumes));
+    }
+    const auto backend = make_team_backend(o_.run, team_, console_);
+    agree(capture, q, *backend);
     std::optional<VolumePart> part;
     if (share_) {
       const SelectionShare own =
@@ -73,23 +83,45 @@ class QueryCommand {
       keep_share(own, q, volumes);
     }
     const int64_t memory = memory_beside(capture, o_.run);
-    check_capture(capture, o_.capture, *backend, memory, console_);
+    if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
     MemoryBudget budget(memory);
     if (!o_.reverse && !o_.cache.empty()) {
       console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
     }
-    LseCache cache(cache_folders(o_.cache, capture), capture.inputs());
-    auto computed = compute({o_, q, *backend, budget, console_}, cache);
-    if (!computed) return kExitOk;
-    capture.require_unchanged();
+    auto computed = compute_together(capture, q, *backend, budget);
+    if (!computed) return;
     if (mean_.any()) average_volumes(mean_, volumes, computed->values, budget);
     Json heads = set_all_values(q, shown, *computed, format.has_value(), volumes);
     if (format) write(*format, part, volumes);
     print_summaries(o_, volumes, heads);
-    return kExitOk;
   }
 
  private:
+  void agree(const Capture& capture, const QueryTasks& q, const TileBackend& backend) {
+    agree_on_run(team_, capture,
+                 {{"options", query_options_json(o_)},
+                  {"heads", q.tasks.size()},
+                  {"backend", recorded_backend(backend, q.calls)},
+                  {"--mean", mean_.text()},
+                  {"-o", o_.out},
+                  {"--dry-run", o_.dry_run}});
+  }
+
+  /// The values of all heads on the first process; nothing on the others, and of a dry run.
+  std::optional<QueryValues> compute_together(const Capture& capture, const QueryTasks& q,
+                                              const TileBackend& backend, MemoryBudget& budget) {
+    LseCache cache(cache_folders(o_.cache, capture), capture.inputs());
+    if (o_.dry_run) {
+      if (team_.is_first()) compute({o_, q, backend, budget, console_, &team_}, cache);
+      return std::nullopt;
+    }
+    const QueryTasks own = tasks_of(q, own_heads(team_, q));
+    auto computed = compute({o_, own, backend, budget, console_, &team_}, cache);
+    capture.require_unchanged();
+    collect_values(team_, q, budget, *computed);
+    return team_.is_first() ? std::move(computed) : std::nullopt;
+  }
+
   static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache) {
     // A part may have no head.
     if (run.tasks.tasks.empty()) {
@@ -130,27 +162,66 @@ class QueryCommand {
   }
 
   const QueryRequest& o_;
+  Team& team_;
   const Console& console_;
   const std::optional<PlanShare> share_;
   const MeanAxes mean_;
 };
 
-int run_query(const QueryRequest& asked) {
-  const Console console(asked.quiet);
-  QueryRequest o = asked;
-  const std::optional<PlanShare> share = chosen_share(o.shard, console);
-  o.out = name_of_share(o.out, share);
-  parse_domain(o.domain);
-  const MeanAxes mean = parse_mean_axes(o.mean);
-  if (!o.shard.empty()) check_shard(o, mean);
-  if (is_export_file(o.capture.capture)) return query_export(o, console);
-  const Capture capture = open_capture(o.capture, o.run, console);
-  if (!asks_all_segments(o, capture)) return QueryCommand(o, console, share).run(capture);
-  const std::vector<QueryRequest> segments = each_segment(o, capture);
-  // None is written where one of them could not be.
-  for (const QueryRequest& each : segments) OutputFile::check_target(each.out, {.force = o.force});
-  for (const QueryRequest& each : segments) QueryCommand(each, console, share).run(capture);
+/// The run, as one of the processes that do it together, or alone.
+class QueryWork final : public TeamWork {
+ public:
+  QueryWork(const QueryRequest& asked, Team& team, const Console& console)
+      : o_(asked), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return false; }
+  std::string left(int64_t) const override { return std::string(kNothingWritten); }
+  void give_up() override {}
+
+ private:
+  int of_export();
+
+  QueryRequest o_;
+  Team& team_;
+  const Console& console_;
+};
+
+/// A few rows are read by one.
+int QueryWork::of_export() {
+  const int code = team_.is_first() ? query_export(o_, console_) : kExitOk;
+  team_.exchange("");
+  return code;
+}
+
+int QueryWork::run() {
+  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
+  o_.out = name_of_share(o_.out, share);
+  parse_domain(o_.domain);
+  const MeanAxes mean = parse_mean_axes(o_.mean);
+  if (!o_.shard.empty()) check_shard(o_, mean);
+  if (is_export_file(o_.capture.capture)) return of_export();
+  o_.run = share_of_host(o_.run, team_);
+  const Capture capture = open_capture(o_.capture, o_.run, console_);
+  std::vector<QueryRequest> requests{o_};
+  if (asks_all_segments(o_, capture)) {
+    requests = each_segment(o_, capture);
+    // None is written where one of them could not be.
+    for (const QueryRequest& each : requests) {
+      if (team_.is_first()) OutputFile::check_target(each.out, {.force = o_.force});
+    }
+  }
+  for (const QueryRequest& each : requests) QueryCommand(each, team_, console_, share).run(capture);
+  // Nobody ends before all is written.
+  team_.exchange("");
   return kExitOk;
+}
+
+int run_query(const QueryRequest& o) {
+  const Console console(o.quiet);
+  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
+    return std::make_unique<QueryWork>(o, team, words);
+  });
 }
 
 }  // namespace
@@ -200,6 +271,7 @@ Command add_query_command(CLI::App& app) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   add_cache_option(command, o.cache);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");

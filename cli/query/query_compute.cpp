@@ -9,6 +9,7 @@
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/team_steps.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"
@@ -31,6 +32,7 @@ void print_query_plan(const QueryRun& run, std::span<const HeadTask> tasks,
   plan.payload_bytes = value_bytes(run.tasks);
   plan.payload_word = "values";
   if (run.tasks.reverse) plan.seconds_note = " (less what the cache has)";
+  if (run.team != nullptr && !run.team->is_alone()) share_forecast(plan, *run.team, plan.heads);
   print_plan(plan, run.request.json);
 }
 
@@ -54,8 +56,9 @@ void say_cache_use(const QueryRun& run, const ReverseQuery& query, bool enabled)
     run.console.warn("warning: " + query.store_problem());
   }
   if (!enabled || query.normed() == 0) return;
-  run.console.say(fmt::format("row sums: {} from the cache, {} computed", query.kept(),
-                              query.normed() - query.kept()));
+  const bool shared = run.team != nullptr && !run.team->is_alone();
+  run.console.say(fmt::format("row sums: {} from the cache, {} computed{}", query.kept(),
+                              query.normed() - query.kept(), shared ? ", by process 0" : ""));
 }
 
 }  // namespace

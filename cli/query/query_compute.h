@@ -5,6 +5,7 @@
 
 #include "cli/common/console.h"
 #include "cli/query/query_tasks.h"
+#include "cluster/team.h"
 #include "core/base/memory_budget.h"
 #include "core/products/reverse_query.h"
 #include "core/stream/tile_backend.h"
@@ -19,6 +20,7 @@ struct QueryRun {
   const TileBackend& backend;
   MemoryBudget& budget;
   const Console& console;
+  const Team* team = nullptr;  ///< which share the heads, and these tasks are this process's
 };
 
 /// The values of every head, and the memory that they were reserved in.
@@ -26,6 +28,7 @@ struct QueryValues {
   std::vector<std::vector<float>> values;  ///< [task][token of the sequence shown]
   std::vector<double> lse;  ///< [task] of a single query row, before any domain; else NaN
   MemoryReservation reservation;
+  MemoryReservation others;  ///< of values that other processes found
 };
 
 /// The chosen query rows of each head, averaged. With --dry-run prints the plan instead and returns

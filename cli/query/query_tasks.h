@@ -31,6 +31,7 @@ struct QueryRequest {
   std::vector<std::string> mean;
   bool reverse = false;
   int64_t top = 5;
+  bool alone = false;
   bool dry_run = false;
   bool json = false;
   bool force = false;

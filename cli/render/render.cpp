@@ -43,6 +43,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
       o.shard,
       "a picture is not cut: draw what attnscope merge makes of parts, of export for maps, "
       "of stats -o FILE.h5 for numbers");
+  refuse_tasks(o.shard, o.alone, o.out, kOneProcess);
   const PictureKind kind = parse_picture(o.picture);
   check_option_use(command, kind);
   parse_pool_option(o.pool);

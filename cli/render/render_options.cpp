@@ -156,6 +156,7 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
   command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
   command.add_flag("--force", o.force, "replace FILE if it exists");
   command.add_flag("--json", o.json, "print what was drawn as JSON");

@@ -48,7 +48,7 @@ struct RenderRequest {
   bool reverse = false;
   std::vector<std::string> text_tokens;
   int64_t block = 0;  ///< 0: chosen
-  bool alike = false;
+  bool alike = false, alone = false;
   bool dry_run = false, json = false, force = false, quiet = false;
 };
 

@@ -3,6 +3,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +18,10 @@ namespace {
 constexpr int64_t kMostBytes = int64_t{256} << 20;
 /// Pauses between looks at whether others have come.
 constexpr std::chrono::microseconds kLongestPause{2000};
+/// Kinds of messages.
+constexpr int kText = 0;
+constexpr int kAsk = 1;
+constexpr int kAnswer = 2;
 
 /// A job under MPI. What goes wrong in MPI itself ends the job, as MPI does by itself
 /// (MPI_ERRORS_ARE_FATAL): a file that is being written stays, to be gone on with.
@@ -36,6 +41,9 @@ class MpiJob final : public TeamLink {
   void stop_all(int code) override;
 
  private:
+  bool make_window();
+  void serve();
+  int64_t ask(int number, int64_t value);
   bool wait_for(MPI_Request request, double seconds);
   template <typename Start>
   bool in_pieces(int64_t count, double seconds, const Start& start);
@@ -43,8 +51,9 @@ class MpiJob final : public TeamLink {
   /// MPI is asked for calls of one thread at a time, which every library can do.
   std::mutex mutex_;
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
-  MPI_Win window_ = MPI_WIN_NULL;
-  int64_t* numbers_ = nullptr;  ///< those of rank 0 are the job's
+  MPI_Win window_ = MPI_WIN_NULL;      ///< none where rank 0 is asked by messages
+  int64_t* numbers_ = nullptr;         ///< those of rank 0 are the job's
+  std::array<int64_t, 2> answered_{};  ///< the same without a window
 };
 
 MpiJob::MpiJob() {
@@ -55,14 +64,72 @@ MpiJob::MpiJob() {
   MPI_Comm_rank(host, &local_rank_);
   MPI_Comm_size(host, &local_size_);
   MPI_Comm_free(&host);
-  const MPI_Aint bytes = rank_ == 0 ? 2 * sizeof(int64_t) : 0;
-  MPI_Win_allocate(bytes, sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &numbers_, &window_);
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
-  if (rank_ == 0) {
-    std::fill(numbers_, numbers_ + 2, 0);
-    MPI_Win_sync(window_);
+  if (make_window()) {
+    MPI_Win_lock_all(MPI_MODE_NOCHECK, window_);
+    if (rank_ == 0) {
+      std::fill(numbers_, numbers_ + 2, 0);
+      MPI_Win_sync(window_);
+    }
+  } else {
+    window_ = MPI_WIN_NULL;
   }
   MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/// Whether all processes have the window. Some installations have nothing for one-sided access
+/// between hosts (Debian's Open MPI 4.1 over plain TCP, as it is configured).
+bool MpiJob::make_window() {
+  const MPI_Aint bytes = rank_ == 0 ? 2 * sizeof(int64_t) : 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  int mine = MPI_Win_allocate(bytes, sizeof(int64_t), MPI_INFO_NULL, MPI_COMM_WORLD, &numbers_,
+                              &window_) == MPI_SUCCESS
+                 ? 1
+                 : 0;
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+  int all = 0;
+  MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  return all != 0;
+}
+
+/// Answers what others have asked rank 0 for; with the mutex.
+void MpiJob::serve() {
+  if (window_ != MPI_WIN_NULL || rank_ != 0) return;
+  for (;;) {
+    int there = 0;
+    MPI_Status status;
+    MPI_Iprobe(MPI_ANY_SOURCE, kAsk, MPI_COMM_WORLD, &there, &status);
+    if (there == 0) return;
+    std::array<int64_t, 2> asked{};
+    MPI_Recv(asked.data(), 2, MPI_INT64_T, status.MPI_SOURCE, kAsk, MPI_COMM_WORLD,
+             MPI_STATUS_IGNORE);
+    int64_t& number = answered_[static_cast<size_t>(asked[0])];
+    // So small a message is on its way at once.
+    MPI_Send(&number, 1, MPI_INT64_T, status.MPI_SOURCE, kAnswer, MPI_COMM_WORLD);
+    number += asked[1];
+  }
+}
+
+/// add() by messages.
+int64_t MpiJob::ask(int number, int64_t value) {
+  if (rank_ == 0) {
+    const std::lock_guard lock(mutex_);
+    serve();
+    const int64_t before = answered_[static_cast<size_t>(number)];
+    answered_[static_cast<size_t>(number)] += value;
+    return before;
+  }
+  const std::array<int64_t, 2> asked{number, value};
+  int64_t before = 0;
+  MPI_Request sent = MPI_REQUEST_NULL, answer = MPI_REQUEST_NULL;
+  {
+    // Two threads' answers come in the order in which they asked.
+    const std::lock_guard lock(mutex_);
+    MPI_Irecv(&before, 1, MPI_INT64_T, 0, kAnswer, MPI_COMM_WORLD, &answer);
+    MPI_Isend(asked.data(), 2, MPI_INT64_T, 0, kAsk, MPI_COMM_WORLD, &sent);
+  }
+  wait_for(sent, 0);
+  wait_for(answer, 0);
+  return before;
 }
 
 /// Waits without keeping a processor busy: others compute on it meanwhile.
@@ -72,6 +139,7 @@ bool MpiJob::wait_for(MPI_Request request, double seconds) {
   for (auto pause = std::chrono::microseconds(20);; pause = std::min(2 * pause, kLongestPause)) {
     {
       const std::lock_guard lock(mutex_);
+      serve();
       int done = 0;
       MPI_Test(&request, &done, MPI_STATUS_IGNORE);
       if (done != 0) return true;
@@ -116,9 +184,9 @@ bool MpiJob::send(int from, char* bytes, int64_t count, double seconds) {
 bool MpiJob::pass(int from, char* bytes, int64_t count, double seconds) {
   return in_pieces(count, seconds, [&](int64_t at, int now, MPI_Request* request) {
     if (rank_ == 0) {
-      MPI_Irecv(bytes + at, now, MPI_BYTE, from, 0, MPI_COMM_WORLD, request);
+      MPI_Irecv(bytes + at, now, MPI_BYTE, from, kText, MPI_COMM_WORLD, request);
     } else {
-      MPI_Isend(bytes + at, now, MPI_BYTE, 0, 0, MPI_COMM_WORLD, request);
+      MPI_Isend(bytes + at, now, MPI_BYTE, 0, kText, MPI_COMM_WORLD, request);
     }
   });
 }
@@ -131,6 +199,7 @@ bool MpiJob::add_up(int64_t* numbers, int64_t count, double seconds) {
 }
 
 int64_t MpiJob::add(int number, int64_t value) {
+  if (window_ == MPI_WIN_NULL) return ask(number, value);
   const std::lock_guard lock(mutex_);
   int64_t before = 0;
   MPI_Fetch_and_op(&value, &before, MPI_INT64_T, 0, number, MPI_SUM, window_);
@@ -139,9 +208,20 @@ int64_t MpiJob::add(int number, int64_t value) {
 }
 
 void MpiJob::leave() {
+  if (window_ == MPI_WIN_NULL) {
+    // Rank 0 answers until nobody asks any more.
+    MPI_Request request = MPI_REQUEST_NULL;
+    {
+      const std::lock_guard lock(mutex_);
+      MPI_Ibarrier(MPI_COMM_WORLD, &request);
+    }
+    wait_for(request, 0);
+  }
   const std::lock_guard lock(mutex_);
-  MPI_Win_unlock_all(window_);
-  MPI_Win_free(&window_);
+  if (window_ != MPI_WIN_NULL) {
+    MPI_Win_unlock_all(window_);
+    MPI_Win_free(&window_);
+  }
   MPI_Finalize();
 }
 

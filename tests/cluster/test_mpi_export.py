@@ -15,7 +15,8 @@ import tempfile
 import time
 import unittest
 
-from mpi_jobs import FAULT, PROGRAM, SAMPLE, SECONDS, at_once, environment, mpi_command, own_words, run
+from mpi_jobs import (FAULT, NOTHING_ONE_SIDED, PROGRAM, SAMPLE, SECONDS, at_once, job_environment, mpi_command, own_words,
+                      run)
 
 KILLS = int(os.environ.get("ATTNSCOPE_MPI_KILLS", "12"))
 SEED = int(os.environ.get("ATTNSCOPE_MPI_SEED", "1"))
@@ -47,6 +48,8 @@ class MpiExport(unittest.TestCase):
         self.addCleanup(self.temporary.cleanup)
         self.folder = pathlib.Path(self.temporary.name)
         self.out = self.folder / "maps.h5"
+        self.sessions = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(self.sessions.cleanup)
 
     def whole(self, product="weights"):
         """The bytes of one process's file."""
@@ -72,8 +75,9 @@ class MpiExport(unittest.TestCase):
         return run(mpi_command(command, ranks) if ranks else command)
 
     def start(self, ranks, faults):
-        return subprocess.Popen(mpi_command(export(self.out), ranks, faults), env=environment(),
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        env = job_environment(self.sessions.name)
+        return subprocess.Popen(mpi_command(export(self.out), ranks, faults), env=env, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
 
     def start_waiting(self, ranks, faults, wait):
         """A job one of whose processes waits until `wait` is told. Processes take what is to do as they come to
@@ -163,6 +167,17 @@ class Ends(MpiExport):
             with self.subTest(**case):
                 self.assertEqual(trouble, "")
         self.assertGreater(sum(kept for _, kept in ends), KILLS // 6, "hardly anything was ever kept")
+
+    @unittest.skipUnless(NOTHING_ONE_SIDED, "this MPI library cannot be told to have nothing for one-sided access")
+    def test_a_kill_where_the_counter_is_asked_for_by_messages(self):
+        for rank, write in ((0, 220), (2, 9)):
+            ended = run(mpi_command(export(self.out), 3, {rank: [f"ATTNSCOPE_FAULT=kill-write:{write}"]}),
+                        **NOTHING_ONE_SIDED)
+            with self.subTest(rank=rank):
+                if ended.returncode != 0:
+                    ended = run(mpi_command(export(self.out, "--resume"), 2), **NOTHING_ONE_SIDED)
+                self.expect_whole(ended)
+            self.out.unlink()
 
     def kill_one(self, case):
         """What was not as it should be, and whether something was gone on with."""

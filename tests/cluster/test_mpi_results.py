@@ -6,7 +6,7 @@ import pathlib
 import tempfile
 import unittest
 
-from mpi_jobs import PROGRAM, SAMPLE, at_once, mpi_command, own_words, run
+from mpi_jobs import NOTHING_ONE_SIDED, PROGRAM, SAMPLE, at_once, mpi_command, own_words, run
 
 MASKS = ["--mask", "spatial:frames=1", "--mask", "topk:keep=0.1"]
 RUNS = {
@@ -18,6 +18,9 @@ RUNS = {
     "inputs.npy": ["rollout", SAMPLE, "--query", "3,4,5"],
     "outputs.h5": ["rollout", SAMPLE, "--query", "3,4,5", "--reverse"],
     "blocks.h5": ["export", SAMPLE, "--block", "16"],
+    "volumes.h5": ["query", SAMPLE, "--query", "3,4,5", "--domain", "video"],
+    "film.png": ["query", SAMPLE, "--query", "3,4,5", "--reverse", "--mean", "heads", "--cache", "none"],
+    "one_head.csv": ["query", SAMPLE, "--query", "3,4,5", "--layers", "1", "--heads", "2"],
     "pyramid.h5": ["export", SAMPLE, "--block", "16", "--pyramid", "--layers", "2"],
 }
 
@@ -29,6 +32,7 @@ def command(name, out, *more):
 class MpiResults(unittest.TestCase):
     """What the tests share."""
 
+    maxDiff = None
     wholes = {}
 
     def setUp(self):
@@ -74,16 +78,23 @@ class Same(MpiResults):
             with self.subTest(case=case):
                 self.assertEqual(trouble, "")
 
-    def write_one(self, case):
+    @unittest.skipUnless(NOTHING_ONE_SIDED, "this MPI library cannot be told to have nothing for one-sided access")
+    def test_where_the_counter_is_asked_for_by_messages(self):
+        for case in (("heads.json", 3), ("inputs.npy", 2), ("volumes.h5", 2)):
+            with self.subTest(case=case):
+                self.assertEqual(self.write_one(case, **NOTHING_ONE_SIDED), "")
+
+    def write_one(self, case, **variables):
         name, ranks = case
         out = self.place(name, ranks)
-        result = run(mpi_command(command(name, out), ranks))
+        result = run(mpi_command(command(name, out), ranks), **variables)
         # The first process alone speaks: what begins, for some, and what was written.
         return self.trouble(result, out) or ("" if 1 <= len(own_words(result)) <= 2 else str(result))
 
     def test_tables_are_printed_once(self):
         runs = [[PROGRAM, "stats", SAMPLE, "--layers", "1", "--threads", "1"],
                 [PROGRAM, "mask", SAMPLE, *MASKS, "--layers", "1", "--threads", "1"],
+                [PROGRAM, "query", SAMPLE, "--index", "40", "--layers", "1-2", "--threads", "1"],
                 [PROGRAM, "rollout", SAMPLE, "--index", "40", "--json", "--threads", "1"]]
         for line, many in zip(runs, at_once(lambda line: run(mpi_command(line, 2)), runs)):
             self.assertEqual(many.returncode, 0, many.stderr)
@@ -187,10 +198,22 @@ class Refusals(MpiResults):
 
     def test_tasks_without_mpi(self):
         tasks = {"SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "4"}
-        for name in ("heads.json", "masks.json", "inputs.npy"):
+        for name in ("heads.json", "masks.json", "inputs.npy", "volumes.h5"):
             refused = run(command(name, self.folder / name), **tasks)
             self.assertEqual(refused.returncode, 2, refused.stderr)
             self.assertIn("all tasks would write it: this is task 1 of 4", refused.stderr)
+        for line, advice in ((["render", SAMPLE, "--picture", "mosaic", "-o", "a.png"], "the work of one"),
+                             (["convert", SAMPLE, "-o", "copy"], "--shard auto makes a part of each"),
+                             (["diff", SAMPLE, SAMPLE, "-o", "a.csv"], "the work of one"),
+                             (["figure", SAMPLE, "--layers", "1", "--heads", "0", "-o", "a.html"], "the work of one"),
+                             (["synth", "--grid", "6x8x8", "-o", "synthetic"], "the work of one"),
+                             (["merge", "part-0.h5", "part-1.h5", "-o", "a.h5"], "the work of one")):
+            refused = run([PROGRAM, *line], **tasks)
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            self.assertIn("all tasks would write it: this is task 1 of 4", refused.stderr)
+            self.assertIn(advice, refused.stderr)
+        alone = run([PROGRAM, "synth", "--grid", "6x8x8", "-o", str(self.folder / "synthetic"), "--alone"], **tasks)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
         printed = run([PROGRAM, "stats", SAMPLE, "--layers", "1"], **tasks)
         self.assertEqual(printed.returncode, 0, printed.stderr)
         self.assertIn("note: this is task 1 of 4", printed.stderr)

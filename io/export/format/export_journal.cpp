@@ -241,7 +241,7 @@ ExportJournal::~ExportJournal() {
   thread_.join();
 }
 
-void ExportJournal::add(const JournalRecord& record, int64_t bytes) {
+void ExportJournal::add(const JournalRecord& record, int64_t bytes, int64_t tiles) {
   assert(bytes >= 0);
   std::unique_lock lock(mutex_);
   while (!failure_ && uncommitted_bytes_ > kCommitsAhead * commits_.bytes) {
@@ -251,6 +251,7 @@ void ExportJournal::add(const JournalRecord& record, int64_t bytes) {
   if (pending_.empty()) deadline_ = clock_->now() + commits_.after;
   pending_.push_back(record);
   pending_bytes_ += bytes;
+  pending_tiles_ += tiles;
   uncommitted_bytes_ += bytes;
   ++records_added_;
   const bool due = pending_bytes_ >= commits_.bytes;
@@ -288,6 +289,7 @@ void ExportJournal::run() noexcept {
   while (wait_for_work(lock)) {
     const std::vector<JournalRecord> batch = std::exchange(pending_, {});
     const int64_t bytes = std::exchange(pending_bytes_, 0);
+    const int64_t tiles = std::exchange(pending_tiles_, 0);
     lock.unlock();
     std::exception_ptr failure;
     try {
@@ -298,6 +300,7 @@ void ExportJournal::run() noexcept {
     lock.lock();
     if (!failure) {
       records_committed_ += batch.size();
+      tiles_committed_ += tiles;
       uncommitted_bytes_ -= bytes;
     }
     failure_ = std::move(failure);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -106,12 +107,15 @@ class ExportJournal {
   /// be under way.
   ~ExportJournal();
 
-  /// Adds the record of a piece whose data of `bytes` bytes (≥ 0) has been written. Waits while
-  /// more than four times the bytes of a commit are not committed. Thread-safe. Once a commit
-  /// failed, this and flush() throw what it threw, and nothing is written any more.
-  void add(const JournalRecord& record, int64_t bytes);
+  /// Adds the record of a piece whose data of `bytes` bytes (≥ 0) has been written, and which
+  /// counts as so many tiles. Waits while more than four times the bytes of a commit are not
+  /// committed. Thread-safe. Once a commit failed, this and flush() throw what it threw, and
+  /// nothing is written any more.
+  void add(const JournalRecord& record, int64_t bytes, int64_t tiles = 0);
   /// Commits what was added before the call and waits for it. Thread-safe.
   void flush();
+  /// Tiles of what was added and is committed. Thread-safe.
+  int64_t tiles_committed() const { return tiles_committed_; }
 
  private:
   void run() noexcept;
@@ -129,11 +133,13 @@ class ExportJournal {
   std::condition_variable work_;       ///< for the thread
   std::condition_variable committed_;  ///< for those who add or flush
   std::vector<JournalRecord> pending_;
-  int64_t pending_bytes_ = 0;      ///< data of pending_
+  int64_t pending_bytes_ = 0;  ///< data of pending_
+  int64_t pending_tiles_ = 0;
   int64_t uncommitted_bytes_ = 0;  ///< … and of the commit under way
   JournalClock::Time deadline_;    ///< when pending_, unless empty, is due
   uint64_t records_added_ = 0;
   uint64_t records_committed_ = 0;
+  std::atomic<int64_t> tiles_committed_{0};
   uint64_t records_wanted_ = 0;  ///< commit until records_committed_ is this
   bool stopping_ = false;
   std::exception_ptr failure_;

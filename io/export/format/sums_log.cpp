@@ -4,10 +4,12 @@
 #include <array>
 #include <cstring>
 #include <string_view>
+#include <thread>
 
 #include "core/base/error.h"
 #include "io/files/checksum.h"
 #include "io/files/input_file.h"
+#include "io/files/rank_files.h"
 
 namespace attnscope {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr std::string_view kSumsMagic = "ATTNSUM1";
 constexpr int64_t kHeadBytes = 16;  // place and length
 constexpr int64_t kSumBytes = 4;
+constexpr std::chrono::milliseconds kLook{50};
 /// A row panel's LSEs are the largest pieces that are written.
 constexpr int64_t kMostPieceBytes = int64_t{64} << 20;
 
@@ -94,6 +97,26 @@ int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file) {
   return read_sums(log, file.size(), [&](std::span<const std::byte> bytes, int64_t place) {
     file.write_at(bytes, place);
   });
+}
+
+void replay_promised_sums(const std::filesystem::path& out, const PromisedSums& promised,
+                          const PosixFile& file) {
+  for (int rank = 1; rank < static_cast<int>(promised.pieces.size()); ++rank) {
+    const std::filesystem::path log = rank_sums_path(out, rank);
+    const int64_t expected = promised.pieces[static_cast<size_t>(rank)];
+    const auto begin = std::chrono::steady_clock::now();
+    for (;;) {
+      const int64_t found = replay_sums(log, file);
+      if (found == expected) break;
+      if (std::chrono::steady_clock::now() - begin > promised.patience) {
+        throw file_error(log.string(), "",
+                         "has not all that its process wrote (expected " +
+                             std::to_string(expected) + " pieces, got " + std::to_string(found) +
+                             ")");
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+  }
 }
 
 }  // namespace attnscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -47,5 +48,16 @@ int64_t read_sums(const std::filesystem::path& log, int64_t room,
                   const std::function<void(std::span<const std::byte> bytes, int64_t place)>& put);
 /// The same, to their places in `file`.
 int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file);
+
+/// How many pieces each process has in its log, by rank, as it says itself; 0 of rank 0.
+struct PromisedSums {
+  std::vector<int64_t> pieces;
+  /// Other hosts may see what was written only after a while.
+  std::chrono::milliseconds patience{60'000};
+};
+/// Puts the pieces of all processes that write to OUT to their places in `file`. Throws Error(file)
+/// where those of one are not all to be seen in time.
+void replay_promised_sums(const std::filesystem::path& out, const PromisedSums& promised,
+                          const PosixFile& file);
 
 }  // namespace attnscope

@@ -40,13 +40,18 @@ class Expected {
 
 class Verifier {
  public:
+  /// `linked`: it is a part that a master links.
   Verifier(std::filesystem::path path, std::stop_token stop,
-           std::function<void(int64_t, int64_t)> progress)
-      : path_(std::move(path)), stop_(std::move(stop)), progress_(std::move(progress)) {}
+           std::function<void(int64_t, int64_t)> progress, bool linked = false)
+      : path_(std::move(path)),
+        stop_(std::move(stop)),
+        progress_(std::move(progress)),
+        linked_(linked) {}
 
   VerifyReport run() {
     report_.stored = read_manifest(path_);
     const ExportManifest& stored = report_.stored;
+    if (linked_) require_no_links(stored, path_);
     const PosixFile file(path_, PosixFile::Mode::read_only);
     if (structure_checksum(stored, file) != recorded_structure_checksum(stored, file)) {
       add_bad("the structure (attributes, coordinates, or what holds the file together)");
@@ -120,7 +125,7 @@ class Verifier {
   void check_part(const LinkedPart& part, const std::filesystem::path& file) {
     try {
       const InputFile bytes(file);
-      const VerifyReport found = Verifier(file, stop_, {}).run();
+      const VerifyReport found = Verifier(file, stop_, {}, true).run();
       report_.bytes += found.bytes;
       const bool same =
           bytes.size() == part.bytes && part_digest(found.stored, bytes) == part.digest;
@@ -224,6 +229,7 @@ class Verifier {
   const std::filesystem::path path_;
   std::stop_token stop_;
   const std::function<void(int64_t, int64_t)> progress_;
+  const bool linked_;
   VerifyReport report_;
   int64_t looked_at_ = 0;
 };

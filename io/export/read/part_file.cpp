@@ -240,6 +240,11 @@ GroupDescription PartFile::describe(size_t group) const {
           lists.text_lists};
 }
 
+void require_no_links(const ExportManifest& stored, const std::filesystem::path& path) {
+  if (stored.parts.empty() && stored.shards.empty()) return;
+  throw file_error(path.string(), "", "links other files, which no part that is linked does");
+}
+
 uint64_t PartFile::digest() const { return part_digest(stored_, *file_); }
 
 uint64_t part_digest(const ExportManifest& stored, const InputFile& file) {

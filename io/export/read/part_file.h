@@ -84,6 +84,10 @@ class PartFile {
 /// PartFile::digest() of a file that may be no part any more. Throws Error(file).
 uint64_t part_digest(const ExportManifest& stored, const InputFile& file);
 
+/// Throws Error(file) where an export has its entries in other files: no master links such a one,
+/// so that whoever follows links comes to an end.
+void require_no_links(const ExportManifest& stored, const std::filesystem::path& path);
+
 /// What it asks (io/helper).
 extern const HelperQuestion kPartQuestion;
 

@@ -213,6 +213,7 @@ void StoredMaps::open_parts() {
     const std::filesystem::path file = path_.parent_path() / part.file;
     const InputFile bytes(file);
     const ExportManifest there = read_manifest(file);
+    require_no_links(there, file);
     if (bytes.size() != part.bytes || part_digest(there, bytes) != part.digest) {
       throw file_error(file.string(), "",
                        "is another file than the one that " + path_.string() + " links");

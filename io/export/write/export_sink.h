@@ -71,6 +71,8 @@ class ExportSink : public TileSink {
   virtual std::filesystem::path partial_path() const = 0;
   /// Tiles complete by now, and in all, as `info` counts them.
   virtual int64_t tiles_done() const = 0;
+  /// Those that are committed: what --resume would find.
+  virtual int64_t tiles_kept() const = 0;
   virtual int64_t tiles_total() const = 0;
   virtual int64_t bytes_written() const = 0;
 };

@@ -36,6 +36,7 @@ class Hdf5Export final : public SharedExport {
   void suspend() override { out_.suspend(); }
   std::filesystem::path partial_path() const override { return out_.file().part_path(); }
   int64_t tiles_done() const override { return tiles_done_; }
+  int64_t tiles_kept() const override { return out_.tiles_kept(); }
   int64_t tiles_total() const override { return resume().complete ? 0 : out_.before().total(); }
   int64_t bytes_written() const override { return bytes_; }
 
@@ -45,8 +46,8 @@ class Hdf5Export final : public SharedExport {
   void end() override { out_.end(tiles_done_); }
 
   ExportInvitation invite() override { return out_.invite(); }
-  void hand_in() override { out_.hand_in(); }
-  void finish(int processes, int64_t tiles) override;
+  int64_t hand_in() override { return out_.hand_in(); }
+  void finish(const PromisedSums& left, int64_t tiles) override;
 
  private:
   void restore_lse();
@@ -143,12 +144,13 @@ void Hdf5Export::consume_entries(const Tile& tile, const ExportManifest::TaskPla
   }
   const int64_t data = written.bytes + static_cast<int64_t>(values.size()) * 4;
   bytes_ += data;
+  const int64_t tiles =
+      count - out_.before().count_chunks(tile.task_index, row_chunk, {first, first + count});
   out_.add({tile.task_index, tile.rows.begin, static_cast<int32_t>(tile.rows.size()),
             static_cast<int32_t>(first), static_cast<int32_t>(count), lse ? kJournalHasLse : 0,
             record_checksum(written.checksums, values)},
-           data);
-  tiles_done_ +=
-      count - out_.before().count_chunks(tile.task_index, row_chunk, {first, first + count});
+           data, tiles);
+  tiles_done_ += tiles;
 }
 
 /// A tile of an export of LSEs alone: those of its rows that are not there yet.
@@ -164,7 +166,7 @@ void Hdf5Export::consume_norms(const Tile& tile, const ExportManifest::TaskPlace
       bytes_ += (end - row) * 4;
       out_.add({tile.task_index, row, static_cast<int32_t>(end - row), 0, 0, kJournalHasLse,
                 record_checksum({}, values)},
-               (end - row) * 4);
+               (end - row) * 4, end - row);
       tiles_done_ += end - row;
     }
     row = std::max(end, row + 1);
@@ -185,8 +187,8 @@ void Hdf5Export::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
   assert(!resume().complete && "the export is complete");
 }
 
-void Hdf5Export::finish(int processes, int64_t tiles) {
-  out_.gather(processes);
+void Hdf5Export::finish(const PromisedSums& left, int64_t tiles) {
+  out_.gather(left);
   for (const ExportManifest::TaskPlace& place : out_.places()) {
     if (place.group->has_lse) lse_writer_.write_checksum(lse_target(place));
   }

@@ -9,6 +9,7 @@
 
 #include "core/reduce/reduction_stream.h"
 #include "io/export/format/export_plan.h"
+#include "io/export/format/sums_log.h"
 #include "io/export/write/export_sink.h"
 
 namespace attnscope {
@@ -30,9 +31,9 @@ class PooledExport : public ReductionSink {
   virtual std::string invite() = 0;
   /// After the last row of a process that joined: how many pieces it leaves to the first one.
   virtual int64_t hand_in() = 0;
-  /// Of the first process, when all have handed in: puts what the others left into the file,
-  /// `pieces` of each by rank. Throws Error(file) where some are missing.
-  virtual void gather(std::span<const int64_t> pieces) = 0;
+  /// Of the first process, when all have handed in: puts what the others left into the file. Throws
+  /// Error(file) where some of it is missing.
+  virtual void gather(const PromisedSums& left) = 0;
   /// Completes the file and gives it its name. Throws Error(file).
   virtual void end() = 0;
   /// What people should know once it is complete.

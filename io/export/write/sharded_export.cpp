@@ -47,6 +47,7 @@ class ShardedExport final : public ExportSink {
   void suspend() override;
   path partial_path() const override { return new_folder_; }
   int64_t tiles_done() const override { return tiles_done_; }
+  int64_t tiles_kept() const override;
   int64_t tiles_total() const override { return first_tile_.back(); }
   int64_t bytes_written() const override { return bytes_; }
 
@@ -285,13 +286,17 @@ void ShardedExport::abort() noexcept {
 
 void ShardedExport::suspend() {
   if (journal_) journal_->flush();
-  // The shard that was being written is lost.
+  tiles_done_ = tiles_kept();
+}
+
+/// The shard that is being written would be lost.
+int64_t ShardedExport::tiles_kept() const {
   int64_t tiles = 0;
   for (size_t g = 0; g < shards_.size(); ++g) {
     const ChunkGrid& grid = plan_.layout.groups[g].grid;
     if (shards_[g].bytes > 0) tiles += grid.heads * grid.row_chunks() * grid.col_chunks();
   }
-  tiles_done_ = tiles;
+  return tiles;
 }
 
 void ShardedExport::end() {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "io/export/format/export_plan.h"
+#include "io/export/format/sums_log.h"
 #include "io/export/write/export_sink.h"
 
 namespace attnscope {
@@ -34,12 +35,12 @@ class SharedExport : public ExportSink {
  public:
   /// Of the first process, before the first tile: from now on what is written stays for --resume.
   virtual ExportInvitation invite() = 0;
-  /// After the last tile: everything is durable, and the first process may gather it. Throws
-  /// Error(file), also where a source was changed.
-  virtual void hand_in() = 0;
-  /// Of the first process, when all have handed in: puts in what `processes` left, and marks the
-  /// file complete, if all `tiles` of it were done.
-  virtual void finish(int processes, int64_t tiles) = 0;
+  /// After the last tile: everything is durable, and the first process may gather it. Returns how
+  /// many small pieces this process leaves. Throws Error(file), also where a source was changed.
+  virtual int64_t hand_in() = 0;
+  /// Of the first process, when all have handed in: puts in what the others left, which is to be as
+  /// much as they said, and marks the file complete, if all `tiles` of it were done.
+  virtual void finish(const PromisedSums& left, int64_t tiles) = 0;
 };
 
 /// The first process's. Throws what make_hdf5_export() throws.

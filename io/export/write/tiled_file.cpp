@@ -145,9 +145,18 @@ bool TiledFile::has_lse_row(int64_t task, int64_t row) const {
   return before_->has_chunk(task, row / place(task).group->grid.chunk_rows, 0);
 }
 
-void TiledFile::add(const JournalRecord& record, int64_t bytes) {
+void TiledFile::add(const JournalRecord& record, int64_t bytes, int64_t tiles) {
   file_.keep_partial();
-  journal_->add(record, bytes);
+  journal_->add(record, bytes, tiles);
+}
+
+int64_t TiledFile::tiles_kept() const {
+  return resume_.tiles_kept + (journal_ ? journal_->tiles_committed() : committed_);
+}
+
+void TiledFile::close_journal() {
+  committed_ = journal_->tiles_committed();
+  journal_.reset();
 }
 
 void TiledFile::suspend() {
@@ -161,7 +170,7 @@ void TiledFile::end(int64_t tiles_done) {
   file_.require_sources_unchanged();
   const std::byte complete{1};
   file_.write_at({&complete, 1}, stored_.complete);
-  journal_.reset();
+  close_journal();
   note_replaced_shards(file_, sync_);
   file_.commit();
   if (shared_) file_.remove_rank_files();

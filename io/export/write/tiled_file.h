@@ -51,8 +51,11 @@ class TiledFile {
 
   /// Writes a small piece (WriteSmall): to the file, or where others are to put it in.
   void write_small(std::span<const std::byte> bytes, int64_t place);
-  /// A piece of `bytes` bytes has been written. Throws what ExportJournal::add() throws.
-  void add(const JournalRecord& record, int64_t bytes);
+  /// A piece of `bytes` bytes has been written, which counts as so many tiles. Throws what
+  /// ExportJournal::add() throws.
+  void add(const JournalRecord& record, int64_t bytes, int64_t tiles = 0);
+  /// Tiles of earlier runs, and of those that were added the committed ones.
+  int64_t tiles_kept() const;
   /// Commits everything that was added. Throws Error(file).
   void suspend();
   /// Marks the file complete and gives it its name. `tiles_done` counts those of before() as well;
@@ -61,8 +64,8 @@ class TiledFile {
 
   /// SharedExport's; gather() is the first half of its finish().
   ExportInvitation invite();
-  void hand_in();
-  void gather(int processes);
+  int64_t hand_in();
+  void gather(const PromisedSums& left);
 
  private:
   void remove_replaced();
@@ -71,6 +74,7 @@ class TiledFile {
   std::vector<JournalContent> left_by_ranks() const;
   void set_stored(ExportManifest stored);
   void open_journal(const std::filesystem::path& path, const JournalEnd& end);
+  void close_journal();
   std::vector<JournalRecord> sound_records(std::span<const JournalContent> journals, bool all);
 
   const ExportLayout& layout_;
@@ -84,6 +88,7 @@ class TiledFile {
   ExportManifest stored_;
   std::vector<ExportManifest::TaskPlace> places_;  ///< point into stored_
   std::optional<CompletedTiles> before_;
+  int64_t committed_ = 0;                 ///< tiles, when there is no journal any more
   std::optional<SumsLog> sums_;           ///< of a process that joined
   std::optional<ExportJournal> journal_;  ///< last: its thread uses file_
 };

@@ -49,25 +49,19 @@ ExportInvitation TiledFile::invite() {
   return result;
 }
 
-void TiledFile::hand_in() {
+int64_t TiledFile::hand_in() {
   file_.require_sources_unchanged();
   suspend();
-  if (!sums_) return;
-  // A process without a tile has an empty log, which the first one looks for as well.
+  if (!sums_) return 0;
   sums_->sync();
-  journal_.reset();
+  const int64_t pieces = sums_->pieces();
+  close_journal();
   sums_.reset();
+  return pieces;
 }
 
-void TiledFile::gather(int processes) {
-  for (int rank = 1; rank < processes; ++rank) {
-    const std::filesystem::path log = rank_sums_path(file_.out(), rank);
-    std::error_code error;
-    if (!std::filesystem::exists(log, error)) {
-      throw file_error(log.string(), "", "cannot be found: it has checksums of the export");
-    }
-    replay_sums(log, file_.data());
-  }
+void TiledFile::gather(const PromisedSums& left) {
+  replay_promised_sums(file_.out(), left, file_.data());
 }
 
 }  // namespace attnscope

@@ -147,6 +147,27 @@ TEST_CASE("a master tells what became of its parts") {
   CHECK(contains(query.err, "is another file than the one that"));
 }
 
+TEST_CASE("a master that links masters, or itself, is told of") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
+  // A name as long as the part's, which is put in its place.
+  const std::string out = folder / "part-9-of-9.h5";
+  REQUIRE(merge(parts, out).exit_code == 0);
+  for (const char* name : {"part-9-of-9.h5", "part-8-of-8.h5"}) {
+    std::string bytes = read_file(out);
+    const std::string linked = "part-1-of-2.h5";
+    for (size_t at = bytes.find(linked); at != std::string::npos; at = bytes.find(linked, at)) {
+      bytes.replace(at, linked.size(), name);
+    }
+    std::ofstream(folder / "part-8-of-8.h5", std::ios::binary) << bytes;
+    const auto verify = run_attnscope({"verify", folder / "part-8-of-8.h5"});
+    CHECK(verify.exit_code == 3);
+    CHECK(contains(verify.out, std::string(name) + ": links other files"));
+    const auto query = run_attnscope({"query", folder / "part-8-of-8.h5", "--index", "100"});
+    CHECK(query.exit_code == 1);
+  }
+}
+
 TEST_CASE("parts that are missing, double, foreign or incomplete are named") {
   const TemporaryFolder folder;
   const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 3);

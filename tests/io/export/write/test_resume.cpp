@@ -90,6 +90,7 @@ TEST_CASE("a resumed export is byte for byte the undisturbed one") {
            {.seed = seed, .threads = 2, .segment_chunks = 1 + seed % 2, .stop_after = stop});
       sink->suspend();
       kept = sink->tiles_done();
+      CHECK(sink->tiles_kept() == kept);
       ++seed;
     }
     const VerifyReport partial = verify(out + ".part");

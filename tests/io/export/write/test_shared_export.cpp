@@ -1,9 +1,13 @@
 // One file that several processes write, here several sinks of one process: its bytes, and what is
 // gone on with when some or all of them end too soon.
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/base/error.h"
@@ -57,11 +61,13 @@ class Job {
                   .parts = sinks_.size()});
     }
   }
-  void finish() {
+  void finish(const std::function<void()>& meanwhile = [] {}) {
     int64_t tiles = 0;
-    for (const auto& sink : sinks_) sink->hand_in();
+    PromisedSums left{.pieces = {}, .patience = std::chrono::milliseconds(1000)};
+    for (const auto& sink : sinks_) left.pieces.push_back(sink->hand_in());
     for (const auto& sink : sinks_) tiles += sink->tiles_done();
-    sinks_.front()->finish(static_cast<int>(sinks_.size()), tiles);
+    meanwhile();
+    sinks_.front()->finish(left, tiles);
   }
 
  private:
@@ -224,9 +230,37 @@ TEST_CASE("files of writers that belong to nothing are refused, or put away") {
     Job job(spec, fresh / "out.h5", 2);
     job.feed({});
     std::filesystem::remove(fresh / "out.h5.sums.1");
-    CHECK(failure([&] { job.finish(); }).find("out.h5.sums.1: cannot be found") !=
+    CHECK(failure([&] {
+            job.finish();
+          }).find("out.h5.sums.1: has not all that its process wrote (expected ") !=
           std::string::npos);
     CHECK_FALSE(std::filesystem::exists(fresh / "out.h5"));
+  }
+  // So must not one of which a part is seen; what is seen later is waited for.
+  for (const bool later : {false, true}) {
+    const TemporaryFolder fresh;
+    Job job(spec, fresh / "out.h5", 2);
+    job.feed({});
+    const std::string log = fresh / "out.h5.sums.1";
+    std::jthread other_host;
+    const auto end = [&] {
+      job.finish([&] {
+        const std::string whole = read_bytes(log);
+        std::ofstream(log, std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 9);
+        if (!later) return;
+        other_host = std::jthread([&log, whole] {
+          std::this_thread::sleep_for(std::chrono::milliseconds(200));
+          std::ofstream(log + ".whole", std::ios::binary) << whole;
+          std::filesystem::rename(log + ".whole", log);
+        });
+      });
+    };
+    if (later) {
+      end();
+    } else {
+      CHECK(failure(end).find("has not all that its process wrote") != std::string::npos);
+    }
+    CHECK(std::filesystem::exists(fresh / "out.h5") == later);
   }
   {
     // --force gives it all up; names that are like theirs are somebody else's.
