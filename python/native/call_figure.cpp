@@ -34,9 +34,10 @@ void put_base(FigureAnswer& answer, const FigurePyramid& pyramid) {
   }
 }
 
-void replace_stride(std::string& command, int64_t stride) {
-  const size_t at = command.find("{}");
-  if (at != std::string::npos) command.replace(at, 2, std::to_string(stride));
+std::string whole_command(std::string command, int64_t stride) {
+  if (stride > 1)
+    command += (command.ends_with('(') ? "stride=" : ", stride=") + std::to_string(stride);
+  return command + ")";
 }
 
 FigureAnswer make_answer(const CallHandle& call, const HeadPlace& head,
@@ -60,9 +61,8 @@ FigureAnswer make_answer(const CallHandle& call, const HeadPlace& head,
   answer.stride = cut.choice.stride;
   answer.rows = cut.rows.count;
   answer.cols = cut.keys.count;
-  std::string command = question.command;
-  replace_stride(command, answer.stride);
-  const FigureSource source{*call.entry, title_of(call, head), command,
+  const FigureSource source{*call.entry, title_of(call, head),
+                            whole_command(question.command, answer.stride),
                             run.backend().name_for(call.problem())};
   answer.page.reserve(static_cast<size_t>(whole_page_bytes(cut)));
   write_figure(source, cut, map, [&](std::string_view text) { answer.page += text; });

@@ -15,7 +15,7 @@ struct FigureQuestion {
   /// Bytes that the page may have, where the stride is left to be chosen: the choice's or a
   /// larger one. 0: the stride is what the choice says.
   int64_t most_bytes = 0;
-  /// Made of the stride that is taken in the end: "{}" in it.
+  /// What makes this page, but for the stride and the bracket at the end.
   std::string command;
 };
 

@@ -10,6 +10,7 @@ import sys
 import unittest
 
 from browser import Browser, chromium
+from hostile_words import HOSTILE, name_hostile_words
 
 PROGRAM, PLAIN_ROWS, FOLDER = None, None, None
 
@@ -30,26 +31,6 @@ def read_npy(path):
     assert b"'<f4'" in data[10:10 + length], data[10:10 + length]
     body = data[10 + length:]
     return struct.unpack(f"<{len(body) // 4}f", body)
-
-
-def name_hostile_words(folder, prompt, words):
-    """Writes a call's file anew with other texts."""
-    for name in os.listdir(folder):
-        if not name.endswith(".safetensors"):
-            continue
-        path = os.path.join(folder, name)
-        with open(path, "rb") as file:
-            data = file.read()
-        size = struct.unpack("<Q", data[:8])[0]
-        header = json.loads(data[8:8 + size])
-        facts = header["__metadata__"]
-        facts["prompt"] = prompt
-        if words is not None:
-            facts["tokens"] = json.dumps(words)
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        with open(path, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
 
 
 class WatchedBrowser(Browser):
@@ -182,7 +163,7 @@ class FigureTest(unittest.TestCase):
         self.check_quiet()
 
     def test_hostile_texts_stay_texts(self):
-        hostile = "</script><img src=x onerror='document.title=1'>\u2028<!--"
+        hostile = HOSTILE
         attnscope("synth", "--grid", "4x4x4", "--text", "16@start", "--kinds", "text", "-o", "hostile", "--force")
         name_hostile_words(os.path.join(FOLDER, "hostile"), hostile, [[hostile, "</title><b>"] + ["word"] * 14])
         attnscope("figure", "hostile", "--layers", 0, "--heads", 0, "-o", "hostile.html", "--force")
