@@ -274,7 +274,6 @@ const drawNumbers = (context, rows, cols) => {
     }
   }
 };
-let front = '#000';
 const drawTiles = (context, level) => {
   const size = kTile * 2 ** level;
   const last = (first, shown, count) => Math.floor(Math.min(count - 1, first + shown) / size);
@@ -294,11 +293,14 @@ const drawTiles = (context, level) => {
     }
   }
 };
-let none = '#ddd';
-const draw = () => {
+let front = '', none = '';   // the page's own colours
+const readColours = () => {
   const style = getComputedStyle(document.documentElement);
   front = style.getPropertyValue('--front').trim();
   none = style.getPropertyValue('--none').trim();
+};
+readColours();
+const draw = () => {
   const context = canvas.getContext('2d');
   context.imageSmoothingEnabled = false;
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -466,7 +468,7 @@ const resize = () => {
   settle();
 };
 new ResizeObserver(resize).observe(canvas);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { forget(); showRow(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColours(); forget(); showRow(); });
 
 choice('shown', ['largest of a cell', 'mean of a cell'], (name) => { pool = name.startsWith('mean') ? 1 : 0; forget(); });
 choice('colours', Object.keys(facts.colours), (name) => { chooseColours(name); forget(); showRow(); });
