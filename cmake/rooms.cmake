@@ -228,7 +228,8 @@ attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io web/assets viewer/session viewer/tiles/texels viewer/tiles viewer/remote viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
+  MAY core kernels io web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
+      viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/figure cli/bench cli/serve
