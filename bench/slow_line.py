@@ -16,9 +16,29 @@ from collections import deque
 PIECE = 16384
 
 
-def relay(source, target, rate, delay):
-    """Bytes of `source` come out of `target` at `rate` bytes a second, `delay` seconds later. As many are under way as
-    the line holds: whoever writes more waits, as with a real one."""
+class SlowStart:
+    """What TCP lets be under way of a connection that is new: ten segments at first, and of what has been answered for
+    as much again. Answers take `trip` seconds."""
+
+    def __init__(self, trip):
+        self.trip, self.window, self.under_way, self.sent = trip, 10 * 1460, 0, deque()
+
+    def leave(self, due, size):
+        """When a piece of `size` bytes, which could leave at `due`, leaves."""
+        while self.sent and (self.sent[0][0] <= due or self.under_way + size > self.window):
+            answered, count = self.sent.popleft()
+            due = max(due, answered)
+            self.under_way -= count
+            self.window += count
+        self.under_way += size
+        self.sent.append((due + self.trip, size))
+        return due
+
+
+def relay(source, target, rate, delay, open_at=0.0, slow_start=None):
+    """Bytes of `source` come out of `target` at `rate` bytes a second, `delay` seconds later, and none leaves before
+    `open_at`. As many are under way as the line holds: whoever writes more waits, as with a real one; with a SlowStart
+    not more than that lets."""
     pieces, changed, ended = deque(), threading.Condition(), [False]
     room = max(8 * PIECE, int(2 * rate * delay))
 
@@ -41,12 +61,18 @@ def relay(source, target, rate, delay):
 
     out = threading.Thread(target=deliver, daemon=True)
     out.start()
-    free_at = 0.0  # when the line has sent what it was given
+    free_at = open_at  # when the line has sent what it was given
     while True:
-        piece = os.read(source, PIECE)
+        try:
+            piece = os.read(source, PIECE if slow_start is None else 8 * 1460)
+        except OSError:
+            break  # a connection that was cut
         if not piece:
             break
-        free_at = max(free_at, time.monotonic()) + len(piece) / rate
+        free_at = max(free_at, time.monotonic())
+        if slow_start is not None:
+            free_at = slow_start.leave(free_at, len(piece))
+        free_at += len(piece) / rate
         with changed:
             while sum(len(p) for _, p in pieces) > room:
                 changed.wait()

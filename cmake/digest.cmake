@@ -1,6 +1,11 @@
-# Writes a C++ file with the SHA-256 of FILE in base64, by which a page names the script that it allows.
-# cmake -DFILE=… -DOUTPUT=… -P digest.cmake
-file(SHA256 "${FILE}" hex)
+# Writes a C++ file with the SHA-256 in base64, by which a page names the script that it allows, of the files
+# FIRST and SECOND, one after the other.
+# cmake -DFIRST=… -DSECOND=… -DOUTPUT=… -P digest.cmake
+set(script "${OUTPUT}.js")
+file(READ "${FIRST}" first)
+file(READ "${SECOND}" second)
+file(WRITE "${script}" "${first}${second}")
+file(SHA256 "${script}" hex)
 set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 string(APPEND hex "00")  # 33 bytes: 44 digits, the last of which stands for the byte too many
 set(text "")

@@ -225,6 +225,8 @@ attnscope_room(web/engine "One head in a page: its rows, pooled entries and numb
   MAY core kernels/cpu LIBRARY web_engine)
 attnscope_room(web/figure "One head as a page in one file: its parts, how texts and bytes stand in it."
   MAY core/base USES fmt json LIBRARY web_figure)
+attnscope_room(web/figure/head "What of one head goes into a page: the part that is chosen, row sums, base, mask, facts."
+  MAY core io/capture/facts io/capture/call io/capture io/pictures web/engine web/figure USES fmt json)
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
   MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
@@ -244,11 +246,12 @@ attnscope_room(cli/diff "attnscope diff." MAY core io cli/common USES fmt json c
 attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/figure "attnscope figure: what of a head goes into a page."
-  MAY core io web/engine web/figure cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/figure "attnscope figure."
+  MAY core io web/figure/head cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io web/assets viewer/session viewer/tiles/texels viewer/tiles viewer/remote viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
+  MAY core kernels io web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
+      viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/verify cli/figure cli/bench cli/serve
@@ -256,4 +259,4 @@ attnscope_room(cli "main, and the commands of one file: convert, synth, view."
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.
 attnscope_room(python/native "attnscope._native: arrays in and out, captures, parts of maps, numbers of heads."
-  MAY core kernels io cli/common cli/query cli/stats USES fmt nanobind IF ATTNSCOPE_PYTHON_MODULE TARGET_ELSEWHERE)
+  MAY core kernels io web/figure/head cli/common cli/query cli/stats USES fmt nanobind IF ATTNSCOPE_PYTHON_MODULE TARGET_ELSEWHERE)

@@ -9,27 +9,17 @@
 #include "cli/common/console.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
-#include "cli/figure/figure_facts.h"
-#include "cli/figure/figure_map.h"
+#include "cli/figure/figure_names.h"
 #include "core/base/error.h"
-#include "core/problem/signed_weights.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"
 #include "io/files/staged_file.h"
-#include "web/figure/figure_page.h"
-#include "web/figure/figure_parts.h"
+#include "web/figure/head/figure_document.h"
 
 namespace attnscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-void require_engine() {
-  if (!figure_engine().empty()) return;
-  throw Error(ErrorCode::unavailable,
-              "figure: this program was built without the page's engine, which needs emscripten: "
-              "scripts/setup web installs it, and -DATTNSCOPE_WEB=ON builds it (docs/install.md)");
-}
 
 void check_request(const FigureRequest& o) {
   const std::string extension = std::filesystem::path(o.out).extension().string();
@@ -65,26 +55,11 @@ ChosenHead choose_head(const FigureRequest& o, const Capture& capture) {
                   heads.size()));
 }
 
-template <typename T>
-FigureBytes bytes_of(const char* name, const std::vector<T>& values) {
-  return {name, std::as_bytes(std::span(values))};
-}
-
-/// Runs of the mask as pairs of numbers.
-std::vector<int32_t> run_pairs(const FigureMap& map) {
-  std::vector<int32_t> pairs;
-  if (!map.mask) return pairs;
-  for (const IndexRange& run : map.mask->runs) {
-    pairs.push_back(static_cast<int32_t>(run.begin));
-    pairs.push_back(static_cast<int32_t>(run.end));
-  }
-  return pairs;
-}
-
-int64_t write_page(const FigureRequest& o, const FigurePage& page) {
+int64_t write_page(const FigureRequest& o, const FigureSource& source, const FigureCut& cut,
+                   const FigureMap& map) {
   StagedFile file(o.out, o.force);
   int64_t bytes = 0;
-  write_figure_page(page, [&](std::string_view text) {
+  write_figure(source, cut, map, [&](std::string_view text) {
     file.append(std::as_bytes(std::span(text.data(), text.size())));
     bytes += static_cast<int64_t>(text.size());
   });
@@ -115,41 +90,28 @@ int run_figure(const FigureRequest& o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   check_request(o);
-  require_engine();
+  require_figure_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
   const ChosenHead chosen = choose_head(o, capture);
   const AttentionProblem& problem = *chosen.call->problem;
-  require_one_sign(problem, "a figure of weights");
-  const FigureCut cut = make_cut(o, problem, chosen.batch, chosen.head);
-  require_small(o, cut);
+  const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
+  require_page(cut);
   if (o.dry_run) {
-    const int64_t base = encoded_bytes(base_bytes(cut));
-    report(o, console, cut, cut.page_bytes() + base + figure_frame_bytes());
+    report(o, console, cut, whole_page_bytes(cut));
     return kExitOk;
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
   StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
   check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
   const MemoryReservation held =
-      run.budget().reserve(2 * (cut.query_bytes() + cut.key_bytes()) + 2 * cut.norm_bytes(),
-                           "the page's queries and keys");
-  const FigureMap map = make_figure_map(cut, run);
-  const FigureSource source{capture, *chosen.call, run.backend().name_for(problem)};
-  const Json facts = figure_facts(o, source, cut, map);
-  const std::vector<int32_t> runs = run_pairs(map);
-  FigurePage page{figure_title(source, cut), facts, {}};
-  page.data = {{"q", map.q}, {"k", map.k}, bytes_of("base", map.pyramid.codes)};
-  if (!map.sums.empty()) {
-    page.data.push_back(bytes_of("sums", map.sums));
-    page.data.push_back(bytes_of("exponents", map.exponents));
-  }
-  if (map.mask) {
-    page.data.push_back(bytes_of("lists", map.mask->row_lists));
-    page.data.push_back(bytes_of("starts", map.mask->starts));
-    page.data.push_back(bytes_of("runs", runs));
-  }
+      run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
+  const FigureMap map = make_figure_map(
+      cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
+  const FigureSource source{*chosen.call, figure_title(capture.path(), *chosen.call, cut),
+                            figure_command(o, capture.path(), *chosen.call, cut),
+                            run.backend().name_for(problem)};
   capture.require_unchanged();
-  report(o, console, cut, write_page(o, page));
+  report(o, console, cut, write_page(o, source, cut, map));
   return kExitOk;
 }
 
@@ -160,12 +122,13 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
       .type_name("FILE");
   command
       .add_option(
-          "--rows", o.rows,
+          "--rows", o.choice.rows,
           "the page has these query rows alone: A:B, half-open; weights stay those of the map")
       .type_name("A:B");
-  command.add_option("--cols", o.cols, "the page has these keys alone: A:B").type_name("A:B");
+  command.add_option("--cols", o.choice.cols, "the page has these keys alone: A:B")
+      .type_name("A:B");
   command
-      .add_option("--stride", o.stride,
+      .add_option("--stride", o.choice.stride,
                   "the page has every N-th of these rows and keys: a large head in a small page")
       .in_range(1, int64_t{1} << 20)
       .type_name("N");

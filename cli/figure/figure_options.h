@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "cli/common/capture_options.h"
+#include "web/figure/head/figure_choice.h"
 
 namespace attnscope {
 
@@ -12,8 +12,8 @@ struct FigureRequest {
   CaptureOptions capture;
   SelectionOptions selection;
   RunOptions run;
-  std::string out, rows, cols;
-  int64_t stride = 1;
+  FigureChoice choice;
+  std::string out;
   bool alone = false, dry_run = false, force = false, json = false, quiet = false;
 };
 

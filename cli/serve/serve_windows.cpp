@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "cli/serve/first_look.h"
 #include "core/base/error.h"
 #include "viewer/session/view_link.h"
 
@@ -76,13 +77,16 @@ std::string web_addresses(int port, const std::string& socket, const std::string
 
 void serve_windows(Served& served, WebFront& front, const EventBell& bell, const Console& console,
                    const std::stop_token& stop) {
+  FirstLook first(served.tiles(), served.hello());
   while (!stop.stop_requested()) {
     if (const auto window = front.take_window()) {
+      first.leave();
       serve_window(served, *window, bell, console, stop);
       continue;
     }
     front.wait(kIdleSeconds, bell.descriptor());
     bell.quiet();
+    first.look();
   }
 }
 

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .program import export as export
     from .program import render as render
     from .program import view as view
+    from .views import HeadView as HeadView
 
     __version__: str
 
@@ -53,6 +54,7 @@ _HOMES = {
     "Error": "errors",
     "Export": "exports",
     "Head": "heads",
+    "HeadView": "views",
     "Metrics": "metrics",
     "Picture": "pictures",
     "Probe": "probes",

@@ -10,6 +10,7 @@ import numpy as np
 from .errors import make_error
 from .places import Places, choose
 from .progress import Progress, Reporter
+from .views import HeadView, show_stored
 
 if TYPE_CHECKING:
     from . import _native
@@ -66,6 +67,7 @@ class StoredHead:
     def __init__(self, export: Export, number: int) -> None:
         self._opened = export._opened
         self._number = number
+        self.path = export.path
         self.facts = export.heads[number]
         self.queries: np.ndarray = self._opened.rows(number)
 
@@ -85,6 +87,11 @@ class StoredHead:
             whole = self._opened.entries(self._number, _positions(chosen.wanted), report)
         picked = whole[:, slice(*among.wanted) if isinstance(among.wanted, tuple) else among.wanted]
         return chosen.ordered(among.ordered(picked, 1), 0)
+
+    def show(self) -> HeadView:
+        """A picture of the map, which shows itself in a notebook: of up to 512 rows that are spread evenly. (A page needs
+        queries and keys: attnscope.Head.show().)"""
+        return show_stored(self)
 
     def lse(self, rows: Places = None) -> np.ndarray:
         """float64 [rows]; NaN where the file has none."""

@@ -22,6 +22,7 @@ from .pictures import Volume, head_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
 from .tables import MaskQuality, stats_table
+from .views import HeadView, show_head
 
 if TYPE_CHECKING:
     from . import _native
@@ -224,6 +225,24 @@ class Head:
     def stats(self, *, progress: Progress = None, **options: Any) -> np.void:
         """The head's numbers, a record of Capture.stats()."""
         return stats_table(self.call._stats(self._place, options, progress), options)[0]
+
+    def show(
+        self,
+        *,
+        rows: slice | str | None = None,
+        cols: slice | str | None = None,
+        stride: int | None = None,
+        height: int = 640,
+        progress: Progress = None,
+    ) -> HeadView:
+        """The map to look into: the page that `attnscope figure` makes (docs/figure.md), shown at once in a notebook.
+        Elsewhere it is not shown: .save("map.html") of what this gives writes it.
+
+        rows, cols: slices (or "A:B") of queries and keys that the page has; stride: of these every N-th. Weights stay
+        those of the whole map. None: all, but in a notebook as many as stay below 3 MB, which the page says. height:
+        of the frame, in pixels. Where there can be no page (a build without its engine, more than 32 MB, biases, weights
+        of either sign) it is a picture that says why. Errors as weights()."""
+        return show_head(self, rows, cols, stride, height, progress)
 
     def _repr_png_(self) -> bytes | None:
         return head_picture(self)

@@ -15,10 +15,12 @@ Progress = bool | Callable[[float], Any] | None
 _DELAY = 1.0  # seconds that work takes without a bar
 
 
-def _is_notebook() -> bool:
+def notebook_shell() -> Any:
+    """IPython's shell where what is shown goes to a notebook, else None."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
+    names = [each.__name__ for each in type(shell).__mro__]  # notebooks derive shells of their own
+    return shell if "ZMQInteractiveShell" in names else None
 
 
 class _Line:
@@ -61,7 +63,7 @@ class Reporter:
             return self._progress
         wanted = self._progress
         if wanted is None:
-            wanted = _is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+            wanted = notebook_shell() is not None or (sys.stderr is not None and sys.stderr.isatty())
         return self._show if wanted else None
 
     def __exit__(

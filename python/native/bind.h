@@ -14,6 +14,8 @@ void bind_engine(nanobind::module_& module);
 void bind_calls(nanobind::module_& module);
 /// Parts of maps: weights, logits, LSE, outputs, blocks, queries. Members of Call.
 void bind_maps(nanobind::module_& module);
+/// A head as a page. A member of Call.
+void bind_figure(nanobind::module_& module);
 /// Exports in a capture's place.
 void bind_exports(nanobind::module_& module);
 /// Numbers of heads, and what masks keep.

@@ -115,7 +115,14 @@ void bind_captures(nb::module_& module) {
 
 void bind_calls(nb::module_& module) {
   nb::class_<CallHandle>(module, "Call")
-      .def("facts", facts_of, "Everything that is known of the call, by name.");
+      .def("facts", facts_of, "Everything that is known of the call, by name.")
+      .def_prop_ro(
+          "capture_path",
+          [](const CallHandle& call) {
+            return or_none(static_cast<bool>(call.capture),
+                           call.capture ? call.capture->path().string() : std::string());
+          },
+          "What was opened; None of arrays.");
   bind_captures(module);
   module.def(
       "array_call",

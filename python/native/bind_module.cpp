@@ -10,6 +10,7 @@ NB_MODULE(_native, module) {
   attnscope::bind_engine(module);
   attnscope::bind_calls(module);
   attnscope::bind_maps(module);
+  attnscope::bind_figure(module);
   attnscope::bind_exports(module);
   attnscope::bind_numbers(module);
   attnscope::bind_metrics(module);

@@ -34,6 +34,7 @@ class Notebook(unittest.TestCase):
             for picture in pictures:
                 self.assertTrue(picture.startswith(b"\x89PNG") and len(picture) > 1000)
             self.assertTrue((Path(folder) / "mosaic.png").exists())
+            self.assertEqual(sum(isinstance(one, attnscope.HeadView) for one in shown), 1)
 
     def test_the_page_names_what_there_is(self) -> None:
         text = (ROOT / "docs" / "python.md").read_text()

@@ -52,6 +52,7 @@ class Browser:
         self.bytes = b""
         self.answers = {}
         self.console = []
+        self.frames = []
         self.session = None
         try:
             target = self.ask("Target.createTarget", url="about:blank")["targetId"]
@@ -83,13 +84,13 @@ class Browser:
 
     # The protocol.
 
-    def ask(self, method, seconds=30, **values):
-        """Does it and returns its answer."""
+    def ask(self, method, seconds=30, session=None, **values):
+        """Does it and returns its answer. `session`: of a frame, else of the page."""
         self.number += 1
         number = self.number
         message = {"id": number, "method": method, "params": values}
-        if self.session:
-            message["sessionId"] = self.session
+        if session or self.session:
+            message["sessionId"] = session or self.session
         os.write(self.to, json.dumps(message).encode() + b"\0")
         until = time.monotonic() + seconds
         while number not in self.answers:
@@ -117,6 +118,9 @@ class Browser:
     def take(self, message):
         if "id" in message:
             self.answers[message["id"]] = message
+        elif message.get("method") == "Target.attachedToTarget":
+            if message["params"]["targetInfo"]["type"] == "iframe":
+                self.frames.append(message["params"]["sessionId"])
         elif message.get("method") == "Runtime.consoleAPICalled":
             said = [str(one.get("value", one.get("description", ""))) for one in message["params"]["args"]]
             self.console.append(message["params"]["type"] + ": " + " ".join(said))
@@ -136,22 +140,37 @@ class Browser:
     def open(self, address):
         self.ask("Page.navigate", url=address)
 
-    def run(self, expression, seconds=60):
+    def frame(self, seconds=30):
+        """The session of the page's one frame, which is of another origin, once it is there. From the second time on
+        that of the page that was opened last."""
+        self.frames.clear()
+        self.ask("Target.setAutoAttach", autoAttach=False, waitForDebuggerOnStart=False, flatten=True)
+        self.ask("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=False, flatten=True)
+        end = time.monotonic() + seconds
+        while not self.frames:
+            if time.monotonic() > end:
+                raise BrowserError(f"no frame within {seconds} s")
+            self.listen(0.1)
+        for part in ("Runtime", "Log", "Network"):
+            self.ask(part + ".enable", session=self.frames[-1])
+        return self.frames[-1]
+
+    def run(self, expression, seconds=60, session=None):
         """The value of an expression of JavaScript; of a promise once it is there."""
-        result = self.ask("Runtime.evaluate", seconds=seconds, expression=expression, awaitPromise=True,
-                          returnByValue=True)
+        result = self.ask("Runtime.evaluate", seconds=seconds, session=session, expression=expression,
+                          awaitPromise=True, returnByValue=True)
         if "exceptionDetails" in result:
             details = result["exceptionDetails"]
             raise BrowserError(details.get("exception", {}).get("description", details["text"]))
         return result["result"].get("value")
 
-    def until(self, expression, seconds=30):
+    def until(self, expression, seconds=30, session=None):
         """Waits for an expression to be true, and returns its value; one that fails is not true yet."""
         end = time.monotonic() + seconds
         while True:
             problem = ""
             try:
-                value = self.run(expression)
+                value = self.run(expression, session=session)
                 if value:
                     return value
             except BrowserError as error:

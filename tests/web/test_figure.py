@@ -10,6 +10,8 @@ import sys
 import unittest
 
 from browser import Browser, chromium
+from hostile_words import HOSTILE, name_hostile_words
+from plain_capture import write_call
 
 PROGRAM, PLAIN_ROWS, FOLDER = None, None, None
 
@@ -30,26 +32,6 @@ def read_npy(path):
     assert b"'<f4'" in data[10:10 + length], data[10:10 + length]
     body = data[10 + length:]
     return struct.unpack(f"<{len(body) // 4}f", body)
-
-
-def name_hostile_words(folder, prompt, words):
-    """Writes a call's file anew with other texts."""
-    for name in os.listdir(folder):
-        if not name.endswith(".safetensors"):
-            continue
-        path = os.path.join(folder, name)
-        with open(path, "rb") as file:
-            data = file.read()
-        size = struct.unpack("<Q", data[:8])[0]
-        header = json.loads(data[8:8 + size])
-        facts = header["__metadata__"]
-        facts["prompt"] = prompt
-        if words is not None:
-            facts["tokens"] = json.dumps(words)
-        text = json.dumps(header).encode()
-        text += b" " * (-len(text) % 8)
-        with open(path, "wb") as file:
-            file.write(struct.pack("<Q", len(text)) + text + data[8 + size:])
 
 
 class WatchedBrowser(Browser):
@@ -90,6 +72,9 @@ class FigureTest(unittest.TestCase):
 
     def show(self, name):
         self.browser.exceptions.clear()
+        # Of a page that is opened anew, what was there before would be asked.
+        self.browser.open("about:blank")
+        self.browser.until("window.attnscope === undefined")
         self.browser.requests.clear()
         self.browser.open("file://" + os.path.join(FOLDER, name))
         self.browser.until("window.attnscope !== undefined")
@@ -105,8 +90,8 @@ class FigureTest(unittest.TestCase):
     def row(self, number):
         return self.browser.run(f"window.attnscope.row({number}).then((v) => Array.from(v))")
 
-    def expected_row(self, number, *more):
-        attnscope("query", "plain", "--layers", 0, "--heads", 1, "--index", number, "--backend", "reference", "-o", "row.npy",
+    def expected_row(self, number, *more, capture="plain"):
+        attnscope("query", capture, "--layers", 0, "--heads", 1, "--index", number, "--backend", "reference", "-o", "row.npy",
                   "--force", "--quiet", *more)
         return read_npy(os.path.join(FOLDER, "row.npy"))
 
@@ -121,6 +106,30 @@ class FigureTest(unittest.TestCase):
         for number in (0, 17, 767):
             self.compare(self.row(number), self.expected_row(number))
         self.check_quiet()
+
+    def test_types_that_are_stored(self):
+        for dtype in ("f16", "f32"):
+            attnscope("synth", "--grid", "3x5x7", "--text", "none", "--kinds", "sink,temporal", "--head-dim", 40, "--dtype",
+                      dtype, "-o", dtype, "--force")
+            attnscope("figure", dtype, "--layers", 0, "--heads", 1, "-o", dtype + ".html", "--force")
+            self.show(dtype + ".html")
+            self.assertEqual(self.browser.run("window.attnscope.facts.dtype"), dtype)
+            for number in (0, 60, 104):
+                self.compare(self.row(number), self.expected_row(number, capture=dtype))
+        self.check_quiet()
+
+    def test_other_scores(self):
+        for score in ("sigmoid", "linear:elu1", "linear:relu"):
+            attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--score", score, "-o", "score.html", "--force")
+            self.show("score.html")
+            row = self.row(300)
+            self.compare(row, self.expected_row(300, "--score", score))
+            self.assertEqual(self.browser.run("window.attnscope.entry(300, 299)")["weight"], row[299])
+            # Sigmoids are not normalised, so that there is no LSE to tell.
+            self.browser.run("window.attnscope.pick(300).then(() => true)")
+            said = self.browser.run("document.querySelector('.row p').textContent")
+            self.assertEqual("LSE" in said, score != "sigmoid", said)
+            self.check_quiet()
 
     def test_bits_are_those_of_plain_kernels(self):
         self.show("map.html")
@@ -182,7 +191,7 @@ class FigureTest(unittest.TestCase):
         self.check_quiet()
 
     def test_hostile_texts_stay_texts(self):
-        hostile = "</script><img src=x onerror='document.title=1'>\u2028<!--"
+        hostile = HOSTILE
         attnscope("synth", "--grid", "4x4x4", "--text", "16@start", "--kinds", "text", "-o", "hostile", "--force")
         name_hostile_words(os.path.join(FOLDER, "hostile"), hostile, [[hostile, "</title><b>"] + ["word"] * 14])
         attnscope("figure", "hostile", "--layers", 0, "--heads", 0, "-o", "hostile.html", "--force")
@@ -215,7 +224,61 @@ class FigureTest(unittest.TestCase):
         attnscope("figure", "large", "--stride", 3, "--dry-run", "-o", "no.html")
         attnscope("export", "plain", "--heads", 0, "-o", "maps.h5", "--force", "--quiet")
         self.assertIn("an export has no queries", attnscope("figure", "maps.h5", "-o", "no.html", fails=2))
+        attnscope("synth", "--grid", "4x4x4", "--text", "none", "--kinds", "sink", "--steps", 2, "--layers", 3, "-o", "many", "--force")
+        for words, count in (((), 6), (("--layers", 1), 2), (("--steps", 1), 3)):
+            self.assertIn(f"and {count} are selected", attnscope("figure", "many", *words, "-o", "no.html", fails=2))
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("no.")], [])
+
+    def test_refusals_of_what_a_page_does_not_carry(self):
+        numbers = [(7 * i % 11 - 5) / 4 for i in range(24)]
+        tensors = {"q": ([1, 1, 6, 4], numbers), "k": ([1, 1, 6, 4], numbers[::-1])}
+        biased = {**tensors, "mask": ([6, 6], [i % 5 / 8 for i in range(36)])}
+        write_call(os.path.join(FOLDER, "biased.safetensors"), biased, {})
+        said = attnscope("figure", "biased.safetensors", "-o", "no.html", fails=2)
+        self.assertIn("adds biases to logits, which a page does not carry", said)
+        said = attnscope("figure", "biased.safetensors", "--dry-run", "-o", "no.html", fails=2)
+        self.assertIn("adds biases", said)
+        signed = {**tensors, "normaliser": ([1, 1, 6], [4] * 6)}
+        write_call(os.path.join(FOLDER, "signed.safetensors"), signed, {"score": "linear:normaliser"})
+        said = attnscope("figure", "signed.safetensors", "-o", "no.html", fails=2)
+        self.assertIn("either sign", said)
+        # What is masked by them alone is a mask.
+        masked = {**tensors, "mask": ([6, 6], [0 if i % 6 <= i // 6 else float("-inf") for i in range(36)])}
+        write_call(os.path.join(FOLDER, "masked.safetensors"), masked, {})
+        attnscope("figure", "masked.safetensors", "-o", "masked.html", "--force")
+        self.show("masked.html")
+        self.assertEqual([v == 0 for v in self.row(2)], [False] * 3 + [True] * 3)
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("no.")], [])
+
+    def test_a_stride_is_told_and_leaves_no_gaps(self):
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--stride", 5, "-o", "stride.html", "--force")
+        self.show("stride.html")
+        self.browser.run("window.attnscope.pick(20).then(() => true)")
+        self.browser.keep_picture("figure-stride.png")
+        self.assertIn("One key in 5 is here", self.browser.run("document.querySelector('.note').textContent"))
+        self.assertIn("one in 5", self.browser.run("document.querySelector('.cut').textContent"))
+        # Each cell's middle has a colour of the map; what is left out by --cols has none.
+        cells = """(() => {
+          const film = document.querySelector('.film'), data = film.getContext('2d').getImageData(0, 0, film.width, film.height).data;
+          const [frames, h, w] = window.attnscope.facts.keys.film.grid, across = Math.ceil(Math.sqrt(frames * h / w));
+          const side = Math.round((film.width / across - 4) / w);
+          const none = getComputedStyle(document.documentElement).getPropertyValue('--none').trim();
+          const found = [];
+          for (let t = 0; t < frames; ++t) for (let y = 0; y < h; ++y) for (let x = 0; x < w; ++x) {
+            const px = t % across * (w * side + 4) + x * side + (side >> 1), py = Math.floor(t / across) * (h * side + 4) + y * side + (side >> 1);
+            const at = 4 * (py * film.width + px);
+            const hex = '#' + [0, 1, 2].map((i) => data[at + i].toString(16).padStart(2, '0')).join('');
+            found.push(hex === none ? 0 : 1);
+          }
+          return found;
+        })()"""
+        bare = [at for at, is_there in enumerate(self.browser.run(cells)) if not is_there]
+        self.assertEqual(bare, [])
+        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--cols", "100:300", "--stride", 3, "-o", "stride.html", "--force")
+        self.show("stride.html")
+        self.browser.run("window.attnscope.pick(20).then(() => true)")
+        there = [at for at, is_there in enumerate(self.browser.run(cells)) if is_there]
+        self.assertEqual((there[0], there[-1], len(there)), (100, 299, 200))
 
     def test_sizes(self):
         names = json.loads(attnscope("figure", "plain", "--layers", 0, "--heads", 1, "-o", "again.html", "--force", "--json",

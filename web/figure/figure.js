@@ -1,6 +1,5 @@
 // The page of `attnscope figure`. Everything that a capture's author wrote goes into it as text, never as markup.
-'use strict';
-(() => {
+if (typeof document !== 'undefined') (() => {
 const facts = JSON.parse(document.getElementById('facts').textContent);
 const Q = facts.queries, K = facts.keys;
 const kTile = 256;
@@ -19,32 +18,51 @@ const octaves = (code) => code === 0 ? -Infinity : (code - 1) / 512 - 127;
 const base = new Uint16Array(bytesOf('base'));
 
 // --- the engine: one question at a time, the latest wishes first ---
-const worker = new Worker(URL.createObjectURL(new Blob([document.getElementById('worker').textContent],
-                                                       {type: 'text/javascript'})));
-let busy = null, number = 0;
+let busy = null, send = null;   // `send` is there once the engine has started
 const asked = [];   // what somebody waits for
 let wished = [];    // tiles that the view wants; replaced by each picture
 const start = (question) => {
   busy = question;
-  worker.postMessage({...question.message, id: ++number}, question.transfer || []);
+  send(question.message, question.transfer || []);
 };
 const next = () => {
-  if (busy) return;
+  if (busy || !send) return;
   const question = asked.shift() || wished.shift();
   if (question) start(question);
 };
-worker.onmessage = (event) => {
+const answered = (data) => {
   const question = busy;
   busy = null;
-  if (event.data.problem) question.fail(new Error(event.data.problem));
-  else question.done(event.data.values);
+  if (data.problem) question.fail(new Error(data.problem));
+  else question.done(data.values);
   next();
 };
-worker.onerror = (event) => say('the engine failed: ' + event.message);
 const ask = (message, transfer) => new Promise((done, fail) => {
   asked.push({message, transfer, done, fail});
   next();
 });
+// Whoever shows this page within another one may allow it no worker.
+const startInPage = () => {
+  if (send) return;
+  const answer = makeEngine();
+  // After what is to be seen has been drawn.
+  send = (message) => setTimeout(() => answer(message).then(answered), 0);
+  make('p', footer, 'inpage', 'The page may have no worker here, so that it computes by itself: it stands still meanwhile.');
+  next();
+};
+const startWorker = (script) => {
+  const worker = new Worker(URL.createObjectURL(new Blob([script], {type: 'text/javascript'})));
+  worker.onmessage = (event) => {
+    if (!event.data.started) { answered(event.data); return; }
+    send = (message, transfer) => worker.postMessage(message, transfer);
+    next();
+  };
+  worker.onerror = (event) => {
+    event.preventDefault();
+    if (send) say('the engine failed: ' + event.message);
+    else startInPage();
+  };
+};
 
 // --- elements ---
 const make = (tag, parent, name, text) => {
@@ -81,6 +99,7 @@ canvas.tabIndex = 0;
 const read = make('div', left, 'read', 'The wheel zooms, dragging moves, a click picks a query; arrow keys, + and − do the same.');
 const rowTitle = make('p', right, '', 'no query is picked');
 const film = make('canvas', right, 'film');
+const filmNote = make('p', right, 'note', '');
 const words = make('div', right, 'words');
 const footer = make('footer', root);
 make('p', footer, '', 'This page contains the queries and keys of this head: whoever has the page has these.');
@@ -255,7 +274,6 @@ const drawNumbers = (context, rows, cols) => {
     }
   }
 };
-let front = '#000';
 const drawTiles = (context, level) => {
   const size = kTile * 2 ** level;
   const last = (first, shown, count) => Math.floor(Math.min(count - 1, first + shown) / size);
@@ -275,11 +293,14 @@ const drawTiles = (context, level) => {
     }
   }
 };
-let none = '#ddd';
-const draw = () => {
+let front = '', none = '';   // the page's own colours
+const readColours = () => {
   const style = getComputedStyle(document.documentElement);
   front = style.getPropertyValue('--front').trim();
   none = style.getPropertyValue('--none').trim();
+};
+readColours();
+const draw = () => {
   const context = canvas.getContext('2d');
   context.imageSmoothingEnabled = false;
   context.clearRect(0, 0, canvas.width, canvas.height);
@@ -325,10 +346,15 @@ const drawFilm = (values) => {
   const context = film.getContext('2d');
   context.imageSmoothingEnabled = false;
   const cells = new Float64Array(frames * height * width).fill(NaN);   // NaN: the page has not that key
-  for (let i = 0; i < K.count; ++i) {
-    const at = stored(K, i) - K.film.begin;
-    if (at >= 0 && at < cells.length) cells[at] = values[i];
+  // Of keys that a stride left out, the nearest one that is here stands in their cells.
+  const last = stored(K, K.count - 1) + (K.stride >> 1);
+  for (let at = 0; at < cells.length; ++at) {
+    const key = K.film.begin + at;
+    if (key < K.first || key > last) continue;
+    cells[at] = values[Math.min(K.count - 1, Math.round((key - K.first) / K.stride))];
   }
+  filmNote.textContent = K.stride === 1 ? '' :
+      'One key in ' + K.stride + ' is here: cells of the others show the nearest one of the sequence.';
   for (let t = 0; t < frames; ++t) {
     const x = t % across * (width * zoom + gap), y = Math.floor(t / across) * (height * zoom + gap);
     context.fillStyle = none;
@@ -442,18 +468,25 @@ const resize = () => {
   settle();
 };
 new ResizeObserver(resize).observe(canvas);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { forget(); showRow(); });
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColours(); forget(); showRow(); });
 
 choice('shown', ['largest of a cell', 'mean of a cell'], (name) => { pool = name.startsWith('mean') ? 1 : 0; forget(); });
 choice('colours', Object.keys(facts.colours), (name) => { chooseColours(name); forget(); showRow(); });
 make('button', tools, '', 'whole map').onclick = () => { fit(); soon(); };
-make('span', tools, '', (2 ** range[0]).toExponential(1));
+const legend = make('span', tools, 'legend');
+make('span', legend, '', (2 ** range[0]).toExponential(1));
 scaleCanvas.className = 'scale';
-tools.appendChild(scaleCanvas);
-make('span', tools, '', (2 ** range[1]).toExponential(1) + ' (log); grey: 0 or masked');
+legend.appendChild(scaleCanvas);
+make('span', legend, '', (2 ** range[1]).toExponential(1) + ' (log)');
+make('span', tools, 'legend', 'grey: 0 or masked');
 chooseColours(Object.keys(facts.colours)[0]);
 resize();
 
+try {
+  startWorker(document.currentScript.textContent);
+} catch (error) {
+  startInPage();
+}
 const data = Object.fromEntries(['engine', 'q', 'k', 'sums', 'exponents', 'lists', 'starts', 'runs'].map((name) => [name, bytesOf(name)]));
 const opened = ask({
   what: 'open', ...data,

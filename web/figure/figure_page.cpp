@@ -64,13 +64,13 @@ void append_head(const FigurePage& page, const Append& append) {
       "JavaScript.</noscript>\n<div id=\"figure\"></div>\n");
   append("<script type=\"application/json\" id=\"facts\">");
   append(script_json(page.facts));
-  append("</script>\n<script type=\"text/plain\" id=\"worker\">");
-  append(text_of(figure_worker()));
   append("</script>\n");
 }
 
 void append_tail(const Append& append) {
+  // One script, which the page's worker runs as well.
   append("<script>");
+  append(text_of(figure_worker()));
   append(text_of(figure_script()));
   append("</script>\n</body>\n</html>\n");
 }

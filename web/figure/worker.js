@@ -1,64 +1,75 @@
-// The page's worker: loads the engine, hands it the head, and answers one question at a time.
+// The engine of the page of `attnscope figure`, which answers one question at a time: in a worker, which runs this
+// whole script anew, or in the page itself where that may have no worker. The page's own part is figure.js.
 'use strict';
-let engine = null;
+const makeEngine = () => {
+  let engine = null;
 
-const none = () => 0;
-const imports = {
-  env: {emscripten_notify_memory_growth: none},
-  wasi_snapshot_preview1: {
-    proc_exit: (code) => { throw new Error('the engine ended with ' + code); },
-    fd_seek: none, fd_write: none, fd_read: none, fd_close: none,
-    environ_sizes_get: (count, size) => {
-      new Uint32Array(engine.memory.buffer)[count >> 2] = 0;
-      new Uint32Array(engine.memory.buffer)[size >> 2] = 0;
-      return 0;
+  const none = () => 0;
+  const imports = {
+    env: {emscripten_notify_memory_growth: none},
+    wasi_snapshot_preview1: {
+      proc_exit: (code) => { throw new Error('the engine ended with ' + code); },
+      fd_seek: none, fd_write: none, fd_read: none, fd_close: none,
+      environ_sizes_get: (count, size) => {
+        new Uint32Array(engine.memory.buffer)[count >> 2] = 0;
+        new Uint32Array(engine.memory.buffer)[size >> 2] = 0;
+        return 0;
+      },
+      environ_get: none,
     },
-    environ_get: none,
-  },
+  };
+
+  const problem = () => {
+    const bytes = new Uint8Array(engine.memory.buffer);
+    const at = engine.attnscope_problem();
+    return new TextDecoder().decode(bytes.slice(at, bytes.indexOf(0, at)));
+  };
+
+  const put = (bytes) => {
+    if (!bytes) return 0;
+    const at = engine.attnscope_reserve(bytes.byteLength);
+    if (!at) throw new Error('the browser has no memory left for this page');
+    new Uint8Array(engine.memory.buffer).set(new Uint8Array(bytes), at);
+    return at;
+  };
+
+  const take = (at, count) => {
+    if (!at) throw new Error(problem());
+    return new Float32Array(engine.memory.buffer, at, count).slice();
+  };
+
+  const open = async (m) => {
+    engine = (await WebAssembly.instantiate(m.engine, imports)).instance.exports;
+    engine._initialize();
+    const places = [new Float64Array(m.numbers).buffer, m.q, m.k, m.sums, m.exponents, m.lists, m.starts, m.runs].map(put);
+    const opened = engine.attnscope_open(...places);
+    places.filter(Boolean).forEach((at) => engine.attnscope_release(at));
+    if (!opened) throw new Error(problem());
+    return [];
+  };
+
+  const answers = {
+    open,
+    entries: (m) => take(engine.attnscope_entries(m.row, m.rows, m.key, m.keys, m.quantity, 1), m.rows * m.keys),
+    texels: (m) => take(engine.attnscope_texels(m.level, m.row, m.rows, m.col, m.cols), 2 * m.rows * m.cols),
+    lse: (m) => new Float64Array([engine.attnscope_lse(m.row)]),
+  };
+
+  /// What is to be sent back of a question.
+  return async (m) => {
+    try {
+      return {values: await answers[m.what](m)};
+    } catch (error) {
+      return {problem: String(error.message || error)};
+    }
+  };
 };
 
-const problem = () => {
-  const bytes = new Uint8Array(engine.memory.buffer);
-  const at = engine.attnscope_problem();
-  return new TextDecoder().decode(bytes.slice(at, bytes.indexOf(0, at)));
-};
-
-const put = (bytes) => {
-  if (!bytes) return 0;
-  const at = engine.attnscope_reserve(bytes.byteLength);
-  if (!at) throw new Error('the browser has no memory left for this page');
-  new Uint8Array(engine.memory.buffer).set(new Uint8Array(bytes), at);
-  return at;
-};
-
-const take = (at, count) => {
-  if (!at) throw new Error(problem());
-  return new Float32Array(engine.memory.buffer, at, count).slice();
-};
-
-async function open(m) {
-  engine = (await WebAssembly.instantiate(m.engine, imports)).instance.exports;
-  engine._initialize();
-  const places = [new Float64Array(m.numbers).buffer, m.q, m.k, m.sums, m.exponents, m.lists, m.starts, m.runs].map(put);
-  const opened = engine.attnscope_open(...places);
-  places.filter(Boolean).forEach((at) => engine.attnscope_release(at));
-  if (!opened) throw new Error(problem());
-  return [];
+if (typeof document === 'undefined') {
+  const answer = makeEngine();
+  onmessage = async (event) => {
+    const answered = await answer(event.data);
+    postMessage(answered, answered.values && answered.values.buffer ? [answered.values.buffer] : []);
+  };
+  postMessage({started: true});
 }
-
-const answers = {
-  open,
-  entries: (m) => take(engine.attnscope_entries(m.row, m.rows, m.key, m.keys, m.quantity, 1), m.rows * m.keys),
-  texels: (m) => take(engine.attnscope_texels(m.level, m.row, m.rows, m.col, m.cols), 2 * m.rows * m.cols),
-  lse: (m) => new Float64Array([engine.attnscope_lse(m.row)]),
-};
-
-onmessage = async (event) => {
-  const m = event.data;
-  try {
-    const values = await answers[m.what](m);
-    postMessage({id: m.id, values}, values.buffer ? [values.buffer] : []);
-  } catch (error) {
-    postMessage({id: m.id, problem: String(error.message || error)});
-  }
-};

@@ -37,11 +37,27 @@ const page = {
     const exceptions = [1, 4, 1, 96, 0, 0, 13, 3, 1, 0, 0];
     if (!page.knows(simd)) return 'WebAssembly with SIMD';
     if (!page.knows(exceptions)) return 'WebAssembly with exceptions';
-    if (!document.createElement('canvas').getContext('webgl2')) return 'WebGL 2';
+    if (!page.element('canvas').getContext('webgl2', page.drawing)) return 'WebGL 2';
     return '';
+  },
+  /// How the window draws (web_screen.cpp): its canvas gets one context, which takes a while.
+  drawing: {alpha: false, depth: false, stencil: false, antialias: false},
+
+  /// The program, from the first moment on: it comes and is compiled while the rest is looked at.
+  program: null,
+  fetchProgram() {
+    if (typeof WebAssembly !== 'object' || !WebAssembly.compileStreaming) return;
+    page.program = WebAssembly.compileStreaming(fetch('window.wasm', {credentials: 'same-origin'}));
+    page.program.catch(() => {});  // whoever wants it is told
+    const script = document.createElement('link');
+    script.rel = 'preload';
+    script.as = 'script';
+    script.href = 'window.js';
+    document.head.appendChild(script);
   },
 
   start() {
+    page.fetchProgram();
     const missing = page.missing();
     if (missing) {
       page.cover('This browser cannot show the window',
@@ -65,6 +81,15 @@ var Module = {
   canvas: page.element('canvas'),
   printErr: (text) => console.error(text),
   print: (text) => console.log(text),
+  instantiateWasm(imports, done) {
+    const program = page.program || fetch('window.wasm', {credentials: 'same-origin'}).then(
+        (answer) => answer.arrayBuffer()).then((bytes) => WebAssembly.compile(bytes));
+    program.then((module) => WebAssembly.instantiate(module, imports)).then(
+        (instance) => done(instance),
+        (error) => page.cover('The window did not load', String(error.message || error), 'Try again',
+                              () => location.reload()));
+    return {};
+  },
   onAbort: (what) => page.cover('The window has stopped', String(what), 'Reload', () => location.reload()),
 };
 

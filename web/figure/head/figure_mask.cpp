@@ -1,4 +1,4 @@
-#include "cli/figure/figure_mask.h"
+#include "web/figure/head/figure_mask.h"
 
 #include <fmt/core.h>
 
@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/base/error.h"
 #include "core/mask/masked_bias.h"
+#include "web/figure/head/figure_refusal.h"
 
 namespace attnscope {
 namespace {
@@ -90,11 +90,6 @@ class RunLists {
 
 PageMask page_mask_of(const FigureCut& cut) {
   const AttentionProblem& problem = *cut.problem;
-  if (problem.mask().has_finite_bias()) {
-    throw usage_error(
-        fmt::format("{}: its mask ({}) adds biases to logits, which a page does not carry",
-                    problem.name(), problem.mask().describe()));
-  }
   RunLists lists;
   const int64_t step = std::max<int64_t>(1, kLookKeys / cut.keys.stride);
   for (int64_t row = 0; row < cut.rows.count; row += kLookRows) {
@@ -104,11 +99,12 @@ PageMask page_mask_of(const FigureCut& cut) {
     }
     for (const Runs& runs : rows.runs()) lists.add(runs);
     if (lists.runs() <= kMostPageRuns) continue;
-    throw usage_error(
+    throw FigureRefusal(
+        ErrorCode::usage,
         fmt::format("{}: its mask ({}) keeps more than {} different runs of keys, more than a page "
-                    "carries: take fewer "
-                    "rows (--rows A:B, --stride N)",
-                    problem.name(), problem.mask().describe(), kMostPageRuns));
+                    "carries: take fewer rows ({}, {})",
+                    problem.name(), problem.mask().describe(), kMostPageRuns,
+                    cut.choice.option("rows", "A:B"), cut.choice.option("stride", "N")));
   }
   return lists.take();
 }

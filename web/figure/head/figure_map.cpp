@@ -1,19 +1,16 @@
-#include "cli/figure/figure_map.h"
+#include "web/figure/head/figure_map.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "cli/figure/figure_mask.h"
 #include "core/base/checked_math.h"
 #include "core/stream/norm_sink.h"
 #include "web/engine/page_map.h"
+#include "web/figure/head/figure_mask.h"
 
 namespace attnscope {
 namespace {
-
-/// Texels on the longer side of the pyramid's base at most.
-constexpr int64_t kBaseTexels = 640;
 
 /// Pools the weights of one task. Tiles are cut at texels, so that each is of one tile.
 class BaseSink : public TileSink {
@@ -107,7 +104,7 @@ AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map,
   return page_problem(head);
 }
 
-std::vector<RowNorm> norms_of_rows(const FigureCut& cut, StreamRun& run) {
+std::vector<RowNorm> norms_of_rows(const FigureCut& cut, const FigureStream& stream) {
   std::vector<int64_t> rows(static_cast<size_t>(cut.rows.count));
   for (size_t i = 0; i < rows.size(); ++i) rows[i] = cut.rows.at(static_cast<int64_t>(i));
   HeadTask task{cut.problem, cut.batch, cut.head, {}, {}, {0, cut.problem->num_keys()}};
@@ -120,26 +117,18 @@ std::vector<RowNorm> norms_of_rows(const FigureCut& cut, StreamRun& run) {
   request.entries = false;
   std::vector<RowNorm> norms(rows.size());
   NormSink sink(request, norms);
-  run.run({&task, 1}, sink);
+  stream({&task, 1}, sink);
   return norms;
 }
 
-int base_level(const FigureCut& cut) {
-  int level = 0;
-  while (ceil_div(std::max(cut.rows.count, cut.keys.count), int64_t{1} << level) > kBaseTexels) {
-    ++level;
-  }
-  return level;
-}
-
 FigurePyramid base_of(const FigureCut& cut, const AttentionProblem& problem,
-                      std::span<const RowNorm> norms, StreamRun& run) {
+                      std::span<const RowNorm> norms, const FigureStream& stream) {
   FigurePyramid pyramid;
-  pyramid.level = base_level(cut);
+  pyramid.level = cut.base_level();
   HeadTask task{&problem, 0, 0, {0, cut.rows.count}, {}, {0, cut.keys.count}};
   task.known_norms = norms;
   BaseSink sink(cut.rows.count, cut.keys.count, pyramid.level);
-  run.run({&task, 1}, sink);
+  stream({&task, 1}, sink);
   pyramid.rows = ceil_div(cut.rows.count, int64_t{1} << pyramid.level);
   pyramid.cols = ceil_div(cut.keys.count, int64_t{1} << pyramid.level);
   for (const float largest : sink.max) pyramid.codes.push_back(weight_code(largest));
@@ -154,21 +143,21 @@ FigurePyramid base_of(const FigureCut& cut, const AttentionProblem& problem,
 
 }  // namespace
 
-int64_t base_bytes(const FigureCut& cut) {
-  const int64_t side = int64_t{1} << base_level(cut);
-  return 2 * ceil_div(cut.rows.count, side) * ceil_div(cut.keys.count, side) *
-         static_cast<int64_t>(sizeof(uint16_t));
+double weight_of_code(uint16_t code) { return code == 0 ? 0 : std::exp2((code - 1) / 512.0 - 127); }
+
+int64_t figure_map_bytes(const FigureCut& cut) {
+  return 2 * (cut.query_bytes() + cut.key_bytes()) + 2 * cut.norm_bytes();
 }
 
-FigureMap make_figure_map(const FigureCut& cut, StreamRun& run) {
+FigureMap make_figure_map(const FigureCut& cut, const FigureStream& stream) {
   FigureMap map;
   if (!cut.problem->mask().is_none()) map.mask = page_mask_of(cut);
   std::vector<RowNorm> norms;
-  if (needs_norms(cut.problem->score(), Quantity::weights)) norms = norms_of_rows(cut, run);
+  if (needs_norms(cut.problem->score(), Quantity::weights)) norms = norms_of_rows(cut, stream);
   map.q = read_queries(cut);
   map.k = read_keys(cut);
   const AttentionProblem page = problem_of_page(cut, map, norms);
-  map.pyramid = base_of(cut, page, norms, run);
+  map.pyramid = base_of(cut, page, norms, stream);
   for (const RowNorm& norm : norms) {
     map.sums.push_back(norm.sum);
     map.exponents.push_back(static_cast<int32_t>(norm.exponent));

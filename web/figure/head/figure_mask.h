@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "cli/figure/figure_cut.h"
 #include "web/engine/page_mask.h"
+#include "web/figure/head/figure_cut.h"
 
 namespace attnscope {
 
@@ -11,7 +11,7 @@ namespace attnscope {
 inline constexpr int64_t kMostPageRuns = int64_t{1} << 17;
 
 /// What the problem's mask leaves of the cut, as lists of runs of the cut's keys that its rows
-/// share; the problem must have a mask. Throws Error(usage) where it has biases, or rows of more
+/// share; the problem must have a mask without biases. Throws FigureRefusal where rows have more
 /// than kMostPageRuns different runs, which a page cannot carry.
 PageMask page_mask_of(const FigureCut& cut);
 

@@ -2,12 +2,14 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
-#include "cli/common/stream_run.h"
-#include "cli/figure/figure_cut.h"
+#include "core/stream/tile_sink.h"
 #include "web/engine/page_mask.h"
+#include "web/figure/head/figure_cut.h"
 
 namespace attnscope {
 
@@ -23,6 +25,9 @@ struct FigurePyramid {
   double low = -1, high = 0;
 };
 
+/// The weight that a texel's code stands for.
+double weight_of_code(uint16_t code);
+
 /// All that a page carries of a head.
 struct FigureMap {
   std::vector<std::byte> q, k;
@@ -32,10 +37,13 @@ struct FigureMap {
   FigurePyramid pyramid;
 };
 
-/// Bytes of the pyramid's base of a cut.
-int64_t base_bytes(const FigureCut& cut);
+/// Streams the tasks' tiles into the sink, once their tensors were looked through for NaN and Inf.
+using FigureStream = std::function<void(std::span<const HeadTask> tasks, TileSink& sink)>;
 
-/// Reads and computes it. Throws what streams throw, and what page_mask_of() throws.
-FigureMap make_figure_map(const FigureCut& cut, StreamRun& run);
+/// Bytes that making it holds beside what streams do.
+int64_t figure_map_bytes(const FigureCut& cut);
+
+/// Reads and computes it. Throws what `stream` throws, and what page_mask_of() throws.
+FigureMap make_figure_map(const FigureCut& cut, const FigureStream& stream);
 
 }  // namespace attnscope

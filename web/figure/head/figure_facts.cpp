@@ -1,15 +1,11 @@
-#include "cli/figure/figure_facts.h"
+#include "web/figure/head/figure_facts.h"
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <array>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 
-#include "cli/common/head_table.h"
 #include "core/base/version.h"
-#include "core/problem/head_name.h"
 #include "io/capture/evictions.h"
 #include "io/pictures/colormap.h"
 
@@ -17,24 +13,6 @@ namespace attnscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// A word of a shell's command line.
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./:,+@%=").find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-/// The last part of a path that names something.
-std::string file_name(const std::filesystem::path& path) {
-  const std::filesystem::path name = path.filename();
-  return name.empty() ? path.parent_path().filename().string() : name.string();
-}
 
 Json segment_json(const TokenSegment& segment, int64_t batch) {
   Json json{{"name", segment.name},
@@ -103,42 +81,12 @@ Json colours_json() {
 
 }  // namespace
 
-std::string figure_command(const FigureRequest& request, const FigureSource& source,
-                           const FigureCut& cut) {
-  const CallId& id = source.call.id;
-  std::string text = fmt::format("attnscope figure {} --steps {}",
-                                 shell_word(file_name(source.capture.path())), id.step);
-  if (id.layer != kNoLayer) text += fmt::format(" --layers {}", id.layer);
-  for (const auto& [option, values] :
-       std::array<std::pair<const char*, const std::vector<std::string>*>, 4>{
-           {{"--branch", &request.selection.branches},
-            {"--kind", &request.selection.kinds},
-            {"--blocks", &request.selection.blocks},
-            {"--slots", &request.selection.slots}}}) {
-    for (const std::string& value : *values) {
-      text += fmt::format(" {} {}", option, shell_word(value));
-    }
-  }
-  text += fmt::format(" --batch {} --heads {}", cut.batch, cut.head);
-  if (!request.rows.empty()) text += " --rows " + shell_word(request.rows);
-  if (!request.cols.empty()) text += " --cols " + shell_word(request.cols);
-  if (request.stride > 1) text += fmt::format(" --stride {}", request.stride);
-  return text + " -o " + shell_word(file_name(request.out));
-}
-
-std::string figure_title(const FigureSource& source, const FigureCut& cut) {
-  const std::string& model = source.call.model;
-  return fmt::format("{}, {}", model.empty() ? file_name(source.capture.path()) : model,
-                     head_label(head_name(source.call.id, cut.batch, cut.head)));
-}
-
-Json figure_facts(const FigureRequest& request, const FigureSource& source, const FigureCut& cut,
-                  const FigureMap& map) {
+Json figure_facts(const FigureSource& source, const FigureCut& cut, const FigureMap& map) {
   const AttentionProblem& problem = *cut.problem;
   Json facts{{"format", "attnscope-figure/1"},
              {"version", version()},
-             {"title", figure_title(source, cut)},
-             {"command", figure_command(request, source, cut)},
+             {"title", source.title},
+             {"command", source.command},
              {"prompt", source.call.prompt},
              {"backend", source.backend},
              {"score", score_name(problem.score())},

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "viewer/remote/messages.h"
+#include "viewer/view/maps/tile_source.h"
+
+namespace attnscope {
+
+/// What whoever comes first will see, computed while nobody looks yet: the whole map of the first
+/// head, from the few rows that a first picture is made of. Wishes for nothing more once that is
+/// there, or cannot be. Borrows the tiles. Not thread-safe.
+class FirstLook {
+ public:
+  FirstLook(TileSource& tiles, const RemoteHello& hello);
+  /// Something new may be found in the tiles.
+  void look();
+  /// Somebody else says now what is wanted.
+  void leave() { waiting_ = false; }
+  bool waiting() const { return waiting_; }
+
+ private:
+  TileSource& tiles_;
+  WantedTiles wishes_;
+  bool waiting_ = false;
+};
+
+}  // namespace attnscope

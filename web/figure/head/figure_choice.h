@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace attnscope {
+
+/// Which part of a head a page is to have, and what whoever asks calls these options.
+struct FigureChoice {
+  std::string rows, cols;  ///< "A:B"; empty: all
+  int64_t stride = 1;
+  /// Texels on the longer side of the base at most.
+  int64_t base_texels = 640;
+  bool in_python = false;
+
+  /// An option as messages name it: "--rows A:B", "rows=\"A:B\"".
+  std::string option(const std::string& name, const std::string& value) const;
+};
+
+}  // namespace attnscope

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "io/capture/call/call_entry.h"
+#include "web/figure/head/figure_map.h"
+
+namespace attnscope {
+
+/// Whose page it is, and how it was made. Texts may hold anything.
+struct FigureSource {
+  const CallEntry& call;
+  std::string title;
+  std::string command;  ///< with names of files alone: a page is sent to others
+  std::string backend;  ///< that computed the row sums
+};
+
+/// All that the page's script has to know beside the arrays.
+nlohmann::ordered_json figure_facts(const FigureSource& source, const FigureCut& cut,
+                                    const FigureMap& map);
+
+}  // namespace attnscope
