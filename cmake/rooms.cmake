@@ -238,7 +238,7 @@ attnscope_room(cli/common "Parser, console, options that commands share, the run
   MAY core cluster kernels kernels/common io USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/info "attnscope info." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/export "attnscope export." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/query "attnscope query." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/query "attnscope query." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/stats "attnscope stats." MAY core cluster io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
