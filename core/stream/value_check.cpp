@@ -23,6 +23,9 @@ constexpr int64_t kNumbersOfThread = int64_t{1} << 18;
 /// Numbers that a thread takes at a time.
 constexpr int64_t kNumbersOfPiece = int64_t{1} << 18;
 
+/// Tasks of at most so many rows have no others of q scanned, on every backend: a query's rows.
+constexpr int64_t kRowsAlone = 16;
+
 /// Some rows of one head of one tensor. Borrowed.
 struct Scan {
   const HeadTensor* tensor = nullptr;
@@ -72,7 +75,7 @@ std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const ValueScan& s
     const std::tuple keys(&problem, b, kv_head);
     const bool leave = scan.few_rows_of != nullptr && !scan.with_values &&
                        refuses_bad_keys(*scan.few_rows_of, problem, task.num_rows());
-    if (leave) {
+    if (task.num_rows() <= kRowsAlone) {
       add_rows(task, scans);
     } else {
       add_scans({&problem.q(), b, task.head}, scans);

@@ -14,14 +14,14 @@ struct ValueScan {
   int threads = 1;
   /// Keys that heads of this backend refuse on their own (refuses_bad_keys) are left to them, so
   /// that they are read once; where something else fails they are scanned all the same if they come
-  /// first. Of q such tasks have their own rows scanned and no others. Not with values. Borrowed;
-  /// null: all are scanned.
+  /// first. Not with values. Borrowed; null: all are scanned.
   const TileBackend* few_rows_of = nullptr;
 };
 
 /// Scans the q of every task and the k (and v, where they are asked for) that they use, each once,
-/// for NaN and Inf. Throws Error(value) naming tensor, index and value of the first in the order of
-/// the tasks, by any number of threads; Error(interrupted) soon after a stop is requested.
+/// for NaN and Inf; of tasks of up to 16 rows these rows of q and no others, which they do not
+/// need. Throws Error(value) naming tensor, index and value of the first in the order of the tasks,
+/// by any number of threads; Error(interrupted) soon after a stop is requested.
 void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
                   const ValueScan& scan = {});
 

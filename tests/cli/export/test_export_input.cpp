@@ -110,8 +110,9 @@ TEST_CASE("what an interrupted export lacks is hatched in pictures and refused t
                                     "--quiet"};
   };
   const long writes = calls_of(to(folder / "whole.h5"), "stop-write");
-  // The structure is written before the tiles, the journal and the mark after them.
-  const auto stopped = run_attnscope(to(out), with_fault("stop-write", writes - 6));
+  // The structure is written before the tiles (a row of chunks in two pieces), the journal and the
+  // mark after them.
+  const auto stopped = run_attnscope(to(out), with_fault("stop-write", writes - 9));
   INFO(stopped.err);
   REQUIRE(stopped.exit_code == 4);
   const std::string part = out + ".part";

@@ -121,25 +121,27 @@ TEST_CASE("keys of few rows are left to heads that refuse them, unless something
   }
 }
 
-TEST_CASE("of q few rows have none scanned but themselves") {
+TEST_CASE("of q few rows have none scanned but themselves, on every backend") {
   const RefusingBackend backend;
   const AttentionProblem problem =
       problem_of(tensor("q", {{0, 8, kNan}, {0, 30, kNan}}), tensor("k", {}), {});
   const std::vector<int64_t> beside{7, 9, 10, 29, 31};
   const std::vector<int64_t> last{7, 9, 10, 30};
   for (const int threads : {1, 64}) {
-    const ValueScan few{.threads = threads, .few_rows_of = &backend};
-    const auto scan = [&](const HeadTask& task) { check_values({&task, 1}, {}, few); };
-    scan({&problem, 0, 0, {9, 14}, {}, {0, kTokens}});
-    scan({&problem, 0, 0, {}, beside, {0, kTokens}});
-    CHECK_THROWS_WITH(scan({&problem, 0, 0, {}, last, {0, kTokens}}),
-                      "q: batch 0, head 0, token 30, channel 7 is NaN (expected finite numbers)");
-    CHECK_THROWS_WITH(scan({&problem, 0, 0, {5, 9}, {}, {0, kTokens}}),
-                      "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
-    // More rows than these have all of q scanned.
-    const int64_t many = RefusingBackend::kRows + 1;
-    CHECK_THROWS_WITH(scan({&problem, 0, 0, {9, 9 + many}, {}, {0, kTokens}}),
-                      "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
+    for (const TileBackend* few_rows_of :
+         {static_cast<const TileBackend*>(&backend), static_cast<const TileBackend*>(nullptr)}) {
+      const ValueScan few{.threads = threads, .few_rows_of = few_rows_of};
+      const auto scan = [&](const HeadTask& task) { check_values({&task, 1}, {}, few); };
+      scan({&problem, 0, 0, {9, 25}, {}, {0, kTokens}});
+      scan({&problem, 0, 0, {}, beside, {0, kTokens}});
+      CHECK_THROWS_WITH(scan({&problem, 0, 0, {}, last, {0, kTokens}}),
+                        "q: batch 0, head 0, token 30, channel 7 is NaN (expected finite numbers)");
+      CHECK_THROWS_WITH(scan({&problem, 0, 0, {5, 9}, {}, {0, kTokens}}),
+                        "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
+      // More rows than these have all of q scanned.
+      CHECK_THROWS_WITH(scan({&problem, 0, 0, {9, 26}, {}, {0, kTokens}}),
+                        "q: batch 0, head 0, token 8, channel 7 is NaN (expected finite numbers)");
+    }
   }
 }
 
