@@ -200,9 +200,7 @@ def _picture_note(reason: str, step: int) -> str:
     return f"A picture, not a page: {reason}." + (f" It has one query in {step}." if step > 1 else "")
 
 
-def _sampled(
-    read: Callable[[range], np.ndarray], rows: range, cols: int
-) -> tuple[bytes, int]:
+def _sampled(read: Callable[[range], np.ndarray], rows: range, cols: int) -> tuple[bytes, int]:
     """A picture of rows that are spread evenly, the magnitudes of their entries in means of a few keys each; and which
     rows these are: every so many-th. read: entries [rows, cols] of rows that a slice can mean."""
     step = max(1, -(-len(rows) // _SIDE))

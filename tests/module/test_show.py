@@ -110,7 +110,9 @@ class Pages(Folder):
         self.assertEqual((view.stride, view.queries, view.keys), (3, 267, 342))
         ours, theirs = (re.sub(r'"command":"(\\.|[^"])*"', "", page) for page in (view.html, made))
         self.assertEqual(ours, theirs)
-        self.assertIn("attnscope.open('moving-shapes')[10, 2, 'cond'].head(1).show(rows='100:900', stride=3)", view.html)
+        self.assertIn(
+            "attnscope.open('moving-shapes')[10, 2, 'cond'].head(1).show(rows='100:900', stride=3)", view.html
+        )
         self.assertNotIn(str(SAMPLE.parent), view.html)
 
     def test_parts(self) -> None:
@@ -204,7 +206,9 @@ class Pictures(Folder):
 
     def test_a_build_without_pages(self) -> None:
         head = sample_head()
-        stub = types.SimpleNamespace(capture_path=head.call._call.capture_path, entries=head.call._call.entries)
+        stub = types.SimpleNamespace(
+            capture_path=head.call._call.capture_path, entries=head.call._call.entries
+        )
         stub.figure = lambda *_: {"refusal": "figure: this program was built without the page's engine <&>"}
         head.call._call = stub
         self.check(head.show(), "without the page's engine <&>")
@@ -270,7 +274,8 @@ class InChromium(Folder):
         meta = f'<meta http-equiv="Content-Security-Policy" content="{policy}">' if policy else ""
         body = view._repr_mimebundle_()["text/html"]
         page.write_text(
-            f'<!doctype html><meta charset="utf-8">{meta}<title>notebook</title><body>{body}', encoding="utf-8"
+            f'<!doctype html><meta charset="utf-8">{meta}<title>notebook</title><body>{body}',
+            encoding="utf-8",
         )
         browser.open(page.as_uri())
         browser.until("document.title === 'notebook'")
@@ -281,9 +286,7 @@ class InChromium(Folder):
 
     def check_rows(self, browser: Browser, frame: str, head: attnscope.Head) -> None:
         for number in (0, 17, 1000):
-            got = browser.run(
-                f"window.attnscope.row({number}).then((v) => Array.from(v))", session=frame
-            )
+            got = browser.run(f"window.attnscope.row({number}).then((v) => Array.from(v))", session=frame)
             expected = head.weights(number).astype(np.float64)
             bound = 2e-5 * expected + 1e-7 * expected.max()
             self.assertLessEqual(np.max(np.abs(np.array(got) - expected) - bound), 0)

@@ -1,5 +1,5 @@
-"""Firefox, driven by its own protocol (Marionette) over a port of this machine that Firefox chooses; nothing but Python's
-own library is needed. It has no WebGL without a screen: for a page that draws by it, Xvfb gives one."""
+"""Firefox, driven by its own protocol (Marionette) over a port of this machine that Firefox chooses; nothing but
+Python's own library is needed. It has no WebGL without a screen: for a page that draws by it, Xvfb gives one."""
 
 import base64
 import json
@@ -52,7 +52,8 @@ class Firefox:
         if on_screen:
             environment["DISPLAY"] = self.start_screen(width, height)
         self.process = subprocess.Popen(
-            [firefox(), *([] if on_screen else ["--headless"]), "--marionette", "--no-remote", "--profile", profile, f"--window-size={width},{height}"],
+            [firefox(), *([] if on_screen else ["--headless"]), "--marionette", "--no-remote", "--profile", profile,
+             f"--window-size={width},{height}"],
             env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         self.line, self.bytes, self.number = None, b"", 0
@@ -90,8 +91,8 @@ class Firefox:
         """The display's name."""
         said, say = os.pipe()
         self.screen = subprocess.Popen(
-            [xvfb(), "-displayfd", str(say), "-nolisten", "tcp", "-screen", "0", f"{width}x{height}x24"], pass_fds=(say,),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            [xvfb(), "-displayfd", str(say), "-nolisten", "tcp", "-screen", "0", f"{width}x{height}x24"],
+            pass_fds=(say,), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         os.close(say)
         with open(said, encoding="ascii") as file:
             number = file.readline().strip()
@@ -151,7 +152,8 @@ class Firefox:
         """The value of an expression of JavaScript; of a promise once it is there. `page` is the page's own window."""
         script = (
             "const done = arguments[arguments.length - 1], page = window.wrappedJSObject || window;"
-            f"Promise.resolve().then(() => ({expression})).then((value) => done([value]), (error) => done(String(error)))"
+            f"Promise.resolve().then(() => ({expression}))"
+            ".then((value) => done([value]), (error) => done(String(error)))"
         )
         value = self.ask("WebDriver:ExecuteAsyncScript", {"script": script, "args": []})["value"]
         if isinstance(value, str):
