@@ -193,8 +193,8 @@ TEST_CASE("a picture that is not there at all comes before the lines, and only t
                          std::make_unique<FakeBackend>());
   Pair pair(problem, harness.service());
   const auto kinds = [&](int64_t query, int64_t col) {
-    WantedTiles wishes = wish_for_tiles({{kHead, Quantity::weights, 1, 0, 0, {}},
-                                         {kHead, Quantity::weights, 0, 0, col, {}}});
+    WantedTiles wishes = wish_for_tiles(
+        {{kHead, Quantity::weights, 1, 0, 0, {}}, {kHead, Quantity::weights, 0, 0, col, {}}});
     LineRequest line;
     line.head = kHead;
     line.tokens = {query};
