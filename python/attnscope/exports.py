@@ -89,8 +89,8 @@ class StoredHead:
         return chosen.ordered(among.ordered(picked, 1), 0)
 
     def show(self) -> HeadView:
-        """A picture of the map, which shows itself in a notebook: of up to 512 rows that are spread evenly. (A page needs
-        queries and keys: attnscope.Head.show().)"""
+        """A picture of the map, which shows itself in a notebook: of up to 512 rows that are spread evenly. (A page
+        needs queries and keys: attnscope.Head.show().)"""
         return show_stored(self)
 
     def lse(self, rows: Places = None) -> np.ndarray:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from .exports import StoredHead
     from .heads import Head
 
-#: Bytes of a page that a notebook shows unless more is asked for: with what is around it, a server of Jupyter that was
-#: started without options passes it on (3 MB at once), and the notebook's file stays small.
-NOTEBOOK_BYTES = 2_600_000
-_NOTEBOOK_TEXELS, _TEXELS = 320, 640  # of the page's base, which is there at once
 _MOST_STRIDE = 1 << 20
 _SIDE = 512  # pixels of a picture's longer side, about
 _MOST_READ = 1 << 24  # entries of a map that are held to draw a picture
@@ -119,42 +115,34 @@ def show_head(
     head: Head,
     rows: slice | str | None,
     cols: slice | str | None,
-    stride: int | None,
+    stride: int,
     height: int,
     progress: Progress,
 ) -> HeadView:
     """Head.show()."""
-    if stride is not None and not 1 <= stride <= _MOST_STRIDE:
+    if not 1 <= stride <= _MOST_STRIDE:
         raise make_error(f"stride {stride}: expected 1 to {_MOST_STRIDE}", "usage")
     if not 100 <= height <= 10_000:
         raise make_error(f"height {height}: expected 100 to 10000 pixels", "usage")
-    small = stride is None and notebook_shell() is not None
-    words: dict[str, Any] = {
-        "rows": _crop(rows, head.shape[0], "rows"),
-        "cols": _crop(cols, head.shape[1], "cols"),
-        "stride": stride or 1,
-        "base_texels": _NOTEBOOK_TEXELS if small else _TEXELS,
-        "most_bytes": NOTEBOOK_BYTES if small else 0,
-    }
-    words["command"] = _command(head, words["rows"], words["cols"])
+    crops = {"rows": _crop(rows, head.shape[0], "rows"), "cols": _crop(cols, head.shape[1], "cols")}
+    words = {**crops, "stride": stride, "command": _command(head, crops, stride)}
     with Reporter("show", progress) as report:
         made = head.call._call.figure(head.call._engine, head.batch, head.number, words, report)
     name = f"head {head.number}"
     if made["refusal"]:
-        return _picture_of(head, name, made["refusal"], words, height)._display()
-    note = "The wheel zooms, a click picks a query. This output contains the head’s queries and keys. "
-    if small and made["stride"] > 1:
-        note += (
-            f"One in {made['stride']} of them is here, which Jupyter’s servers pass on; show(stride=1) has all. "
-        )
-    note += "No map above? The notebook is not trusted: run the cell."
+        return _picture_of(head, name, made["refusal"], crops, height)._display()
+    note = (
+        "The wheel zooms, a click picks a query. This output contains the head’s queries and keys"
+        + ("" if (made["queries"], made["keys"]) == head.shape else ", those that were chosen")
+        + ". No map above? The notebook is not trusted: run the cell."
+    )
     page = made["page"].decode(errors="replace")
     view = HeadView(
         name,
         png(made["base"]),
         page,
         note=note,
-        stride=made["stride"],
+        stride=stride,
         shape=(made["queries"], made["keys"]),
         height=height,
     )
@@ -185,11 +173,11 @@ def show_stored(head: StoredHead) -> HeadView:
     )._display()
 
 
-def _picture_of(head: Head, name: str, reason: str, words: dict[str, Any], height: int) -> HeadView:
+def _picture_of(head: Head, name: str, reason: str, crops: dict[str, str], height: int) -> HeadView:
     """What is shown where there can be no page: rows that are spread evenly over the map, of each all keys."""
     rows, cols = (
         range(count)[slice(*(int(end) if end else None for end in (text or ":").split(":")))]
-        for text, count in ((words["rows"], head.shape[0]), (words["cols"], head.shape[1]))
+        for text, count in ((crops["rows"], head.shape[0]), (crops["cols"], head.shape[1]))
     )
 
     def read(part: range) -> np.ndarray:
@@ -212,9 +200,7 @@ def _picture_note(reason: str, step: int) -> str:
     return f"A picture, not a page: {reason}." + (f" It has one query in {step}." if step > 1 else "")
 
 
-def _sampled(
-    read: Callable[[range], np.ndarray], rows: range, cols: int
-) -> tuple[bytes, int]:
+def _sampled(read: Callable[[range], np.ndarray], rows: range, cols: int) -> tuple[bytes, int]:
     """A picture of rows that are spread evenly, the magnitudes of their entries in means of a few keys each; and which
     rows these are: every so many-th. read: entries [rows, cols] of rows that a slice can mean."""
     step = max(1, -(-len(rows) // _SIDE))
@@ -244,9 +230,8 @@ def _crop(places: slice | str | None, count: int, name: str) -> str:
     return f"{begin}:{end}"
 
 
-def _command(head: Head, rows: str, cols: str) -> str:
-    """What makes this page, but for the stride and the end: with names of files alone, since pages are sent to
-    others."""
+def _command(head: Head, crops: dict[str, str], stride: int) -> str:
+    """What makes this page, with names of files alone, since pages are sent to others."""
     facts, path = head.call.facts, head.call._call.capture_path
     if path is None:
         text = f"attnscope.call(q, k).head({head.number}"
@@ -257,5 +242,7 @@ def _command(head: Head, rows: str, cols: str) -> str:
         text = f"attnscope.open({Path(path).name!r})[{inside}].head({head.number}"
     if facts["batch"] > 1:
         text += f", batch={head.batch}"
-    cuts = [f"{name}={value!r}" for name, value in (("rows", rows), ("cols", cols)) if value]
-    return text + ").show(" + ", ".join(cuts)
+    cuts = [f"{name}={value!r}" for name, value in crops.items() if value]
+    if stride > 1:
+        cuts.append(f"stride={stride}")
+    return text + ").show(" + ", ".join(cuts) + ")"

@@ -25,10 +25,6 @@ FigureQuestion question_of(const nb::dict& words) {
       q.choice.cols = nb::cast<std::string>(value);
     } else if (word == "stride") {
       q.choice.stride = nb::cast<int64_t>(value);
-    } else if (word == "base_texels") {
-      q.choice.base_texels = nb::cast<int64_t>(value);
-    } else if (word == "most_bytes") {
-      q.most_bytes = nb::cast<int64_t>(value);
     } else if (word == "command") {
       q.command = nb::cast<std::string>(value);
     } else {
@@ -38,7 +34,7 @@ FigureQuestion question_of(const nb::dict& words) {
   return q;
 }
 
-/// A dict: page (bytes; empty where there is none), refusal, stride, queries, keys, base
+/// A dict: page (bytes; empty where there is none), refusal, queries, keys, base
 /// (float32 [rows, cols], or None).
 nb::dict figure(const CallHandle& call, const Engine& engine, int64_t batch, int64_t head,
                 const nb::dict& words, const nb::object& progress) {
@@ -53,7 +49,6 @@ nb::dict figure(const CallHandle& call, const Engine& engine, int64_t batch, int
   nb::dict parts;
   parts["page"] = nb::bytes(answer.page.data(), answer.page.size());
   parts["refusal"] = nb::str(answer.refusal.data(), answer.refusal.size());
-  parts["stride"] = answer.stride;
   parts["queries"] = answer.rows;
   parts["keys"] = answer.cols;
   parts["base"] = nb::none();
@@ -70,8 +65,9 @@ nb::dict figure(const CallHandle& call, const Engine& engine, int64_t batch, int
 void bind_figure(nb::module_& module) {
   nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
       .def("figure", figure, "engine"_a, "batch"_a, "head"_a, "words"_a, "progress"_a = nb::none(),
-           "A head as a page: a dict of page, refusal, stride, queries, keys, base. words: rows, "
-           "cols, stride, base_texels, most_bytes, command.");
+           "A head as a page: a dict of page, refusal, queries, keys, base. words: rows, cols, "
+           "stride, "
+           "command.");
 }
 
 }  // namespace attnscope

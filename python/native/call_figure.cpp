@@ -34,21 +34,9 @@ void put_base(FigureAnswer& answer, const FigurePyramid& pyramid) {
   }
 }
 
-std::string whole_command(std::string command, int64_t stride) {
-  if (stride > 1)
-    command += (command.ends_with('(') ? "stride=" : ", stride=") + std::to_string(stride);
-  return command + ")";
-}
-
 FigureAnswer make_answer(const CallHandle& call, const HeadPlace& head,
                          const FigureQuestion& question, EngineRun& run) {
-  FigureCut cut = make_cut(question.choice, call.problem(), head.batch, head.head);
-  require_figure_engine();
-  if (question.most_bytes > 0) {
-    FigureChoice choice = question.choice;
-    choice.stride = sufficient_stride(cut, question.most_bytes);
-    cut = make_cut(choice, call.problem(), head.batch, head.head);
-  }
+  const FigureCut cut = make_cut(question.choice, call.problem(), head.batch, head.head);
   require_page(cut);
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
@@ -58,11 +46,9 @@ FigureAnswer make_answer(const CallHandle& call, const HeadPlace& head,
   });
   if (call.capture) call.capture->require_unchanged();
   FigureAnswer answer;
-  answer.stride = cut.choice.stride;
   answer.rows = cut.rows.count;
   answer.cols = cut.keys.count;
-  const FigureSource source{*call.entry, title_of(call, head),
-                            whole_command(question.command, answer.stride),
+  const FigureSource source{*call.entry, title_of(call, head), question.command,
                             run.backend().name_for(call.problem())};
   answer.page.reserve(static_cast<size_t>(whole_page_bytes(cut)));
   write_figure(source, cut, map, [&](std::string_view text) { answer.page += text; });

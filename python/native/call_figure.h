@@ -12,18 +12,14 @@ namespace attnscope {
 /// What is asked of a page of one head.
 struct FigureQuestion {
   FigureChoice choice;
-  /// Bytes that the page may have, where the stride is left to be chosen: the choice's or a
-  /// larger one. 0: the stride is what the choice says.
-  int64_t most_bytes = 0;
-  /// What makes this page, but for the stride and the bracket at the end.
-  std::string command;
+  std::string command;  ///< what makes this page
 };
 
 /// A page, or why there can be none.
 struct FigureAnswer {
-  std::string page;                        ///< HTML; empty where there is none
-  std::string refusal;                     ///< one line; empty where there is a page
-  int64_t stride = 1, rows = 0, cols = 0;  ///< of the page: queries and keys that it has
+  std::string page;            ///< HTML; empty where there is none
+  std::string refusal;         ///< one line; empty where there is a page
+  int64_t rows = 0, cols = 0;  ///< queries and keys that it has
   /// The page's base, of weights: the means of blocks, [base_rows, base_cols].
   int64_t base_rows = 0, base_cols = 0;
   std::vector<float> base;

@@ -146,8 +146,18 @@ void TileServer::take_wishes(RemoteWanted wanted) {
     }
     asks_.push_back({std::move(asks[i]), std::move(key)});
   }
+  put_picture_first();
   if (sent_.size() > kRemembered + asks_.size()) forget_unwanted();
   look();
+}
+
+void TileServer::put_picture_first() {
+  const auto is_tile = [](const Wish& wish) { return std::holds_alternative<TileId>(wish.ask); };
+  const auto first = std::find_if(asks_.begin(), asks_.end(), is_tile);
+  const bool any_sent = std::any_of(first, asks_.end(), [&](const Wish& wish) {
+    return is_tile(wish) && sent_.contains(wish.key);
+  });
+  if (first != asks_.end() && !any_sent) std::rotate(asks_.begin(), first, first + 1);
 }
 
 void TileServer::forget_unwanted() {

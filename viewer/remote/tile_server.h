@@ -76,6 +76,8 @@ class TileServer {
   std::optional<Message> next_item();
   std::optional<Message> next_state(double now);
   RemoteState state();
+  /// Of a picture of which nothing was sent yet the coarsest tile comes before the lines.
+  void put_picture_first();
   void forget_unwanted();
 
   TileSource& tiles_;

@@ -187,6 +187,36 @@ TEST_CASE("no more is under way than the window, and a new wish overtakes the ol
   CHECK(first + pair.take_items().size() == tiles.size() + 1);
 }
 
+TEST_CASE("a picture that is not there at all comes before the lines, and only then") {
+  const AttentionProblem problem = rule_problem(2, 2, 1200, 1200, 16);
+  ServiceHarness harness(problem, ServiceHarness::small_settings(),
+                         std::make_unique<FakeBackend>());
+  Pair pair(problem, harness.service());
+  const auto kinds = [&](int64_t query, int64_t col) {
+    WantedTiles wishes = wish_for_tiles(
+        {{kHead, Quantity::weights, 1, 0, 0, {}}, {kHead, Quantity::weights, 0, 0, col, {}}});
+    LineRequest line;
+    line.head = kHead;
+    line.tokens = {query};
+    wishes.line = line;
+    // All of it is there before it is asked for.
+    harness.want(wishes);
+    REQUIRE(harness.wait_idle());
+    pair.client().want(wishes);
+    REQUIRE(pair.wait(harness, [&] {
+      return pair.client().find_line(line) && pair.client().find(wishes.tiles.back());
+    }));
+    std::string order;
+    for (const Ask& ask : pair.take_items()) {
+      order += std::holds_alternative<LineRequest>(ask) ? 'l' : 't';
+    }
+    return order;
+  };
+  CHECK(kinds(3, 0) == "tlt");
+  // A finer tile may wait for the line.
+  CHECK(kinds(4, 1) == "lt");
+}
+
 TEST_CASE("a wish that the source refuses is told, and the next one is served") {
   const AttentionProblem problem = rule_problem(2, 2, 300, 300, 16);
   ServiceHarness harness(problem, ServiceHarness::small_settings(),

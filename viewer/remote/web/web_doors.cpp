@@ -1,15 +1,19 @@
 #include "viewer/remote/web/web_doors.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "core/base/error.h"
@@ -21,6 +25,8 @@ namespace {
 constexpr int kQueue = SOMAXCONN;
 /// A port that is free of IPv4 may be taken of IPv6.
 constexpr int kTries = 20;
+/// Another server's look at a socket takes less by far.
+constexpr std::chrono::seconds kOthersLook{5};
 
 /// A descriptor until somebody takes it.
 class NewSocket {
@@ -103,6 +109,35 @@ sockaddr_un socket_address(const std::string& path) {
   return address;
 }
 
+/// One server at a time looks whether a socket of this folder is left over, and takes its place:
+/// two of them would else take each other's away. Held by the folder itself, so that nothing is
+/// left of it, whoever is killed.
+class SocketPlace {
+ public:
+  explicit SocketPlace(const std::string& path) {
+    const size_t slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    folder_ = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_ < 0) return;  // making the socket says why
+    const auto until = std::chrono::steady_clock::now() + kOthersLook;
+    while (::flock(folder_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      if (std::chrono::steady_clock::now() > until) {
+        ::close(folder_);
+        throw file_error(one_line(path), "", "another program has the folder locked (flock)");
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  }
+  ~SocketPlace() {
+    if (folder_ >= 0) ::close(folder_);
+  }
+  SocketPlace(const SocketPlace&) = delete;
+  SocketPlace& operator=(const SocketPlace&) = delete;
+
+ private:
+  int folder_ = -1;
+};
+
 /// Takes away what a server left that was killed.
 void remove_left_over(const std::string& path, const sockaddr_un& address) {
   struct stat there {};
@@ -141,6 +176,7 @@ WebDoors WebDoors::on_loopback(int port) {
 
 WebDoors WebDoors::on_socket(const std::string& path) {
   const sockaddr_un address = socket_address(path);
+  const SocketPlace place(path);  // until it listens
   remove_left_over(path, address);
   NewSocket made(AF_UNIX);
   // What is made here has these rights from its first moment on.

@@ -9,8 +9,6 @@ namespace attnscope {
 struct FigureChoice {
   std::string rows, cols;  ///< "A:B"; empty: all
   int64_t stride = 1;
-  /// Texels on the longer side of the base at most.
-  int64_t base_texels = 640;
   bool in_python = false;
 
   /// An option as messages name it: "--rows A:B", "rows=\"A:B\"".

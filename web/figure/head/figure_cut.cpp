@@ -17,6 +17,8 @@ namespace {
 
 /// Bytes of a page at most.
 constexpr int64_t kMostPageBytes = 32'000'000;
+/// Texels on the longer side of the base at most.
+constexpr int64_t kBaseTexels = 640;
 constexpr int64_t kMostStride = int64_t{1} << 20;
 /// A row's sum: a double and an exponent.
 constexpr int64_t kNormBytes = 12;
@@ -55,12 +57,12 @@ void require_weights(const AttentionProblem& problem) {
                   problem.name(), problem.mask().describe()));
 }
 
-/// The least stride from that of the cut on with which `bytes` of the cut are no more than `most`.
-template <typename Bytes>
-int64_t least_stride(const FigureCut& cut, const Bytes& bytes, int64_t most) {
+/// The least stride from that of the cut on that makes its page small enough.
+int64_t sufficient_stride(const FigureCut& cut) {
   FigureChoice choice = cut.choice;
   for (; choice.stride < kMostStride; ++choice.stride) {
-    if (bytes(make_cut(choice, *cut.problem, cut.batch, cut.head)) <= most) break;
+    const FigureCut wider = make_cut(choice, *cut.problem, cut.batch, cut.head);
+    if (wider.page_bytes() <= kMostPageBytes) break;
   }
   return choice.stride;
 }
@@ -69,8 +71,7 @@ void require_small(const FigureCut& cut) {
   const FigureChoice& choice = cut.choice;
   const int64_t bytes = cut.page_bytes();
   if (bytes <= kMostPageBytes) return;
-  const int64_t stride = least_stride(
-      cut, [](const FigureCut& c) { return c.page_bytes(); }, kMostPageBytes);
+  const int64_t stride = sufficient_stride(cut);
   throw FigureRefusal(
       ErrorCode::usage,
       fmt::format("the page would have {:.1f} MB of queries and keys, more than the {} MB that are "
@@ -94,7 +95,7 @@ int64_t FigureCut::page_bytes() const {
 
 int FigureCut::base_level() const {
   int level = 0;
-  while (ceil_div(std::max(rows.count, keys.count), int64_t{1} << level) > choice.base_texels) {
+  while (ceil_div(std::max(rows.count, keys.count), int64_t{1} << level) > kBaseTexels) {
     ++level;
   }
   return level;
@@ -134,10 +135,6 @@ void require_page(const FigureCut& cut) {
 
 int64_t whole_page_bytes(const FigureCut& cut) {
   return cut.page_bytes() + encoded_bytes(cut.base_bytes()) + figure_frame_bytes();
-}
-
-int64_t sufficient_stride(const FigureCut& cut, int64_t most) {
-  return least_stride(cut, whole_page_bytes, most);
 }
 
 std::vector<std::byte> read_queries(const FigureCut& cut) {

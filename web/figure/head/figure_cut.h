@@ -46,10 +46,6 @@ void require_figure_engine();
 /// bear, for which it says what to do.
 void require_page(const FigureCut& cut);
 
-/// The least stride from that of the cut on with which a page has no more bytes than `most`, or
-/// the largest that is tried (2²⁰). All of the page counts, but for words and a mask.
-int64_t sufficient_stride(const FigureCut& cut, int64_t most);
-
 /// Bytes of a page, but for words and a mask.
 int64_t whole_page_bytes(const FigureCut& cut);
 

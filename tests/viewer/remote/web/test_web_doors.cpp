@@ -4,9 +4,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <set>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/support/catch.h"
@@ -17,6 +22,35 @@
 
 using namespace attnscope;
 using namespace attnscope::test;
+
+namespace {
+
+sockaddr_un address_of(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, sizeof address.sun_path - 1);
+  return address;
+}
+
+/// What a server leaves that is killed.
+void leave_socket(const std::string& path) {
+  const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un address = address_of(path);
+  REQUIRE(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  ::close(left);
+}
+
+/// Whether somebody listens at the socket.
+bool answers(const std::string& path) {
+  const int knock = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  const sockaddr_un address = address_of(path);
+  const bool connected =
+      ::connect(knock, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  ::close(knock);
+  return connected;
+}
+
+}  // namespace
 
 TEST_CASE("a port is a free one, or the one that was named, once") {
   const WebDoors first = WebDoors::on_loopback(0);
@@ -61,19 +95,46 @@ TEST_CASE("a Unix socket is its owner's alone, and goes with its server") {
 TEST_CASE("a socket that a killed server left is replaced, and nothing else is") {
   const TemporaryFolder folder;
   const std::string path = folder / "s.sock";
-  {
-    const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    path.copy(address.sun_path, sizeof address.sun_path - 1);
-    REQUIRE(::bind(left, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
-    ::close(left);
-  }
+  leave_socket(path);
   REQUIRE(std::filesystem::exists(path));
   { const WebDoors doors = WebDoors::on_socket(path); }
   std::ofstream(path) << "somebody's";
   CHECK_THROWS_WITH(WebDoors::on_socket(path), Catch::Matchers::Contains("no socket lies there"));
   CHECK(read_bytes(path) == "somebody's");
+}
+
+TEST_CASE("of servers that come at once one takes the place of a socket that was left") {
+  constexpr size_t kServers = 4;
+  const TemporaryFolder folder;
+  for (int round = 0; round < 40; ++round) {
+    const std::string path = folder / ("s" + std::to_string(round));
+    leave_socket(path);
+    std::vector<std::optional<WebDoors>> doors(kServers);
+    std::vector<std::string> problems(kServers);
+    std::atomic<size_t> here = 0;
+    {
+      std::vector<std::jthread> servers;
+      for (size_t i = 0; i < kServers; ++i) {
+        servers.emplace_back([&, i] {
+          ++here;
+          while (here < kServers) std::this_thread::yield();
+          try {
+            doors[i].emplace(WebDoors::on_socket(path));
+          } catch (const Error& error) {
+            problems[i] = error.what();
+          }
+        });
+      }
+    }
+    size_t taken = 0;
+    for (size_t i = 0; i < kServers; ++i) {
+      taken += doors[i] ? 1 : 0;
+      if (doors[i]) continue;
+      CHECK_THAT(problems[i], Catch::Matchers::Contains("a server listens there already"));
+    }
+    REQUIRE(taken == 1);
+    CHECK(answers(path));
+  }
 }
 
 TEST_CASE("a Unix socket that another server has put in its place is left to it") {
