@@ -380,7 +380,8 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
                .resumable = true,
                .resume = o_.resume,
                .inputs = inputs,
-               .sources = capture.inputs()});
+               .sources = capture.inputs()},
+              console_);
   if (!found_.there().empty()) {
     console_.say(resuming_text(
         {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/input_set.h"
+#include "io/files/lock_reach.h"
 #include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
 
@@ -125,6 +126,12 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
     warnings_.push_back(out_.string() +
                         ": the file system has no locks; a file OUT.lock.owner keeps writers "
                         "apart, and may have to be removed by hand after a crash");
+  }
+  const std::string local = locks_of_one_host(with_suffix(out_, ".lock"));
+  if (!local.empty()) {
+    warnings_.push_back(out_.string() + ": locks of this file system (" + local +
+                        ") keep away the runs of this host alone: see to it that no other host "
+                        "writes the same output");
   }
   // Another run may have come and gone before the lock was ours.
   if (!options.force && !options.resume) {
