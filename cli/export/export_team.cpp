@@ -80,7 +80,7 @@ class TeamExport final : public TeamWork {
 };
 
 void TeamExport::agree(const ExportPlan& plan, const Capture& capture) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, plan.spec.selection(),
                {{"options", Json::parse(plan.spec.options_json)},
                 {"heads", plan.tasks.size()},
                 {"rows", plan.tasks.front().num_rows()},

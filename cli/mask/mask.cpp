@@ -313,7 +313,7 @@ Json MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
 }
 
 void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& options) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, m.selected,
                {{"options", options},
                 {"heads", m.tasks.size()},
                 {"-o", o_.out},

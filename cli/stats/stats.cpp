@@ -142,7 +142,7 @@ class StatsRun final : public TeamWork {
 };
 
 void StatsRun::agree(const StatsJobs& s, const Capture& capture, const Json& options) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, s.calls,
                {{"options", options},
                 {"heads", s.jobs.size()},
                 {"-o", o_.out},
