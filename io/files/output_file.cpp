@@ -146,6 +146,8 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
 OutputFile::OutputFile(path out, const OutputFileOptions& options, Beside)
     : out_(std::move(out)),
       part_(with_suffix(out_, ".part")),
+      shards_(with_suffix(out_, ".d")),
+      part_shards_(with_suffix(out_, ".d.part")),
       sources_(options.sources),
       sync_(options.sync),
       keep_(true) {}
