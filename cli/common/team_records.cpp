@@ -16,7 +16,8 @@ std::string record_text(const Json& json) {
 }  // namespace
 
 void TeamRecords::open(const std::filesystem::path& out, const Json& identity,
-                       const std::string& capture, const OutputFileOptions& options) {
+                       const std::string& capture, const OutputFileOptions& options,
+                       const Console& console) {
   std::string told;
   if (team_.is_first()) {
     journal_.emplace(out, identity, capture, options, [&](const Json& record) {
@@ -24,6 +25,7 @@ void TeamRecords::open(const std::filesystem::path& out, const Json& identity,
       if (unit) there_.push_back(*unit);
       return unit.has_value();
     });
+    for (const std::string& warning : journal_->warnings()) console.warn(warning);
     std::sort(there_.begin(), there_.end());
     team_.keep(journal_->kept());
     if (!team_.is_alone()) told = record_text({{"folder", journal_->invite()}, {"there", there_}});

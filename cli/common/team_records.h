@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/console.h"
 #include "cluster/team.h"
 #include "io/results/record_journal.h"
 
@@ -24,10 +25,10 @@ class TeamRecords {
 
   TeamRecords(Team& team, Take take) : team_(team), take_(std::move(take)) {}
 
-  /// Every process's, an exchange; arguments as of RecordJournal. On the first one `take` gets what
-  /// earlier runs found.
+  /// Every process's, an exchange; arguments as of RecordJournal, whose warnings `console` gets. On
+  /// the first one `take` gets what earlier runs found.
   void open(const std::filesystem::path& out, const nlohmann::ordered_json& identity,
-            const std::string& capture, const OutputFileOptions& options);
+            const std::string& capture, const OutputFileOptions& options, const Console& console);
   bool is_open() const { return journal_.has_value(); }
   /// The units that earlier runs did, ascending.
   const std::vector<int64_t>& there() const { return there_; }

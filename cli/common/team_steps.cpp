@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/plan_share.h"
 #include "core/base/version.h"
+#include "io/capture/selection_share.h"
 
 namespace attnscope {
 namespace {
@@ -99,12 +100,14 @@ RunBackend make_team_backend(const RunOptions& options, Team& team, const Consol
       team.rank(), this_host(), name, one_line(first["host"].get<std::string>()), obstacle));
 }
 
-void agree_on_run(Team& team, const Capture& capture, const Json& run) {
+void agree_on_run(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
+                  const Json& run) {
   if (team.is_alone()) return;
   Json mine{{"attnscope", std::string(version())},
             {"capture", capture.path().filename().string()},
             {"capture's bytes", bytes_of_files(capture)}};
   mine.update(run);
+  mine["facts of the calls"] = plan_hash(calls, "");
   require_alike(team, std::move(mine), "");
 }
 

@@ -34,9 +34,11 @@ std::span<const T> own_items(const Team& team, const std::vector<T>& items) {
 RunBackend make_team_backend(const RunOptions& options, Team& team, const Console& console);
 
 /// Every process must be about the same run, else its result would depend on who was faster. `run`
-/// is what has to be equal, by name; the program, the capture's name and its size are compared
-/// beside it. Throws Error(usage) that names what is not.
-void agree_on_run(Team& team, const Capture& capture, const nlohmann::ordered_json& run);
+/// is what has to be equal, by name; the program, the capture's name and its size, and the facts of
+/// the selected calls (scales, masks, grids) are compared beside it. Throws Error(usage) that names
+/// what is not.
+void agree_on_run(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
+                  const nlohmann::ordered_json& run);
 
 /// Says of a plan of all that each process does its share of it, in so many units.
 void share_forecast(RunPlan& plan, const Team& team, int64_t units);

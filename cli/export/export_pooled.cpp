@@ -61,6 +61,7 @@ std::unique_ptr<PooledExport> open_pooled(ExportPlan plan, const PooledRun& r,
   std::string invitation;
   if (r.team.is_first()) {
     pooled = make_pooled_export(std::move(plan), o.out, write);
+    for (const std::string& warning : pooled->warnings()) r.console.warn(warning);
     r.begun = true;
     if (!r.team.is_alone()) invitation = pooled->invite();
   }

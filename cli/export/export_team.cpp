@@ -39,15 +39,34 @@ using Json = nlohmann::ordered_json;
 /// So many units a process, where there are the rows, so that none waits long for the last one.
 constexpr int64_t kUnitsOfProcess = 8;
 
-void require_one_file(const ExportSpec& spec) {
-  const std::string_view name = export_product_name(spec.product);
-  if (!spec.is_sharded()) return;
-  throw usage_error(fmt::format(
-      "{}: several processes write one file of weights, logits, rows, lse, output or pooled, whose "
-      "pieces have known places; here, --shard auto makes a part of each, and attnscope merge the "
-      "whole of them",
-      spec.gzip ? "--compress gzip" : fmt::format("--product {}", name)));
+/// Of an export in shards a unit is a call, which one process does whole, for its shard's bytes do
+/// not depend on who was faster.
+int64_t least_units(const ExportSpec& spec, const Team& team) {
+  return spec.is_sharded() ? 1 : kUnitsOfProcess * team.size();
 }
+
+/// Gives out the tasks of whole runs, one run after the other.
+class TasksOfRuns {
+ public:
+  TasksOfRuns(Team& team, SharedExport& sink, const std::vector<IndexRange>& runs)
+      : team_(team), sink_(sink), runs_(runs) {}
+
+  std::optional<int64_t> next() {
+    if (now_.empty()) {
+      const std::optional<int64_t> run = team_.next_unit();
+      if (!run) return std::nullopt;
+      now_ = runs_[static_cast<size_t>(*run)];
+      sink_.take_run(now_);
+    }
+    return now_.begin++;
+  }
+
+ private:
+  Team& team_;
+  SharedExport& sink_;
+  const std::vector<IndexRange>& runs_;
+  IndexRange now_{0, 0};
+};
 
 /// One process's way through an export that a team makes.
 class TeamExport final : public TeamWork {
@@ -58,7 +77,7 @@ class TeamExport final : public TeamWork {
   int run() override;
   bool begun() const override { return begun_; }
   std::string left(int64_t kept) const override {
-    return leftover_text({kept, tiles_total_, "tiles", o_.out + ".part"});
+    return leftover_text({kept, tiles_total_, "tiles", o_.out + suffix_});
   }
   void give_up() override { remove_partial(o_.out); }
 
@@ -75,12 +94,13 @@ class TeamExport final : public TeamWork {
   Team& team_;
   const Console& console_;
   int64_t tiles_total_ = 0;
-  int64_t pieces_left_ = 0;  ///< of this process, for the first one to put in
+  std::string suffix_ = ".part";  ///< of what an interrupted run leaves
+  int64_t pieces_left_ = 0;       ///< of this process, for the first one to put in
   bool begun_ = false;
 };
 
 void TeamExport::agree(const ExportPlan& plan, const Capture& capture) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, plan.spec.selection(),
                {{"options", Json::parse(plan.spec.options_json)},
                 {"heads", plan.tasks.size()},
                 {"rows", plan.tasks.front().num_rows()},
@@ -97,11 +117,13 @@ RunPlan TeamExport::forecast(const ExportPlan& plan, const RowUnits& units, cons
   if (!team_.is_first()) return plan_of("export", heads, tiles, budget);
   RunPlan run =
       forecast_run("export", units.tasks, plan.request(), tiles, backend, budget, o_.dry_run);
-  share_forecast(run, team_, std::ssize(units.tasks));
+  share_forecast(run, team_,
+                 plan.spec.is_sharded() ? std::ssize(plan.layout.groups) : std::ssize(units.tasks));
   run.heads = heads;
   const ExportSize size = estimate_export(plan);
   run.payload_bytes = size.payload_bytes;
   run.file_bytes = size.file_bytes;
+  run.at_most = size.at_most;
   run.free_bytes = free_disk_bytes(o_.out);
   run.seconds_note = fmt::format(" of computation by {} processes", team_.size());
   return run;
@@ -137,9 +159,12 @@ void TeamExport::stream(SharedExport& sink, const RowUnits& units, const TilePla
   std::atomic<int64_t> begun{0};
   StreamControl control;
   control.stop = std::move(stop);
-  team_.begin_units(all);
+  const auto runs = sink.whole_runs();
+  team_.begin_units(runs ? std::ssize(*runs) : all);
+  const std::vector<IndexRange> none;
+  TasksOfRuns whole(team_, sink, runs ? *runs : none);
   control.next_task = [&] {
-    const std::optional<int64_t> unit = team_.next_unit();
+    const std::optional<int64_t> unit = runs ? whole.next() : team_.next_unit();
     begun = unit.value_or(all);
     return unit;
   };
@@ -196,14 +221,14 @@ int TeamExport::run() {
     check_capture(capture, o_.capture, *backend, budget.limit(), console_);
   }
   ExportPlan plan = make_export_spec(o_, capture, *backend);
-  require_one_file(plan.spec);
+  if (plan.spec.is_sharded()) suffix_ = ".d.part";
   agree(plan, capture);
   if (plan.spec.product == ExportProduct::pooled) {
     return export_pooled(std::move(plan), {o_, *backend, capture, console_, team_, how, begun_});
   }
   const ExportWriteOptions write = write_options_of(o_, capture);
   const RowUnits units =
-      cut_into_units(plan.tasks, plan.request().chunk_rows, kUnitsOfProcess * team_.size());
+      cut_into_units(plan.tasks, plan.request().chunk_rows, least_units(plan.spec, team_));
   const TilePlan tiles = plan_tiles(units.tasks, plan.request(), *backend, budget.limit(),
                                     how.threads, threads_at_disk(plan, write));
   const RunPlan expected = forecast(plan, units, tiles, *backend, budget);

@@ -313,7 +313,7 @@ Json MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
 }
 
 void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& options) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, m.selected,
                {{"options", options},
                 {"heads", m.tasks.size()},
                 {"-o", o_.out},
@@ -380,7 +380,8 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
                .resumable = true,
                .resume = o_.resume,
                .inputs = inputs,
-               .sources = capture.inputs()});
+               .sources = capture.inputs()},
+              console_);
   if (!found_.there().empty()) {
     console_.say(resuming_text(
         {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));

@@ -98,7 +98,7 @@ class QueryCommand {
 
  private:
   void agree(const Capture& capture, const QueryTasks& q, const TileBackend& backend) {
-    agree_on_run(team_, capture,
+    agree_on_run(team_, capture, q.calls,
                  {{"options", query_options_json(o_)},
                   {"heads", q.tasks.size()},
                   {"backend", recorded_backend(backend, q.calls)},

@@ -209,8 +209,9 @@ class RolloutRun final : public TeamWork {
   void give_up() override {}
 
  private:
-  void agree(const Capture& capture, const std::vector<RolloutStep>& layers,
-             const ChosenTokens& start, const TileBackend& backend);
+  void agree(const Capture& capture, const std::vector<SelectedCall>& calls,
+             const std::vector<RolloutStep>& layers, const ChosenTokens& start,
+             const TileBackend& backend);
   void write(const QueryVolumes& described, std::optional<VolumeFormat> format,
              const std::vector<RolloutStep>& layers, const std::vector<double>& influence);
 
@@ -219,11 +220,12 @@ class RolloutRun final : public TeamWork {
   const Console& console_;
 };
 
-void RolloutRun::agree(const Capture& capture, const std::vector<RolloutStep>& layers,
-                       const ChosenTokens& start, const TileBackend& backend) {
+void RolloutRun::agree(const Capture& capture, const std::vector<SelectedCall>& calls,
+                       const std::vector<RolloutStep>& layers, const ChosenTokens& start,
+                       const TileBackend& backend) {
   Json heads = Json::array();
   for (const RolloutStep& layer : layers) heads.push_back({layer.layer(), layer.tasks.size()});
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, calls,
                {{"layers", heads},
                 {"tokens", start.tokens},
                 {"--reverse", o_.reverse},
@@ -267,7 +269,7 @@ int RolloutRun::run() {
   const auto backend = make_team_backend(how, team_, console_);
   const int64_t memory = memory_beside(capture, how);
   if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
-  agree(capture, layers, start, *backend);
+  agree(capture, calls, layers, start, *backend);
   MemoryBudget budget(memory);
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");

@@ -142,7 +142,7 @@ class StatsRun final : public TeamWork {
 };
 
 void StatsRun::agree(const StatsJobs& s, const Capture& capture, const Json& options) {
-  agree_on_run(team_, capture,
+  agree_on_run(team_, capture, s.calls,
                {{"options", options},
                 {"heads", s.jobs.size()},
                 {"-o", o_.out},
@@ -204,7 +204,7 @@ void StatsRun::open_journal(StatsJobs& s, const Json& identity, const std::strin
                             const OutputFileOptions& options) {
   Json first{{"format", "attnscope-stats-part/1"}};
   first.update(identity);
-  found_.open(o_.out, first, capture, options);
+  found_.open(o_.out, first, capture, options, console_);
   begun_ = true;
   if (!found_.there().empty()) {
     console_.say(resuming_text({std::ssize(found_.there()), total_, "heads", o_.out + ".part"}));

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/input_set.h"
+#include "io/files/lock_reach.h"
 #include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
 
@@ -126,6 +127,12 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
                         ": the file system has no locks; a file OUT.lock.owner keeps writers "
                         "apart, and may have to be removed by hand after a crash");
   }
+  const std::string local = locks_of_one_host(with_suffix(out_, ".lock"));
+  if (!local.empty()) {
+    warnings_.push_back(out_.string() + ": locks of this file system (" + local +
+                        ") keep away the runs of this host alone: see to it that no other host "
+                        "writes the same output");
+  }
   // Another run may have come and gone before the lock was ours.
   if (!options.force && !options.resume) {
     if (is_replaceable(out_)) {
@@ -139,6 +146,8 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
 OutputFile::OutputFile(path out, const OutputFileOptions& options, Beside)
     : out_(std::move(out)),
       part_(with_suffix(out_, ".part")),
+      shards_(with_suffix(out_, ".d")),
+      part_shards_(with_suffix(out_, ".d.part")),
       sources_(options.sources),
       sync_(options.sync),
       keep_(true) {}

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "io/files/group_sync.h"
 #include "io/files/output_file.h"
@@ -40,6 +41,8 @@ class RecordJournal {
   /// Records of earlier runs.
   int64_t kept() const { return kept_; }
   const std::filesystem::path& part_path() const { return file_->part_path(); }
+  /// Of the first process: what the file system cannot do, for people to know.
+  const std::vector<std::string>& warnings() const { return file_->warnings(); }
   /// Of the first process of several, before the first record: what the others need. From now on
   /// OUT.part stays for `resume`, whatever it holds.
   std::string invite();

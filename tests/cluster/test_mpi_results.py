@@ -194,6 +194,12 @@ class Refusals(MpiResults):
         other = run(line)
         self.assertEqual(other.returncode, 2, other.stderr)
         self.assertRegex(other.stderr, r"process 1 on \S+ has another backend than process 0 on ")
+        for name in ("volumes.h5", "inputs.npy", "heads.json", "masks.json"):
+            line = mpi_command(command(name, self.folder / name), 2)
+            line[-1:] = ["1", "--scale", "0.25"]
+            other = run(line)
+            self.assertEqual(other.returncode, 2, other.stderr)
+            self.assertRegex(other.stderr, r"process 1 on \S+ has another facts of the calls than process 0 on ")
         self.assertEqual(list(self.folder.iterdir()), [])
 
     def test_tasks_without_mpi(self):

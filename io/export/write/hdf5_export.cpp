@@ -9,6 +9,7 @@
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
 #include "io/export/write/lse_writer.h"
+#include "io/export/write/sharded_export.h"
 #include "io/export/write/shared_export.h"
 #include "io/export/write/tiled_file.h"
 
@@ -218,12 +219,16 @@ std::unique_ptr<ExportSink> make_hdf5_export(ExportPlan plan, std::filesystem::p
 
 std::unique_ptr<SharedExport> make_shared_export(ExportPlan plan, std::filesystem::path out,
                                                  const ExportWriteOptions& options) {
+  if (plan.spec.is_sharded()) return make_shared_shards(std::move(plan), std::move(out), options);
   return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options, Writers::several);
 }
 
 std::unique_ptr<SharedExport> join_shared_export(ExportPlan plan, std::filesystem::path out,
                                                  const ExportWriteOptions& options,
                                                  const ExportInvitation& invitation, int rank) {
+  if (plan.spec.is_sharded()) {
+    return join_shared_shards(std::move(plan), std::move(out), options, invitation, rank);
+  }
   return std::make_unique<Hdf5Export>(std::move(plan), std::move(out), options, invitation, rank);
 }
 

@@ -149,6 +149,7 @@ class PooledFile final : public PooledExport {
     const std::string note = remove_replaced_shards(*file_);
     if (!note.empty()) notes_.push_back(note);
   }
+  const std::vector<std::string>& warnings() const override { return file_->warnings(); }
   const std::vector<std::string>& notes() const override { return notes_; }
 
  private:

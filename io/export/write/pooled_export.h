@@ -36,6 +36,8 @@ class PooledExport : public ReductionSink {
   virtual void gather(const PromisedSums& left) = 0;
   /// Completes the file and gives it its name. Throws Error(file).
   virtual void end() = 0;
+  /// Of the first process: what the file system cannot do, for people to know.
+  virtual const std::vector<std::string>& warnings() const = 0;
   /// What people should know once it is complete.
   virtual const std::vector<std::string>& notes() const = 0;
 };

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 #include <cassert>
+#include <chrono>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -19,6 +22,7 @@
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
 #include "io/files/output_file.h"
+#include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_handle.h"
 
@@ -32,9 +36,19 @@ bool is_there(const path& file) {
   return std::filesystem::exists(std::filesystem::symlink_status(file, error));
 }
 
-class ShardedExport final : public ExportSink {
+/// A shard's checksum, as its record has it.
+uint64_t sum_of(const JournalRecord& record) {
+  return static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
+         record.data_checksum;
+}
+
+constexpr std::chrono::milliseconds kLook{50};
+
+class ShardedExport final : public SharedExport {
  public:
   ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options);
+  ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options,
+                const ExportInvitation& invitation, int rank);
   ~ShardedExport() override;
 
   const ExportResume& resume() const override { return resume_; }
@@ -57,8 +71,18 @@ class ShardedExport final : public ExportSink {
   void end() override;
   void abort() noexcept override;
 
+  std::optional<std::vector<IndexRange>> whole_runs() const override;
+  void take_run(IndexRange tasks) override;
+  ExportInvitation invite() override;
+  int64_t hand_in() override;
+  void finish(const PromisedSums& left, int64_t tiles) override;
+
  private:
+  void place_tasks();
   void start(const ExportWriteOptions& options);
+  bool add_left_by_ranks(JournalContent& old, const ExportManifest& wanted) const;
+  JournalRecord record_of(size_t group) const;
+  void adopt(const JournalRecord& record, std::chrono::milliseconds patience);
   void take_up(const JournalContent& old, bool verify_all);
   void create_new_folder() const;
   void write_in_turn(const PreparedTile& tile, size_t group, int64_t first, int64_t count);
@@ -80,13 +104,16 @@ class ShardedExport final : public ExportSink {
   const std::vector<std::string> notes_;
   std::vector<Shard> shards_;
   std::vector<bool> before_;  ///< groups that earlier runs completed; fixed once tiles come
+  bool shared_ = false;       ///< other processes write shards as well
+  bool joined_ = false;       ///< … and this is one of them
   std::optional<ExportJournal> journal_;
   std::atomic<int64_t> bytes_{0};
   std::atomic<int64_t> tiles_done_{0};
 
   std::mutex mutex_;  ///< of what follows
   std::condition_variable turn_;
-  int64_t next_ = 0;  ///< the tile whose turn it is
+  int64_t next_ = 0;           ///< the tile whose turn it is; −1: nobody's
+  std::deque<int64_t> taken_;  ///< shared: first tiles of the runs of this process, from next_'s on
   bool stopped_ = false;
   std::unique_ptr<ShardFile> open_;  ///< the shard that is being written
 };
@@ -99,6 +126,33 @@ ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions
       folder_(file_.shards_path()),
       new_folder_(file_.part_shards_path()),
       shards_(plan_.layout.groups.size()) {
+  place_tasks();
+  start(options);
+}
+
+ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions& options,
+                             const ExportInvitation& invitation, int rank)
+    : plan_(std::move(plan)),
+      sync_(options.sync),
+      header_(make_export_header(make_manifest(plan_.spec, plan_.layout, {}))),
+      file_(std::move(out), options.for_file(0), OutputFile::Beside{}),
+      folder_(file_.shards_path()),
+      new_folder_(file_.part_shards_path()),
+      shards_(plan_.layout.groups.size()),
+      before_(invitation.done.begin(), invitation.done.end()),
+      shared_(true),
+      joined_(true),
+      next_(-1) {
+  place_tasks();
+  resume_.complete = invitation.complete;
+  resume_.resumed = invitation.resumed;
+  if (resume_.complete) return;
+  await_folder(file_.out(), invitation.token);
+  const path journal = rank_journal_path(file_.out(), rank);
+  journal_.emplace(journal, ExportJournal::create(journal, header_, sync_), sync_, [] {});
+}
+
+void ShardedExport::place_tasks() {
   first_tile_.push_back(0);
   for (size_t g = 0; g < plan_.layout.groups.size(); ++g) {
     const ChunkGrid& grid = plan_.layout.groups[g].grid;
@@ -108,7 +162,6 @@ ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions
       first_tile_.push_back(first_tile_.back() + grid.row_chunks() * grid.col_chunks());
     }
   }
-  start(options);
 }
 
 ShardedExport::~ShardedExport() {
@@ -116,6 +169,8 @@ ShardedExport::~ShardedExport() {
     const Hdf5Session session;
     open_.reset();
   }
+  // What others have completed is not known here.
+  if (shared_) return;
   // Nothing is worth keeping where no shard was completed, by this run or an earlier one.
   const bool any = std::any_of(shards_.begin(), shards_.end(),
                                [](const Shard& shard) { return shard.bytes > 0; });
@@ -138,14 +193,24 @@ void ShardedExport::start(const ExportWriteOptions& options) {
     }
     return;
   }
-  const auto old = take_up_same_export(file_, RunForm::shards, wanted);
+  auto old = take_up_same_export(file_, RunForm::shards, wanted);
   if (!old && !options.force && is_there(folder_) && !is_there(file_.out())) {
     throw file_error(folder_.string(), "", "already exists (--force replaces it)");
   }
   JournalEnd end;
   if (old) {
-    take_up(*old, options.verify_all);
+    const bool ranks = !rank_files_beside(file_.out()).empty();
+    const bool restarted = add_left_by_ranks(*old, wanted);
+    take_up(*old, options.verify_all || restarted);
     end = old->end;
+    if (ranks) {
+      std::vector<JournalRecord> kept;
+      for (size_t g = 0; g < shards_.size(); ++g) {
+        if (shards_[g].bytes > 0) kept.push_back(record_of(g));
+      }
+      end = ExportJournal::create(file_.journal_path(), old->header, sync_, kept);
+      file_.remove_rank_files();
+    }
   } else {
     // A folder of shards has a journal whenever the run is killed, so that the next one knows
     // whose it is: the folder goes before the journal and comes after it.
@@ -179,8 +244,7 @@ void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
     if (shard.bytes > 0) continue;
     const ChunkGrid& grid = plan_.layout.groups[static_cast<size_t>(record.task)].grid;
     const int64_t tiles = grid.heads * grid.row_chunks() * grid.col_chunks();
-    const uint64_t sum = static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
-                         record.data_checksum;
+    const uint64_t sum = sum_of(record);
     const std::string name = shard_file_name(shard.name, sum);
     const path file_path = (is_there(new_folder_ / name) ? new_folder_ : folder_) / name;
     std::error_code error;
@@ -238,7 +302,12 @@ void ShardedExport::write_in_turn(const PreparedTile& tile, size_t group, int64_
       next_ == first_tile_[last_task] &&
       (last_task == plan_.tasks.size() || task_places_[last_task].first != group);
   if (group_ends) finish_group(group);
-  skip_complete();
+  if (!shared_) {
+    skip_complete();
+  } else if (group_ends) {
+    taken_.pop_front();
+    next_ = taken_.empty() ? -1 : taken_.front();
+  }
   turn_.notify_all();
 }
 
@@ -258,11 +327,19 @@ void ShardedExport::finish_group(size_t group) {
   // What was computed from other bytes than those of the hash must not be believed by a resume.
   file_.require_source_reads_unchanged();
   file_.keep_partial();
-  journal_->add({static_cast<int64_t>(group), size, 1,
-                 static_cast<int32_t>(static_cast<uint32_t>(shard.checksum >> 32)), 0, 0,
-                 static_cast<uint32_t>(shard.checksum)},
-                0);
+  journal_->add(record_of(group), 0);
   journal_->flush();
+}
+
+JournalRecord ShardedExport::record_of(size_t group) const {
+  const Shard& shard = shards_[group];
+  return {static_cast<int64_t>(group),
+          shard.bytes,
+          1,
+          static_cast<int32_t>(static_cast<uint32_t>(shard.checksum >> 32)),
+          0,
+          0,
+          static_cast<uint32_t>(shard.checksum)};
 }
 
 void ShardedExport::begin([[maybe_unused]] std::span<const HeadTask> tasks, int) {
@@ -305,7 +382,120 @@ void ShardedExport::end() {
   commit_shards(file_, plan_.spec, shards_, sync_);
 }
 
+/// Adds what other processes of an interrupted run completed; whether the machine of one of them
+/// was started anew since.
+bool ShardedExport::add_left_by_ranks(JournalContent& old, const ExportManifest& wanted) const {
+  bool restarted = false;
+  for (const int rank : ranks_beside(file_.out())) {
+    const path journal_path = rank_journal_path(file_.out(), rank);
+    const auto journal = read_journal(journal_path);
+    if (!journal) continue;  // it ended before it had one
+    const std::string text = header_difference(journal->header, wanted, journal_path.string());
+    if (!text.empty()) {
+      throw file_error(journal_path.string(), "",
+                       "belongs to another export: " + text + " (--force alone gives it up)");
+    }
+    restarted = restarted || machine_restarted_since(journal->header);
+    old.records.insert(old.records.end(), journal->records.begin(), journal->records.end());
+  }
+  return restarted;
+}
+
+std::optional<std::vector<IndexRange>> ShardedExport::whole_runs() const {
+  std::vector<IndexRange> runs;
+  int64_t first = 0;
+  for (size_t g = 0; g < plan_.layout.groups.size(); ++g) {
+    const int64_t end = first + plan_.layout.groups[g].grid.heads;
+    if (!before_[g]) runs.push_back({first, end});
+    first = end;
+  }
+  return runs;
+}
+
+void ShardedExport::take_run(IndexRange tasks) {
+  const std::lock_guard lock(mutex_);
+  const int64_t tile = first_tile_[static_cast<size_t>(tasks.begin)];
+  taken_.push_back(tile);
+  if (next_ < 0) next_ = tile;
+  turn_.notify_all();
+}
+
+ExportInvitation ShardedExport::invite() {
+  ExportInvitation result;
+  result.complete = resume_.complete;
+  if (result.complete) return result;
+  shared_ = true;
+  next_ = -1;
+  file_.keep_partial();
+  result.resumed = resume_.resumed;
+  result.done.assign(before_.begin(), before_.end());
+  result.token = show_folder(file_.out());
+  return result;
+}
+
+int64_t ShardedExport::hand_in() {
+  file_.require_sources_unchanged();
+  suspend();
+  journal_.reset();
+  if (!joined_) return 0;
+  return std::count_if(shards_.begin(), shards_.end(),
+                       [](const Shard& shard) { return shard.bytes > 0; });
+}
+
+/// Takes a shard that another process completed; its file may be seen from this host only after a
+/// while.
+void ShardedExport::adopt(const JournalRecord& record, std::chrono::milliseconds patience) {
+  if (record.task < 0 || static_cast<size_t>(record.task) >= shards_.size()) {
+    throw file_error(file_.out().string(), "", "a process has a shard that the export does not");
+  }
+  Shard& shard = shards_[static_cast<size_t>(record.task)];
+  shard.bytes = record.row_begin;
+  shard.checksum = sum_of(record);
+  shard.file = shard_file_name(shard.name, shard.checksum);
+  const auto begin = std::chrono::steady_clock::now();
+  for (;;) {
+    std::error_code error;
+    const auto size = std::filesystem::file_size(new_folder_ / shard.file, error);
+    if (!error && static_cast<int64_t>(size) == shard.bytes) return;
+    if (std::chrono::steady_clock::now() - begin > patience) break;
+    std::this_thread::sleep_for(kLook);
+  }
+  throw file_error((new_folder_ / shard.file).string(), "",
+                   "is not what the process that wrote it says");
+}
+
+void ShardedExport::finish(const PromisedSums& left, int64_t tiles) {
+  for (int rank = 1; rank < static_cast<int>(left.pieces.size()); ++rank) {
+    const path list = rank_journal_path(file_.out(), rank);
+    const auto expected = static_cast<size_t>(left.pieces[static_cast<size_t>(rank)]);
+    const auto begin = std::chrono::steady_clock::now();
+    std::optional<JournalContent> journal;
+    while (!(journal = read_journal(list)) || journal->records.size() != expected) {
+      if (std::chrono::steady_clock::now() - begin > left.patience) {
+        throw file_error(list.string(), "", "has not all shards that its process wrote");
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+    for (const JournalRecord& record : journal->records) adopt(record, left.patience);
+  }
+  require_all_tiles(file_, tiles, tiles_total());
+  commit_shards(file_, plan_.spec, shards_, sync_);
+  file_.remove_rank_files();
+}
+
 }  // namespace
+
+std::unique_ptr<SharedExport> make_shared_shards(ExportPlan plan, path out,
+                                                 const ExportWriteOptions& options) {
+  return std::make_unique<ShardedExport>(std::move(plan), std::move(out), options);
+}
+
+std::unique_ptr<SharedExport> join_shared_shards(ExportPlan plan, path out,
+                                                 const ExportWriteOptions& options,
+                                                 const ExportInvitation& invitation, int rank) {
+  return std::make_unique<ShardedExport>(std::move(plan), std::move(out), options, invitation,
+                                         rank);
+}
 
 std::unique_ptr<ExportSink> make_sharded_export(ExportPlan plan, path out,
                                                 const ExportWriteOptions& options) {

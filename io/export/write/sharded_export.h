@@ -5,6 +5,7 @@
 
 #include "io/export/format/export_plan.h"
 #include "io/export/write/export_sink.h"
+#include "io/export/write/shared_export.h"
 
 namespace attnscope {
 
@@ -21,5 +22,13 @@ namespace attnscope {
 /// Throws what make_hdf5_export() throws; OUT.d counts like OUT.
 std::unique_ptr<ExportSink> make_sharded_export(ExportPlan plan, std::filesystem::path out,
                                                 const ExportWriteOptions& options);
+
+/// The same of several processes, each of which writes whole shards (SharedExport): the first
+/// one's, and the others'. A shard is told to OUT.journal.K by who wrote it.
+std::unique_ptr<SharedExport> make_shared_shards(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options);
+std::unique_ptr<SharedExport> join_shared_shards(ExportPlan plan, std::filesystem::path out,
+                                                 const ExportWriteOptions& options,
+                                                 const ExportInvitation& invitation, int rank);
 
 }  // namespace attnscope

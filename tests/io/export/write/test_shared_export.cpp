@@ -23,6 +23,7 @@ using namespace attnscope::test;
 
 namespace {
 
+constexpr std::chrono::milliseconds kShort{200};
 const ExportWriteOptions kFresh{.sync = false};
 const ExportWriteOptions kResume{.sync = false, .resume = true};
 
@@ -61,9 +62,11 @@ class Job {
                   .parts = sinks_.size()});
     }
   }
-  void finish(const std::function<void()>& meanwhile = [] {}) {
+  void finish(
+      const std::function<void()>& meanwhile = [] {},
+      std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     int64_t tiles = 0;
-    PromisedSums left{.pieces = {}, .patience = std::chrono::milliseconds(1000)};
+    PromisedSums left{.pieces = {}, .patience = patience};
     for (const auto& sink : sinks_) left.pieces.push_back(sink->hand_in());
     for (const auto& sink : sinks_) tiles += sink->tiles_done();
     meanwhile();
@@ -231,7 +234,7 @@ TEST_CASE("files of writers that belong to nothing are refused, or put away") {
     job.feed({});
     std::filesystem::remove(fresh / "out.h5.sums.1");
     CHECK(failure([&] {
-            job.finish();
+            job.finish([] {}, kShort);
           }).find("out.h5.sums.1: has not all that its process wrote (expected ") !=
           std::string::npos);
     CHECK_FALSE(std::filesystem::exists(fresh / "out.h5"));
@@ -244,16 +247,19 @@ TEST_CASE("files of writers that belong to nothing are refused, or put away") {
     const std::string log = fresh / "out.h5.sums.1";
     std::jthread other_host;
     const auto end = [&] {
-      job.finish([&] {
-        const std::string whole = read_bytes(log);
-        std::ofstream(log, std::ios::binary | std::ios::trunc) << whole.substr(0, whole.size() - 9);
-        if (!later) return;
-        other_host = std::jthread([&log, whole] {
-          std::this_thread::sleep_for(std::chrono::milliseconds(200));
-          std::ofstream(log + ".whole", std::ios::binary) << whole;
-          std::filesystem::rename(log + ".whole", log);
-        });
-      });
+      job.finish(
+          [&] {
+            const std::string whole = read_bytes(log);
+            std::ofstream(log, std::ios::binary | std::ios::trunc)
+                << whole.substr(0, whole.size() - 9);
+            if (!later) return;
+            other_host = std::jthread([&log, whole] {
+              std::this_thread::sleep_for(std::chrono::milliseconds(200));
+              std::ofstream(log + ".whole", std::ios::binary) << whole;
+              std::filesystem::rename(log + ".whole", log);
+            });
+          },
+          later ? std::chrono::seconds(60) : kShort);
     };
     if (later) {
       end();
