@@ -20,6 +20,18 @@ def chromium():
     return None
 
 
+def end_process(process):
+    """Asks it to end, and ends it where it does not within ten seconds."""
+    if process.poll() is not None:
+        return
+    process.terminate()
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
 class BrowserError(Exception):
     """What the page or the browser did wrong."""
 
@@ -71,13 +83,7 @@ class Browser:
         self.close()
 
     def close(self):
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        end_process(self.process)
         os.close(self.to)
         os.close(self.back)
         shutil.rmtree(self.folder, ignore_errors=True)

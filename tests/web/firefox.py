@@ -10,6 +10,8 @@ import subprocess
 import tempfile
 import time
 
+from browser import end_process
+
 PREFERENCES = {
     "marionette.port": 0,
     "browser.shell.checkDefaultBrowser": False,
@@ -75,13 +77,7 @@ class Firefox:
     def close(self):
         if self.line is not None:
             self.line.close()
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(10)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-                self.process.wait()
+        end_process(self.process)
         if self.screen is not None:
             self.screen.terminate()
             self.screen.wait()
