@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -176,6 +177,23 @@ class DeviceHead : public BoundHead, public TexelPooler {
                    double* totals) const;
   [[noreturn]] void refuse_output(int64_t row, int64_t channel) const;
 
+  /// Calls take(first row of the step, its rows, their norms) for as many rows at a time as the
+  /// lane has room for; `norms` may be empty, and then scales are not loaded.
+  template <typename Take>
+  void each_step(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
+                 const Take& take) const {
+    const auto total = static_cast<int64_t>(queries.index.size());
+    const int64_t most = step_rows(lane);
+    for (int64_t first = 0; first < total; first += most) {
+      const int64_t count = std::min(most, total - first);
+      Rows rows = load_rows(lane, queries, first, count);
+      const auto of_step =
+          norms.empty() ? norms
+                        : norms.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
+      if (!of_step.empty()) load_scales(lane, rows, of_step);
+      take(first, rows, of_step);
+    }
+  }
   // emit_steps.cu
   void emit_step(Lane& lane, Rows& rows, std::span<const RowNorm> norms,
                  const OutputStep& output) const;

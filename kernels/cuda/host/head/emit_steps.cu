@@ -108,17 +108,9 @@ void DeviceHead::emit_tiles(Lane& lane, const Rows& rows, const EmitArgs& args,
 
 void DeviceHead::emit_all(Lane& lane, const QueryBlock& queries, std::span<const RowNorm> norms,
                           IndexRange keys, Quantity quantity, const EmitTarget& target) const {
-  const auto total = static_cast<int64_t>(queries.index.size());
-  const int most = step_rows(lane);
-  for (int64_t first = 0; first < total; first += most) {
-    const int64_t count = std::min<int64_t>(most, total - first);
-    Rows rows = load_rows(lane, queries, first, count);
-    const auto of_step =
-        norms.empty() ? norms
-                      : norms.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-    if (!of_step.empty()) load_scales(lane, rows, of_step);
+  each_step(lane, queries, norms, [&](int64_t first, Rows& rows, std::span<const RowNorm> of_step) {
     emit_step(lane, rows, of_step, {first, keys, quantity, target});
-  }
+  });
 }
 
 void DeviceHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, IndexRange keys,

@@ -141,18 +141,11 @@ bool DeviceHead::pool(const QueryBlock& queries, std::span<const RowNorm> norms,
          (request.keys.end % side == 0 || request.keys.end == problem_.num_keys()));
   if (!is_on_device() || !trusts(KnownWork::texels)) return false;
   return try_on_device([&](Lane& lane) {
-    const auto total = static_cast<int64_t>(queries.index.size());
     // Steps are whole tiles of rows, and so whole texels.
-    const int most = step_rows(lane);
-    for (int64_t first = 0; first < total; first += most) {
-      const int64_t count = std::min<int64_t>(most, total - first);
-      Rows rows = load_rows(lane, queries, first, count);
-      const auto of_step =
-          norms.empty() ? norms
-                        : norms.subspan(static_cast<size_t>(first), static_cast<size_t>(count));
-      if (!of_step.empty()) load_scales(lane, rows, of_step);
-      pool_step(lane, rows, of_step, {first / side, request, target});
-    }
+    each_step(lane, queries, norms,
+              [&](int64_t first, Rows& rows, std::span<const RowNorm> of_step) {
+                pool_step(lane, rows, of_step, {first / side, request, target});
+              });
   });
 }
 
