@@ -41,6 +41,9 @@ std::string fact_words(const FactOverrides& facts) {
   add_option(line, "--rope", facts.rope);
   add_option(line, "--cu-seqlens", facts.cu_seqlens);
   add_option(line, "--cu-seqlens-k", facts.cu_seqlens_k);
+  for (const auto& [name, value] : facts.told) {
+    line += " --as " + shell_quoted(name + "=" + value);
+  }
   if (facts.score != ScoreFunction::softmax) {
     line += " --score " + std::string(score_name(facts.score));
   }

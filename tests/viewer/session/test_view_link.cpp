@@ -117,3 +117,13 @@ TEST_CASE("quadrants come in turn, and all of the map last") {
   CHECK(seen[3] == MapRect{4, 28, 4, 28});
   CHECK(seen[4] == all);
 }
+
+TEST_CASE("copied commands tell the facts that were told") {
+  const Opened opened;
+  Session session = opened.session();
+  session.facts.told = {{"layer", "17"}, {"model", "my model"}};
+  CHECK(view_command(session, opened.picker, opened.state.head,
+                     TokenNames::of(opened.calls[1], 0, false)) ==
+        "attnscope view '/data/my dump' --as layer=17 --as 'model=my model' --steps 5 --layers 12 "
+        "--heads 1");
+}
