@@ -127,3 +127,14 @@ TEST_CASE("copied commands tell the facts that were told") {
         "attnscope view '/data/my dump' --as layer=17 --as 'model=my model' --steps 5 --layers 12 "
         "--heads 1");
 }
+
+TEST_CASE("an export of a call that nobody placed is chosen as 0 and named by its head") {
+  MapSource call = call_of(0, 0);
+  call.place.unrecorded = {true, true, true};
+  const HeadPicker picker(std::vector<MapSource>{call});
+  Session session;
+  session.capture = "u.pt";
+  session.view = opened_view(ViewLimits::of(picker.calls()));
+  CHECK(export_command(session, picker, {0, 0, 1}) ==
+        "attnscope export u.pt --steps 0 --layers 0 --heads 1 -o head1.h5");
+}
