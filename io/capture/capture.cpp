@@ -69,7 +69,7 @@ std::string told_identity(const CallEntry& call) {
   for (const char* name : {"layer", "step", "branches", "kind", "block", "slot", "chunk"}) {
     const auto fact = call.facts.find(name);
     if (fact != call.facts.end() && fact->second.origin == kToldOrigin) {
-      return std::string("--as ") + name;
+      return told_option(name);
     }
   }
   return "";

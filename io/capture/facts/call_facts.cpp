@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/files/strict_json.h"
+#include "io/files/utf8.h"
 
 namespace attnscope {
 namespace {
@@ -113,23 +114,29 @@ std::string_view type_text(FactType type) {
     case FactType::token_lists:
       return "a list of strings, or a list of such lists";
     case FactType::any:
-      return "any value";
+      return "JSON";
   }
   return "";
 }
 
 /// The value that metadata writes so; nothing where it is none.
 std::optional<nlohmann::json> metadata_value(const FactName& fact, const std::string& text) {
-  if (fact.type == FactType::text) return text;
-  nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  if (value.is_discarded() || !has_type(value, fact.type)) return std::nullopt;
-  return value;
+  if (fact.type == FactType::text) {
+    return valid_utf8(text) ? std::optional<nlohmann::json>(text) : std::nullopt;
+  }
+  try {
+    nlohmann::json value = parse_strict_json(text, "--as", std::string(fact.name));
+    return has_type(value, fact.type) ? std::optional(std::move(value)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 /// What --as calls the branches of a call: names, parted by commas.
 constexpr std::string_view kBranch = "branch";
 
-nlohmann::json branch_names(const std::string& text) {
+std::optional<nlohmann::json> branch_names(const std::string& text) {
+  if (!valid_utf8(text)) return std::nullopt;
   nlohmann::json names = nlohmann::json::array();
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) names.push_back(name);
@@ -237,10 +244,13 @@ ToldFact parse_told_fact(const std::string& name, const std::string& text) {
   }
   if (fact->option != "--as") throw usage_error(where + "is told by " + std::string(fact->option));
   if (text.empty()) throw usage_error(where + "a value is missing");
-  const auto value =
-      name == kBranch ? std::optional(branch_names(text)) : metadata_value(*fact, text);
+  const auto value = name == kBranch ? branch_names(text) : metadata_value(*fact, text);
   if (!value) throw usage_error(where + "expected " + std::string(type_text(fact->type)));
   return {std::string(fact->name), *value};
+}
+
+std::string told_option(const std::string& fact) {
+  return "--as " + (fact == "branches" ? std::string(kBranch) : fact);
 }
 
 void CallFacts::set(const std::string& fact, nlohmann::json value, std::string origin) {

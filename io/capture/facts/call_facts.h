@@ -33,6 +33,8 @@ struct ToldFact {
 /// commas. Throws Error(usage) where there is no such fact, where another option tells it, and
 /// where the value is not of its type.
 ToldFact parse_told_fact(const std::string& name, const std::string& text);
+/// "--as layer", "--as branch": how messages name what told the fact.
+std::string told_option(const std::string& fact);
 
 /// The facts of one call, by the names that the capture format gives them, each with where it came
 /// from. Values are checked for their JSON type as they are set. Not thread-safe.

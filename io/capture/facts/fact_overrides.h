@@ -25,7 +25,7 @@ struct FactOverrides {
   std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
-  /// What is told of every call: values as --as has them, by the names of facts; told_fact.h
+  /// What is told of every call: values as --as has them, by the names of facts; call_facts.h
   std::map<std::string, std::string> told = {};
 
   /// Whether anything is set.

@@ -248,11 +248,13 @@ TEST_CASE("bad --as ends in one line that names what is wrong") {
   refused({"--as", "layer=-1"}, "--as layer=-1: expected a whole number from 0 to 2^63-1");
   refused({"--as", "layer=x"}, "--as layer=x: expected a whole number from 0 to 2^63-1");
   refused({"--as", "timestep=soon"}, "--as timestep=soon: expected a number");
+  refused({"--as", "extra={\"a\":1,\"a\":2}"}, ": expected JSON");
+  refused({"--as", "model=\xff"}, "expected a string");
   refused({"--as", "grid=1x3x4"}, "--as grid=1x3x4: is told by --grid");
   refused({"--as", "layer=1", "--as", "layer=2"}, "--as layer=2: is told twice");
   refused({"--as", "branch=a", "--as", "branches=[\"b\"]"}, "is told twice");
-  refused({"--as", "branch=a b"}, "--as branches: \"a b\" is no name");
-  refused({"--as", "branch=a,b"}, "--as branches: expected one name a batch item (got 2 for 1");
+  refused({"--as", "branch=a b"}, "--as branch: \"a b\" is no name");
+  refused({"--as", "branch=a,b"}, "--as branch: expected one name a batch item (got 2 for 1");
   refused({"--as", "kind=other"}, "--as kind: expected self, cross or joint (got other)");
 
   run_well({"export", path, "-o", folder / "m.h5"});
@@ -275,6 +277,8 @@ TEST_CASE("--as of several calls that would become one is refused with both file
   CHECK(contains(result.err, "--as layer is told of every call"));
   CHECK(contains(result.err, "0.safetensors"));
   CHECK(contains(result.err, "1.safetensors"));
+  CHECK(contains(run_attnscope({"info", path, "--as", "layer=17", "--as", "branch=a"}).err,
+                 "would both be layer 17, branch a, kind self"));
   // A fact that tells no calls apart is told of both.
   const Json info = Json::parse(run_well({"info", path, "--as", "model=m", "--json"}).out);
   for (const Json& call : info.at("calls")) CHECK(call.at("model") == "m");
