@@ -173,6 +173,7 @@ std::string other_option(const ConvertOptions& o) {
       {"--preset", !c.preset.empty()},
       {"--rope", !c.rope.empty()},
       {"--cu-seqlens", !c.cu_seqlens.empty() || !c.cu_seqlens_k.empty()},
+      {"--as", !c.told.empty()},
       {"--steps, --layers … (a selection)", !(o.selection == all)},
       {"--tokens", !o.tokens.empty()},
       {"--frames", !o.frames.empty()},

@@ -4,12 +4,14 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/capture/partial_calls.h"
 
 namespace attnscope {
@@ -120,6 +122,30 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
                   "the same of the keys, where they are cut elsewhere")
       .type_name("LIST|FILE[:KEY]")
       .group(facts);
+  command
+      .add_option("--as", o.told,
+                  "a fact of the call that was not recorded: layer=17, step=25, model=wan2.1-14b,\n"
+                  "branch=cond, q_state=rope ... (docs/capture-format.md)")
+      .type_name("NAME=VALUE")
+      .one_value_each()
+      .group(facts);
+}
+
+std::map<std::string, std::string> told_facts(const std::vector<std::string>& told) {
+  std::map<std::string, std::string> facts;
+  std::set<std::string> names;
+  for (const std::string& each : told) {
+    const size_t equals = each.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw usage_error("--as " + one_line(each) + ": expected NAME=VALUE");
+    }
+    const std::string name = each.substr(0, equals), value = each.substr(equals + 1);
+    if (!names.insert(parse_told_fact(name, value).fact).second) {
+      throw usage_error("--as " + one_line(each) + ": is told twice");
+    }
+    facts[name] = value;
+  }
+  return facts;
 }
 
 std::string score_text(const std::vector<SelectedCall>& calls) {
@@ -144,6 +170,7 @@ FactOverrides fact_overrides(const CaptureOptions& o) {
   facts.pattern = given(o.pattern);
   facts.cu_seqlens = given(o.cu_seqlens);
   facts.cu_seqlens_k = given(o.cu_seqlens_k);
+  facts.told = told_facts(o.told);
   return facts;
 }
 

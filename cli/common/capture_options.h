@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -17,6 +18,7 @@ struct CaptureOptions {
   BareTensors tensors;
   std::string layout, grid, text, scale, mask, preset, rope, pattern;
   std::string cu_seqlens, cu_seqlens_k;
+  std::vector<std::string> told;  ///< NAME=VALUE each
   std::string links = "refuse";
   std::string score = "softmax";
   std::string mask_option = "--mask";  ///< what `mask` is called
@@ -34,12 +36,15 @@ struct RunOptions {
 };
 
 /// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
-/// --cu-seqlens-k, and --mask --score.
+/// --cu-seqlens-k --as, and --mask --score.
 /// A command whose --mask means something else names the call's own mask otherwise.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
 /// The score of the selected calls, recorded or by option; "mixed" where they have several.
 std::string score_text(const std::vector<SelectedCall>& calls);
+/// What --as told, NAME=VALUE each, by name. Throws Error(usage) where one is told twice, or as
+/// parse_told_fact().
+std::map<std::string, std::string> told_facts(const std::vector<std::string>& told);
 /// What the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
 /// What ends with the command and tells on its console how far long reads are, with the memory and

@@ -18,14 +18,21 @@ struct RowFact {
 };
 
 constexpr std::array<RowFact, 8> kRowFacts{
-    {{"step", [](const HeadName& h) { return std::to_string(h.step); }},
+    {{"step",
+      [](const HeadName& h) {
+        return h.place.unrecorded.step ? std::string("-") : std::to_string(h.step);
+      }},
      {"layer",
-      [](const HeadName& h) { return h.layer == kNoLayer ? "-" : std::to_string(h.layer); }},
+      [](const HeadName& h) {
+        const bool none = h.place.unrecorded.layer || h.layer == kNoLayer;
+        return none ? std::string("-") : std::to_string(h.layer);
+      }},
      {"chunk",
       [](const HeadName& h) {
         return h.place.has_chunk() ? std::to_string(h.place.chunk) : std::string("-");
       }},
-     {"branch", [](const HeadName& h) { return h.branch; }},
+     {"branch",
+      [](const HeadName& h) { return h.place.unrecorded.branch ? std::string("-") : h.branch; }},
      {"kind", [](const HeadName& h) { return h.kind; }},
      {"block", [](const HeadName& h) { return h.place.block; }},
      {"slot", [](const HeadName& h) { return h.place.slot; }},
@@ -54,11 +61,7 @@ void name_rows(TableNames& names, const std::vector<const HeadName*>& rows, bool
 
 }  // namespace
 
-std::string head_label(const HeadName& h) {
-  return fmt::format("step {} {} {} {} batch {} head {}", h.step,
-                     one_line(layer_text(h.layer, h.place)), one_line(h.branch), one_line(h.kind),
-                     h.batch, h.head);
-}
+std::string head_label(const HeadName& h) { return one_line(head_words(h)); }
 
 HeadTable table_of_heads(const std::vector<HeadName>& heads) {
   HeadTable table;

@@ -84,6 +84,7 @@ std::string capture_option_given(const CaptureOptions& c, const RunOptions& run)
                                                 {"--pattern", !c.pattern.empty()},
                                                 {"--cu-seqlens", !c.cu_seqlens.empty()},
                                                 {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
+                                                {"--as", !c.told.empty()},
                                                 {"--links", c.links != "refuse"},
                                                 {"--backend", run.backend != "auto"},
                                                 {"--vram", !run.vram.empty()},
@@ -126,9 +127,7 @@ std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
         contains(chunks, h.place.chunk)) {
       selected.push_back(i);
     }
-    const std::string call =
-        fmt::format("step {} {} {} {}", h.step, one_line(layer_text(h.layer, h.place)),
-                    one_line(h.branch), one_line(h.kind));
+    const std::string call = one_line(call_words(h.step, h.layer, h.branch, h.kind, h.place));
     if (call != last) calls += (calls.empty() ? "" : ", ") + call;
     last = call;
   }

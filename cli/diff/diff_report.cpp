@@ -112,12 +112,29 @@ std::string csv_of(const Json& list, const std::vector<std::string>& names) {
   return text;
 }
 
+/// A fact that nobody recorded of this pair's or line's head: "a_step", "layer" …; not a layer
+/// outside the main stack, which has a block.
+bool is_unrecorded(const std::string& name, const std::vector<std::pair<std::string, Json>>& fields,
+                   const Json& value) {
+  const size_t begin = name.starts_with("a_") || name.starts_with("b_") ? 2 : 0;
+  const std::string fact = name.substr(begin);
+  if (!value.is_null() || value_at(fields, name.substr(0, begin) + "kind").is_null()) return false;
+  if (fact == "layer") return value_at(fields, name.substr(0, begin) + "block").is_null();
+  return fact == "step" || fact == "branch";
+}
+
 std::vector<TableColumn> columns_of(const Json& pairs, const std::vector<std::string>& names) {
   std::vector<TableColumn> columns;
   for (const std::string& name : names) {
     TableColumn column{name, {}, {}};
     std::vector<Json> values;
-    for (const Json& pair : pairs) values.push_back(value_at(flat(pair), name));
+    for (const Json& pair : pairs) {
+      const auto fields = flat(pair);
+      values.push_back(value_at(fields, name));
+      if (!is_unrecorded(name, fields, values.back())) continue;
+      column.lacks_records = true;
+      values.back() = name.ends_with("branch") ? Json("") : Json(kNotRecorded);
+    }
     const bool words = std::any_of(values.begin(), values.end(),
                                    [](const Json& value) { return value.is_string(); });
     for (const Json& value : values) {

@@ -61,18 +61,23 @@ std::string branch_text(const CallEntry& call) {
   return text;
 }
 
+/// Null where nobody recorded it.
+Json known_text(const std::string& text) { return text.empty() ? Json() : Json(text); }
+
 Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
   const AttentionProblem& p = *call.problem;
   Json json;
   json["file"] = call.file.string();
-  json["step"] = call.id.step;
-  json["layer"] = call.id.layer == kNoLayer ? Json() : Json(call.id.layer);
+  const Unrecorded& unrecorded = call.id.place.unrecorded;
+  const bool no_layer = unrecorded.layer || call.id.layer == kNoLayer;
+  json["step"] = unrecorded.step ? Json() : Json(call.id.step);
+  json["layer"] = no_layer ? Json() : Json(call.id.layer);
   if (call.id.place.is_recorded()) {
     json["block"] = call.id.place.block;
     json["slot"] = call.id.place.slot;
   }
   if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
-  json["branches"] = call.id.branches;
+  json["branches"] = unrecorded.branch ? Json() : Json(call.id.branches);
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();
   json["heads"] = p.num_heads();
@@ -92,8 +97,8 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
   json["text"] = p.key_tokens().text_text();
   const auto bytes = map_bytes(p, 1);
   json["map_bytes_f16"] = bytes ? Json(*bytes) : Json();
-  json["model"] = call.model;
-  json["prompt"] = call.prompt;
+  json["model"] = known_text(call.model);
+  json["prompt"] = known_text(call.prompt);
   Json facts;
   for (const auto& [name, fact] : call.facts) {
     facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
@@ -128,7 +133,9 @@ std::string scan_values(const std::vector<SelectedCall>& selected, bool asked, b
   return fmt::format("finite ({} scanned)", format_bytes(bytes));
 }
 
+/// Empty where there are none.
 std::string list_text(const std::set<int64_t>& values) {
+  if (values.empty()) return "";
   const std::vector<int64_t> list(values.begin(), values.end());
   return format_index_list(list);
 }
@@ -137,6 +144,7 @@ std::string list_text(const std::set<int64_t>& values) {
 struct ShapeGroup {
   const CallEntry* first = nullptr;
   int64_t calls = 0;
+  int64_t without_step = 0, without_layer = 0, without_branch = 0;  ///< calls: nobody recorded it
   std::set<int64_t> steps, layers, chunks;
   std::set<std::string> branches, blocks;
   std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
@@ -185,11 +193,15 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     }
     ShapeGroup& group = groups[at];
     ++group.calls;
-    group.steps.insert(s.call->id.step);
-    if (s.call->id.layer != kNoLayer) group.layers.insert(s.call->id.layer);
+    const Unrecorded& unrecorded = s.call->id.place.unrecorded;
+    group.without_step += unrecorded.step ? 1 : 0;
+    group.without_layer += unrecorded.layer ? 1 : 0;
+    group.without_branch += unrecorded.branch ? 1 : 0;
+    if (!unrecorded.step) group.steps.insert(s.call->id.step);
+    if (s.call->id.layer != kNoLayer && !unrecorded.layer) group.layers.insert(s.call->id.layer);
     if (s.call->id.place.has_chunk()) group.chunks.insert(s.call->id.place.chunk);
     if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
-    group.branches.insert(branch_text(*s.call));
+    if (!unrecorded.branch) group.branches.insert(branch_text(*s.call));
     for (const char* name : {"layer_name", "timestep", "axes", "head_offset", "text_valid",
                              "approximation", "extra"}) {
       const auto found = s.call->facts.find(name);
@@ -246,16 +258,22 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
     fmt::print("  {:<10} {}\n", name, one_line(value));
   };
   fmt::print("{} {} attention call{}\n", g.calls, kind_name(call.id.kind), g.calls == 1 ? "" : "s");
-  line("steps", call.step_recorded ? list_text(g.steps) : "not recorded");
+  // Of some calls alone where others record it.
+  const auto recorded = [&](const std::string& values, int64_t without) {
+    if (without == 0) return values;
+    return values.empty() ? "not recorded"
+                          : fmt::format("{}; of {} of the calls not recorded", values, without);
+  };
+  line("steps", recorded(list_text(g.steps), g.without_step));
   if (!g.chunks.empty()) line("chunks", list_text(g.chunks));
-  if (!g.layers.empty() || g.blocks.empty()) {
-    line("layers", call.layer_recorded ? list_text(g.layers) : "not recorded");
+  if (!g.layers.empty() || g.without_layer > 0) {
+    line("layers", recorded(list_text(g.layers), g.without_layer));
   }
   if (!g.blocks.empty()) line("blocks", blocks_text(g.blocks));
   if (!call.id.place.slot.empty()) line("slot", call.id.place.slot);
   std::string branches;
   for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
-  line("branches", call.branch_recorded ? branches : "not recorded");
+  line("branches", recorded(branches, g.without_branch));
   line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
                         p.head_dim(), dtype_name(g.first->recorded_dtype()),
                         layout_name(p.q().layout()), origin_note(call, "layout")));
@@ -382,8 +400,8 @@ int run_info(const InfoOptions& o) {
     Json json;
     json["format"] = "attnscope-info/1";
     json["path"] = capture.path().string();
-    json["model"] = capture.model();
-    json["prompt"] = capture.prompt();
+    json["model"] = known_text(capture.model());
+    json["prompt"] = known_text(capture.prompt());
     json["extra"] = capture.extra().empty() ? Json() : Json::parse(capture.extra(), nullptr, false);
     json["frames"] = capture.frames().size();
     json["values"] = values;

@@ -58,6 +58,7 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--rope", o.rope);
   add("--cu-seqlens", o.cu_seqlens);
   add("--cu-seqlens-k", o.cu_seqlens_k);
+  for (const std::string& told : o.told) add("--as", told);
   return command;
 }
 

@@ -13,6 +13,7 @@
 #include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
+#include "io/results/head_json.h"
 
 namespace attnscope {
 namespace {
@@ -125,10 +126,11 @@ int print_journal_info(const std::string& path, bool json) {
     Json about{{"product", "stats"}, {"options", table.options}, {"complete", false}};
     for (const MetricRun& run : table.runs) about["runs"].push_back(run.json());
     for (const MetricGroup& group : table.groups) {
-      about["calls"].push_back({{"step", group.call.name.step},
-                                {"layer", group.call.name.layer},
-                                {"branch", group.call.name.branch},
-                                {"kind", group.call.name.kind}});
+      Json call = name_json(group.call.name);
+      about["calls"].push_back({{"step", call["step"]},
+                                {"layer", call["layer"]},
+                                {"branch", call["branch"]},
+                                {"kind", call["kind"]}});
     }
     print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
     return kExitOk;

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/results/head_json.h"
+#include "io/results/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -27,18 +29,7 @@ std::string cell(const std::optional<double>& value) {
 
 Json mask_row_json(const MaskRow& row, bool timed) {
   const MaskQuality& s = row.quality;
-  Json json{{"step", row.name.step},
-            {"layer", row.name.layer == kNoLayer ? Json() : Json(row.name.layer)},
-            {"branch", row.name.branch},
-            {"kind", row.name.kind},
-            {"batch", row.name.batch},
-            {"head", row.name.head}};
-  // What only some captures' calls have.
-  if (row.name.place.is_recorded()) {
-    json["block"] = row.name.place.block;
-    json["slot"] = row.name.place.slot;
-  }
-  if (row.name.place.has_chunk()) json["chunk"] = row.name.place.chunk;
+  Json json = name_json(row.name);
   json.update({{"mask", row.mask},
                {"density", s.density},
                {"effective_density", s.effective_density},
@@ -59,16 +50,7 @@ Json mask_row_json(const MaskRow& row, bool timed) {
 
 MaskRow parse_mask_row(const Json& json) {
   MaskRow row;
-  HeadName& name = row.name;
-  json.at("step").get_to(name.step);
-  name.layer = json.at("layer").is_null() ? kNoLayer : json.at("layer").get<int64_t>();
-  json.at("branch").get_to(name.branch);
-  json.at("kind").get_to(name.kind);
-  json.at("batch").get_to(name.batch);
-  json.at("head").get_to(name.head);
-  if (json.contains("block")) json.at("block").get_to(name.place.block);
-  if (json.contains("slot")) json.at("slot").get_to(name.place.slot);
-  if (json.contains("chunk")) json.at("chunk").get_to(name.place.chunk);
+  row.name = parse_name_json(json);
   json.at("mask").get_to(row.mask);
   MaskQuality& s = row.quality;
   json.at("density").get_to(s.density);
@@ -102,9 +84,9 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
   std::string before;
   for (const MaskRow& row : rows) {
     const HeadName& name = row.name;
-    const std::string call = fmt::format("step {} {} {} {} batch {}", name.step,
-                                         one_line(layer_text(name.layer, name.place)),
-                                         one_line(name.branch), name.kind, name.batch);
+    const std::string call =
+        one_line(call_words(name.step, name.layer, name.branch,
+                            fmt::format("{} batch {}", name.kind, name.batch), name.place));
     if (call != before) {
       fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
       fmt::print("head  {:<{}}   density   recall      p05   oracle  out.err  err.p95{}\n", "mask",

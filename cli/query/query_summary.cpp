@@ -26,23 +26,24 @@ std::string token_name(const TokenGrid& grid, int64_t index,
   return std::to_string(index);
 }
 
-/// Null where it was averaged over.
-Json coordinate(int64_t value) { return value < 0 ? Json() : Json(value); }
+/// Null where it was averaged over, or nobody recorded it.
+Json coordinate(int64_t value, bool unrecorded = false) {
+  return value < 0 || unrecorded ? Json() : Json(value);
+}
 
-/// "step 10 layer 3 cond joint batch 0 head 2", without what was averaged over.
+/// "step 10 layer 3 cond joint batch 0 head 2", without what was averaged over or not recorded.
 std::string head_line(const Json& head) {
   const auto numbered = [&](const char* name) {
     return head[name].is_null() ? "" : fmt::format("{} {} ", name, head[name].get<int64_t>());
   };
   const auto named = [&](const char* name) {
-    const std::string text = head.value(name, "");
+    const bool there = head.contains(name) && head[name].is_string();
+    const std::string text = there ? head[name].get<std::string>() : "";
     return text.empty() ? "" : one_line(text) + " ";
   };
   std::string line = numbered("step") + numbered("layer") + named("block") + named("slot") +
-                     (head.contains("chunk") ? numbered("chunk") : "") +
-                     fmt::format("{} {} ", one_line(head["branch"].get<std::string>()),
-                                 head["kind"].get<std::string>()) +
-                     numbered("batch") + numbered("head");
+                     (head.contains("chunk") ? numbered("chunk") : "") + named("branch") +
+                     named("kind") + numbered("batch") + numbered("head");
   if (head.contains("averaged")) {
     return line + fmt::format("mean of {}", head["averaged"].get<int64_t>());
   }
@@ -55,14 +56,15 @@ std::string head_line(const Json& head) {
 Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
                       std::span<const float> row, double lse, int64_t top_count) {
   Json json;
-  json["step"] = coordinate(volume.step);
-  json["layer"] = coordinate(volume.layer);
+  const Unrecorded& unrecorded = volume.place.unrecorded;
+  json["step"] = coordinate(volume.step, unrecorded.step);
+  json["layer"] = coordinate(volume.layer, unrecorded.layer);
   if (volume.place.is_recorded()) {
     json["block"] = volume.place.block;
     json["slot"] = volume.place.slot;
   }
   if (volume.place.has_chunk()) json["chunk"] = volume.place.chunk;
-  json["branch"] = volume.branch;
+  json["branch"] = unrecorded.branch ? Json() : Json(volume.branch);
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;
   json["head"] = coordinate(volume.head);

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/problem/head_name.h"
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 #include "core/products/tokens/text_token.h"
@@ -74,9 +75,7 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
   volume.branch = branch_of(call.id, volume.batch);
   volume.kind = kind_name(call.id.kind);
   volume.place = call.id.place;
-  volume.label = fmt::format("step {} {} {} {} batch {} head {}", volume.step,
-                             layer_text(volume.layer, volume.place), volume.branch, volume.kind,
-                             volume.batch, volume.head);
+  volume.label = head_words(head_name(call.id, volume.batch, volume.head));
   volume.chosen_text = q.tokens_of(task).text;
   // A place in these volumes only where queries and keys are the same tokens.
   if (call.problem->same_tokens()) {

@@ -80,7 +80,8 @@ VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
 std::string layers_text(const std::vector<RolloutStep>& layers) {
   std::vector<int64_t> numbers;
   for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
-  return format_index_list(numbers);
+  const bool unknown = layers.front().problem().id().place.unrecorded.layer;
+  return unknown ? "layer not recorded" : "layers " + format_index_list(numbers);
 }
 
 RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend& backend,
@@ -142,7 +143,7 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, co
   volumes.grid = {tokens.frames(), tokens.height(), tokens.width()};
   volumes.model = last.model;
   volumes.capture = capture.path().filename().string();
-  volumes.query_text = fmt::format("rollout {} {}, layers {}", o.reverse ? "from" : "to",
+  volumes.query_text = fmt::format("rollout {} {}, {}", o.reverse ? "from" : "to",
                                    describe_chosen(o.queries, start, false), layers_text(layers));
   const auto words = last.tokens_of(batch);
   volumes.token_lists.front().assign(words.begin(), words.end());
@@ -153,10 +154,14 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, co
   volume.head = -1;
   volume.branch = branch_of(last.id, batch);
   volume.kind = kind_name(last.id.kind);
-  volume.label =
-      fmt::format("step {} {} {} batch {}: rollout {}, layers {}, mean of {} heads", volume.step,
-                  volume.branch, volume.kind, volume.batch, o.reverse ? "to outputs" : "to inputs",
-                  layers_text(layers), layers.back().tasks.size());
+  volume.place.unrecorded = last.id.place.unrecorded;
+  ModelPlace all_layers;
+  all_layers.unrecorded = last.id.place.unrecorded;
+  all_layers.unrecorded.layer = true;
+  volume.label = fmt::format(
+      "{} batch {}: rollout {}, {}, mean of {} heads",
+      call_words(volume.step, volume.layer, volume.branch, volume.kind, all_layers), volume.batch,
+      o.reverse ? "to outputs" : "to inputs", layers_text(layers), layers.back().tasks.size());
   volume.query = single_coord(start, tokens);
   volumes.volumes.push_back(std::move(volume));
   return volumes;
@@ -169,12 +174,15 @@ Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
   Json row = summarise_values(volumes, volume, tokens, values,
                               std::numeric_limits<double>::quiet_NaN(), o.top);
   Json numbers = Json::array();
-  for (const RolloutStep& layer : layers) numbers.push_back(layer.layer());
+  const Unrecorded& unrecorded = volume.place.unrecorded;
+  for (const RolloutStep& layer : layers) {
+    numbers.push_back(unrecorded.layer ? Json() : Json(layer.layer()));
+  }
   Json json{{"format", "attnscope-rollout/1"},
             {"query", volumes.query_text},
             {"direction", o.reverse ? "to_outputs" : "to_inputs"},
-            {"step", volume.step},
-            {"branch", volume.branch},
+            {"step", unrecorded.step ? Json() : Json(volume.step)},
+            {"branch", unrecorded.branch ? Json() : Json(volume.branch)},
             {"kind", volume.kind},
             {"batch", volume.batch},
             {"layers", std::move(numbers)},

@@ -41,12 +41,15 @@ void print_stats_table(std::span<const HeadRecord> records) {
   fmt::print("\n");
   for (const HeadRecord& record : records) {
     const HeadName& name = record.name;
+    const Unrecorded& unrecorded = name.place.unrecorded;
+    const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
     const std::string chunk = name.place.has_chunk() ? std::to_string(name.place.chunk) : "-";
-    fmt::print(
-        "{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}", name.step,
-        chunk_column(chunks, chunk), name.layer == kNoLayer ? "-" : std::to_string(name.layer),
-        slot_width > 0 ? one_line(slot_of(name)) : "", slot_width, one_line(name.branch),
-        branch_width, name.kind, name.batch, name.head, head_class_name(record.metrics.head_class));
+    fmt::print("{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}",
+               unrecorded.step ? "-" : std::to_string(name.step), chunk_column(chunks, chunk),
+               no_layer ? "-" : std::to_string(name.layer),
+               slot_width > 0 ? one_line(slot_of(name)) : "", slot_width,
+               unrecorded.branch ? "-" : one_line(name.branch), branch_width, name.kind, name.batch,
+               name.head, head_class_name(record.metrics.head_class));
     for (const HeadField& field : head_fields()) {
       if (field.heading.empty()) continue;
       const auto value = number_of(record.metrics, field);

@@ -38,22 +38,24 @@ std::string branch_names(const CallEntry& call) {
 }
 
 std::string call_name(const CallEntry& call) {
-  return fmt::format("step {}, {}, {}, {}", call.id.step, layer_text(call.id.layer, call.id.place),
-                     branch_names(call), kind_name(call.id.kind));
+  return call_words(call.id.step, call.id.layer, branch_names(call), kind_name(call.id.kind),
+                    call.id.place, ", ");
 }
 
 Json check_json(const CallCheck& check) {
   const CallId& id = check.call->id;
   Json json;
   json["file"] = check.call->file.string();
-  json["step"] = id.step;
-  json["layer"] = id.layer == kNoLayer ? Json() : Json(id.layer);
+  const Unrecorded& unrecorded = id.place.unrecorded;
+  const bool no_layer = unrecorded.layer || id.layer == kNoLayer;
+  json["step"] = unrecorded.step ? Json() : Json(id.step);
+  json["layer"] = no_layer ? Json() : Json(id.layer);
   if (id.place.is_recorded()) {
     json["block"] = id.place.block;
     json["slot"] = id.place.slot;
   }
   if (id.place.has_chunk()) json["chunk"] = id.place.chunk;
-  json["branch"] = branch_names(*check.call);
+  json["branch"] = unrecorded.branch ? Json() : Json(branch_names(*check.call));
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);
   json["against"] = check.against.empty() ? Json() : Json(check.against);

@@ -20,7 +20,8 @@ enum class CallKind : uint8_t { self, cross, joint };
 std::string_view kind_name(CallKind kind);
 std::optional<CallKind> parse_kind(std::string_view name);
 
-/// Which attention call this is. Numbers are the ones recorded, not positions in a list.
+/// Which attention call this is. Numbers are the ones recorded, not positions in a list;
+/// place.unrecorded tells which are not.
 struct CallId {
   int64_t step = 0;
   int64_t layer = 0;  ///< kNoLayer outside the main stack; then the place is recorded

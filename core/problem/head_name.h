@@ -21,4 +21,7 @@ struct HeadName {
 /// A head of a batch item of a call.
 HeadName head_name(const CallId& call, int64_t batch, int64_t head);
 
+/// "step 10 layer 3 cond joint batch 0 head 2", without what is not recorded.
+std::string head_words(const HeadName& name);
+
 }  // namespace attnscope

@@ -34,13 +34,13 @@ std::vector<std::vector<size_t>> group_volumes(const MeanAxes& axes, const Query
 }
 
 std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
-  std::string text;
-  if (!axes.steps) text += "step " + std::to_string(v.step) + " ";
-  const ModelPlace slot{"", v.place.slot};
-  if (!axes.layers) text += layer_text(v.layer, v.place) + " ";
-  if (axes.layers && slot.is_recorded()) text += slot.text() + " ";
-  if (axes.layers && v.place.has_chunk()) text += "chunk " + std::to_string(v.place.chunk) + " ";
-  text += v.branch + " " + v.kind + " batch " + std::to_string(v.batch) + " ";
+  // What it is the mean over is left out as if nobody had recorded it.
+  ModelPlace place = v.place;
+  place.unrecorded.step |= axes.steps;
+  place.unrecorded.layer |= axes.layers;
+  if (axes.layers) place.block.clear();
+  std::string text = call_words(v.step, v.layer, v.branch, v.kind, place) + " batch " +
+                     std::to_string(v.batch) + " ";
   if (!axes.heads) text += "head " + std::to_string(v.head) + " ";
   return text + "mean over " + axes.text() + " (" + std::to_string(count) + ")";
 }
@@ -50,9 +50,13 @@ QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
   QueryVolume merged = volumes.volumes[members.front()];
   merged.label = label_of(axes, merged, members.size());
   merged.averaged = static_cast<int64_t>(members.size());
-  if (axes.steps) merged.step = -1;
+  if (axes.steps) {
+    merged.step = -1;
+    merged.place.unrecorded.step = false;
+  }
   if (axes.layers) {
     merged.layer = -1;
+    merged.place.unrecorded.layer = false;
     merged.place.block.clear();
   }
   if (axes.heads) merged.head = -1;

@@ -1,6 +1,18 @@
 #include "core/products/query_volumes.h"
 
 namespace attnscope {
+
+std::string QueryVolumes::not_recorded() const {
+  Unrecorded any;
+  for (const QueryVolume& volume : volumes) {
+    const Unrecorded& own = volume.place.unrecorded;
+    any = {any.step || own.step, any.layer || own.layer, any.branch || own.branch};
+  }
+  std::string names = any.text();
+  if (model.empty()) names += names.empty() ? "model" : " model";
+  return names;
+}
+
 namespace {
 
 std::vector<float> part_of(const std::vector<float>& values, IndexRange range) {

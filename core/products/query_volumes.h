@@ -51,6 +51,8 @@ struct QueryVolumes {
   const std::vector<std::string>& tokens_of(const QueryVolume& volume) const {
     return token_lists[volume.tokens];
   }
+  /// Facts that nobody recorded of one of the volumes, "step model"; empty: none.
+  std::string not_recorded() const;
 };
 
 /// The values of all tokens of a sequence as the parts of a volume; without a token map the longer

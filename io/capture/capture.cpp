@@ -14,6 +14,7 @@
 #include "io/capture/call/opened_call.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/capture_location.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/tensor_reference.h"
 #include "io/capture/named_calls.h"
 #include "io/files/input_set.h"
@@ -63,8 +64,19 @@ void add_option_files(const FactOverrides& overrides, std::vector<std::filesyste
 using SeenCalls =
     std::map<std::tuple<int64_t, int64_t, std::string, CallKind, ModelPlace>, std::string>;
 
+/// "--as layer": a fact of those that tell calls apart which --as told; empty: none.
+std::string told_identity(const CallEntry& call) {
+  for (const char* name : {"layer", "step", "branches", "kind", "block", "slot", "chunk"}) {
+    const auto fact = call.facts.find(name);
+    if (fact != call.facts.end() && fact->second.origin == kToldOrigin) {
+      return told_option(name);
+    }
+  }
+  return "";
+}
+
 /// Adds the calls to those that were seen. Throws Error(file) where two are the same; `hint` ends
-/// the message.
+/// the message. Where --as told what calls are, Error(usage).
 SeenCalls check_unique(const std::vector<CallEntry>& calls, const std::string& hint,
                        SeenCalls seen = {}) {
   for (const CallEntry& call : calls) {
@@ -75,11 +87,18 @@ SeenCalls check_unique(const std::vector<CallEntry>& calls, const std::string& h
                                   placed ? CallKind::self : call.id.kind, call.id.place);
       const auto [known, fresh] = seen.emplace(key, call.file.string());
       if (fresh) continue;
-      throw file_error(call.file.string(), "",
-                       "step " + std::to_string(call.id.step) + ", " +
-                           layer_text(call.id.layer, call.id.place) + ", branch " + branch +
-                           ", kind " + std::string(kind_name(call.id.kind)) + " is also in " +
-                           known->second + hint);
+      std::string call_is =
+          call_words(call.id.step, call.id.layer, "branch " + branch,
+                     "kind " + std::string(kind_name(call.id.kind)), call.id.place, ", ");
+      const Unrecorded& unrecorded = call.id.place.unrecorded;
+      if (unrecorded.any()) call_is += " (not recorded: " + unrecorded.text() + ")";
+      const std::string told = told_identity(call);
+      if (!told.empty()) {
+        throw usage_error(told + " is told of every call, and " + call.file.string() + " and " +
+                          known->second + " would both be " + call_is +
+                          ": tell it of a capture of one call");
+      }
+      throw file_error(call.file.string(), "", call_is + " is also in " + known->second + hint);
     }
   }
   return seen;

@@ -38,6 +38,7 @@ std::string canonical_facts(const SelectedCall& selected) {
   // Captures without them keep their hashes.
   if (call.id.place.is_recorded()) json["place"] = {call.id.place.block, call.id.place.slot};
   if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
+  if (call.id.place.unrecorded.any()) json["unrecorded"] = call.id.place.unrecorded.text();
   json["branches"] = call.id.branches;
   json["batch"] = selected.batch;
   json["heads"] = selected.heads;

@@ -120,8 +120,10 @@ void CaptureWriter::write_folder(const FolderToWrite& content, const fs::path& o
     StagedFile file(folder.part_path() / call.file_name(), false);
     write_call(call, file);
     file.commit();
-    Json entry{{"file", call.file_name()}, {"step", call.id.step}};
-    if (call.id.layer != kNoLayer) entry["layer"] = call.id.layer;
+    const Unrecorded& unrecorded = call.id.place.unrecorded;
+    Json entry{{"file", call.file_name()}};
+    if (!unrecorded.step) entry["step"] = call.id.step;
+    if (call.id.layer != kNoLayer && !unrecorded.layer) entry["layer"] = call.id.layer;
     if (call.id.place.has_chunk()) entry["chunk"] = call.id.place.chunk;
     list["calls"].push_back(std::move(entry));
   }

@@ -45,6 +45,12 @@ bool same_shapes(const CallEntry& a, const CallEntry& b) {
          same(a.problem->v(), b.problem->v());
 }
 
+/// "step 3, layer 7"; the file where neither was recorded.
+std::string step_and_layer(const CallEntry& call) {
+  const std::string words = call_words(call.id.step, call.id.layer, "", "", call.id.place, ", ");
+  return words.empty() ? call.file.filename().string() : words;
+}
+
 }  // namespace
 
 bool Diagnosis::try_masks() {
@@ -304,11 +310,9 @@ bool Diagnosis::try_layers() {
   constexpr size_t kMost = 128;
   if (others.size() > kMost) others.resize(kMost);
   for (const CallEntry* other : others) {
-    const std::string name = other->id.step == call_.id.step
-                                 ? layer_text(other->id.layer, other->id.place)
-                                 : fmt::format("step {}, {}", other->id.step,
-                                               layer_text(other->id.layer, other->id.place));
-    if (try_other_call("layer", *other, name)) return true;
+    const std::string name =
+        other->id.step == call_.id.step ? layer_text(other->id.layer, other->id.place) : "";
+    if (try_other_call("layer", *other, name.empty() ? step_and_layer(*other) : name)) return true;
   }
   return false;
 }
@@ -326,12 +330,11 @@ bool Diagnosis::find_same_rows() {
       };
       if (*part == 'v' && !own.v) continue;
       if (!same_first_rows(pick(own), pick(its))) continue;
-      suspect_ = {
-          "layer",
-          fmt::format("its {} is that of step {}, {} as well, number for number; its own is "
-                      "in no call of this capture",
-                      part, other.id.step, layer_text(other.id.layer, other.id.place)),
-          check_.error};
+      suspect_ = {"layer",
+                  fmt::format("its {} is that of {} as well, number for number; its own is "
+                              "in no call of this capture",
+                              part, step_and_layer(other)),
+                  check_.error};
       return true;
     }
   }

@@ -200,11 +200,13 @@ std::optional<CallCheck> quick_check(const Capture& capture, const CheckMeans& m
 }
 
 std::string quick_check_warning(const CallCheck& check) {
+  const CallId& id = check.call->id;
   return fmt::format(
-      "step {}, {}, head {}: the recorded {} not agree with Q and K (error {:.2g}, tolerance "
-      "{:.2g}); attnscope verify looks for the cause",
-      check.call->id.step, one_line(layer_text(check.call->id.layer, check.call->id.place)),
-      check.head, check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance);
+      "{}: the recorded {} not agree with Q and K (error {:.2g}, tolerance {:.2g}); attnscope "
+      "verify looks for the cause",
+      one_line(
+          call_words(id.step, id.layer, "", fmt::format("head {}", check.head), id.place, ", ")),
+      check.against == "LSE" ? "LSE does" : "outputs do", check.error, check.tolerance);
 }
 
 }  // namespace attnscope

@@ -74,12 +74,14 @@ std::string column_cell(const MetricGroup& group, const MetricColumn& column, si
 std::string name_cells(const MetricRun& run, const MetricGroup& group, int64_t batch,
                        int64_t head) {
   const HeadName& name = group.call.name;
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},{},{}", csv_text(run.name),
-                     csv_text(run.prompt), run.seed ? std::to_string(*run.seed) : "", name.step,
-                     name.layer == kNoLayer ? "" : std::to_string(name.layer),
-                     csv_text(name.branch), name.kind, batch, head, csv_text(name.place.block),
-                     csv_text(name.place.slot),
-                     name.place.has_chunk() ? std::to_string(name.place.chunk) : "");
+  const Unrecorded& unrecorded = name.place.unrecorded;
+  const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
+  return fmt::format(
+      "{},{},{},{},{},{},{},{},{},{},{},{}", csv_text(run.name), csv_text(run.prompt),
+      run.seed ? std::to_string(*run.seed) : "", unrecorded.step ? "" : std::to_string(name.step),
+      no_layer ? "" : std::to_string(name.layer), unrecorded.branch ? "" : csv_text(name.branch),
+      name.kind, batch, head, csv_text(name.place.block), csv_text(name.place.slot),
+      name.place.has_chunk() ? std::to_string(name.place.chunk) : "");
 }
 
 /// A head of a run, and where its values stand in those of the group.

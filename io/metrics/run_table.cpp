@@ -17,13 +17,7 @@ using Json = nlohmann::ordered_json;
 
 std::string group_text(const MetricGroup& group) {
   const HeadName& name = group.call.name;
-  std::string text = fmt::format("step {} layer {} {} {}", name.step,
-                                 name.layer == kNoLayer ? "none" : std::to_string(name.layer),
-                                 name.branch, name.kind);
-  for (const std::string& part : {name.place.block, name.place.slot}) {
-    if (!part.empty()) text += " " + part;
-  }
-  return one_line(text);
+  return one_line(call_words(name.step, name.layer, name.branch, name.kind, name.place));
 }
 
 std::string shape_text(const std::vector<int64_t>& shape) {

@@ -1,7 +1,5 @@
 #include "io/metrics/table_builder.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <limits>
@@ -32,13 +30,6 @@ size_t field_place(const std::string& name) {
   return field == nullptr ? fields.size() : static_cast<size_t>(field - fields.data());
 }
 
-std::string table_head(const HeadName& head) {
-  return one_line(
-      fmt::format("step {} layer {} {} {} batch {} head {}", head.step,
-                  head.layer == kNoLayer ? head.place.text() : std::to_string(head.layer),
-                  head.branch, head.kind, head.batch, head.head));
-}
-
 }  // namespace
 
 TableBuilder::TableBuilder(std::string file) : file_(std::move(file)) {
@@ -57,7 +48,7 @@ void TableBuilder::begin_line(const std::string& run, const HeadName& head,
   if (runs_.count(run) == 0) add_run(run);
   const size_t place = runs_[run];
   if (!heads_.emplace(place, head).second) {
-    throw file_error(file_, table_head(head),
+    throw file_error(file_, one_line(head_words(head)),
                      run.empty() ? "is there twice" : "is there twice in run " + one_line(run));
   }
   table_.lines.push_back({place, head, head_class, {}});

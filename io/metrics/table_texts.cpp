@@ -13,6 +13,7 @@
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 #include "io/results/csv_table.h"
+#include "io/results/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -82,18 +83,19 @@ double json_number(const TextJson& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
-HeadName json_name(const TextJson& head) {
+/// A head's name; what is empty nobody recorded, or it is a layer outside the main stack.
+HeadName line_name(const CsvLine& line) {
   HeadName name;
-  const TextJson& layer = head.at("layer");
-  head.at("step").get_to(name.step);
-  name.layer = layer.is_null() ? kNoLayer : layer.get<int64_t>();
-  head.at("branch").get_to(name.branch);
-  head.at("kind").get_to(name.kind);
-  head.at("batch").get_to(name.batch);
-  head.at("head").get_to(name.head);
-  name.place.block = head.value("block", "");
-  name.place.slot = head.value("slot", "");
-  name.place.chunk = head.value("chunk", kNoChunk);
+  name.place = {line.text("block"), line.text("slot"), line.index("chunk", kNoChunk)};
+  Unrecorded& unrecorded = name.place.unrecorded;
+  unrecorded = {line.text("step").empty(), line.text("layer").empty() && name.place.block.empty(),
+                line.text("branch").empty()};
+  if (!unrecorded.step) name.step = line.index("step", 0);
+  if (!unrecorded.layer) name.layer = line.index("layer", kNoLayer);
+  name.branch = unrecorded.branch ? "all" : line.text("branch");
+  name.kind = line.text("kind");
+  name.batch = line.index("batch", 0);
+  name.head = line.index("head", 0);
   return name;
 }
 
@@ -113,14 +115,7 @@ void read_csv_table(const std::filesystem::path& path, TableBuilder& table) {
   CsvLine line(csv, places, file);
   for (size_t i = 0; i < csv.lines.size(); ++i) {
     line.go_to(i);
-    HeadName name;
-    name.step = line.index("step", 0);
-    name.layer = line.index("layer", kNoLayer);
-    name.branch = line.text("branch");
-    name.kind = line.text("kind");
-    name.batch = line.index("batch", 0);
-    name.head = line.index("head", 0);
-    name.place = {line.text("block"), line.text("slot"), line.index("chunk", kNoChunk)};
+    const HeadName name = line_name(line);
     table.begin_line(line.text("run"), name, line.text("class"));
     for (size_t column = 0; column < csv.names.size(); ++column) {
       if (!is_word(csv.names[column])) table.add(csv.names[column], line.number(column));
@@ -141,7 +136,7 @@ void read_json_table(const std::filesystem::path& path, int64_t memory, TableBui
   size_t place = 0;
   try {
     for (const TextJson& head : json.at("heads")) {
-      table.begin_line("", json_name(head), head.value("class", ""));
+      table.begin_line("", parse_name_json(head), head.value("class", ""));
       for (const HeadField& field : head_fields()) {
         const auto value = head.find(field.name);
         if (value != head.end()) table.add(std::string(field.name), json_number(*value));

@@ -71,6 +71,8 @@ nlohmann::json read_volumes(const std::string& path, const nlohmann::json&) {
   for (const char* name : {"shard", "plan_hash", "part"}) json[name] = reader.text(root, name);
   for (const char* name : kTexts) json[name] = reader.text(root, name);
   json["reverse"] = reader.integer(root, "reverse");
+  json["not_recorded"] =
+      reader.has_attribute(root, kNotRecordedName) ? reader.text(root, kNotRecordedName) : "";
   if (!is_there(reader, "item")) return json;
   for (const char* name : kNumbers) json[name] = reader.integers(root, name, kMostVolumes);
   for (const char* name : {"branch", "kind", "label", "block", "slot"}) {
@@ -102,6 +104,18 @@ std::vector<float> read_item(const InputFile& file, const nlohmann::json& datase
   return values;
 }
 
+/// Of the facts that some volumes lack, those that this one does; they count as 0 and "all".
+void set_unrecorded(const std::string& names, QueryVolume& volume) {
+  Unrecorded& own = volume.place.unrecorded;
+  own = Unrecorded::parse(names);
+  own.step &= volume.step == kNotRecorded;
+  own.layer &= volume.layer == kNotRecorded && volume.place.block.empty();
+  own.branch &= volume.branch.empty();
+  if (own.step) volume.step = 0;
+  if (own.layer) volume.layer = 0;
+  if (own.branch) volume.branch = "all";
+}
+
 QueryVolume volume_of(const nlohmann::json& json, size_t i, const InputFile& file) {
   const size_t items = json.at("step").size();
   QueryVolume volume;
@@ -120,6 +134,7 @@ QueryVolume volume_of(const nlohmann::json& json, size_t i, const InputFile& fil
   volume.place.block = text("block");
   volume.place.slot = text("slot");
   if (json.contains("chunk")) volume.place.chunk = number("chunk");
+  set_unrecorded(json.at("not_recorded").get<std::string>(), volume);
   if (number("query_t") >= 0) {
     volume.query = {number("query_t"), number("query_y"), number("query_x")};
   }

@@ -5,6 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "io/results/head_name_json.h"
+
 namespace attnscope {
 namespace {
 
@@ -63,20 +65,7 @@ class Reader {
 
   HeadRecord read() const {
     HeadRecord record;
-    HeadName& name = record.name;
-    read_value(json_.at("step"), name.step);
-    if (json_.at("layer").is_null()) {
-      name.layer = kNoLayer;
-    } else {
-      read_value(json_.at("layer"), name.layer);
-    }
-    if (json_.contains("block")) read_value(json_.at("block"), name.place.block);
-    if (json_.contains("slot")) read_value(json_.at("slot"), name.place.slot);
-    if (json_.contains("chunk")) read_value(json_.at("chunk"), name.place.chunk);
-    read_value(json_.at("branch"), name.branch);
-    read_value(json_.at("kind"), name.kind);
-    read_value(json_.at("batch"), name.batch);
-    read_value(json_.at("head"), name.head);
+    record.name = parse_name_json(json_);
     HeadMetrics& metrics = record.metrics;
     const auto head_class = parse_head_class(json_.at("class").get<std::string>());
     if (!head_class) throw NoRecord();
@@ -175,9 +164,14 @@ class Reader {
 }  // namespace
 
 Json name_json(const HeadName& name) {
-  Json json{{"step", name.step},     {"layer", name.layer == kNoLayer ? Json() : Json(name.layer)},
-            {"branch", name.branch}, {"kind", name.kind},
-            {"batch", name.batch},   {"head", name.head}};
+  const Unrecorded& unrecorded = name.place.unrecorded;
+  const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
+  Json json{{"step", unrecorded.step ? Json() : Json(name.step)},
+            {"layer", no_layer ? Json() : Json(name.layer)},
+            {"branch", unrecorded.branch ? Json() : Json(name.branch)},
+            {"kind", name.kind},
+            {"batch", name.batch},
+            {"head", name.head}};
   if (name.place.is_recorded()) {
     json["block"] = name.place.block;
     json["slot"] = name.place.slot;

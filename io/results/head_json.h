@@ -8,7 +8,8 @@
 namespace attnscope {
 
 /// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
-/// "head"}, and "block", "slot" and "chunk" where the capture has them.
+/// "head"}, null where nobody recorded it, and "block", "slot" and "chunk" where the capture has
+/// them. parse_name_json() takes it (head_name_json.h).
 nlohmann::ordered_json name_json(const HeadName& name);
 
 /// A record as docs/metrics.md has it in JSON: {"step", "layer", "branch", "kind", "batch", "head",

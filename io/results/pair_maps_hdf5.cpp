@@ -3,6 +3,7 @@
 #include <numeric>
 #include <optional>
 
+#include "core/problem/model_place.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
@@ -61,6 +62,8 @@ struct PairMapsFile::Impl {
     for (const auto& [name, number] : layout.numbers) {
       writer->attribute(writer->root(), name, number);
     }
+    const std::string unrecorded = unrecorded_columns(layout.pairs);
+    if (!unrecorded.empty()) writer->attribute(writer->root(), kNotRecordedName, unrecorded);
     const TableColumn& first = layout.pairs.front();
     const auto pairs =
         static_cast<int64_t>(first.has_words() ? first.words.size() : first.numbers.size());

@@ -2,9 +2,18 @@
 
 #include <numeric>
 
+#include "core/problem/model_place.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
+
+std::string unrecorded_columns(const std::vector<TableColumn>& columns) {
+  std::string names;
+  for (const TableColumn& column : columns) {
+    if (column.lacks_records) names += (names.empty() ? "" : " ") + column.name;
+  }
+  return names;
+}
 
 void write_table_hdf5(const std::vector<std::pair<std::string, std::string>>& attributes,
                       const std::string& dimension, const std::vector<TableColumn>& columns,
@@ -13,6 +22,8 @@ void write_table_hdf5(const std::vector<std::pair<std::string, std::string>>& at
   Hdf5Writer writer(path);
   {
     for (const auto& [name, text] : attributes) writer.attribute(writer.root(), name, text);
+    const std::string unrecorded = unrecorded_columns(columns);
+    if (!unrecorded.empty()) writer.attribute(writer.root(), kNotRecordedName, unrecorded);
     const TableColumn& first = columns.front();
     const auto lines =
         static_cast<int64_t>(first.has_words() ? first.words.size() : first.numbers.size());

@@ -59,9 +59,12 @@ struct PlaceColumns {
 
 void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
                       const PlaceColumns& places) {
-  const std::string head = fmt::format("{},{},{},{},{},{}", v.step, v.layer, csv_text(v.branch),
-                                       v.kind, v.batch, v.head) +
-                           places.values(v.place);
+  const Unrecorded& unrecorded = v.place.unrecorded;
+  const std::string head =
+      fmt::format("{},{},{},{},{},{}", unrecorded.step ? "" : std::to_string(v.step),
+                  unrecorded.layer ? "" : std::to_string(v.layer),
+                  unrecorded.branch ? "" : csv_text(v.branch), v.kind, v.batch, v.head) +
+      places.values(v.place);
   const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
     const std::string token = i < tokens.size() ? csv_text(tokens[i]) : "";

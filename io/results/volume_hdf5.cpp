@@ -51,6 +51,8 @@ class VolumeWriter {
     writer_.attribute(root, "weighting", volumes_.weighting);
     writer_.attribute(root, "mean", volumes_.mean);
     writer_.attribute(root, "Conventions", "CF-1.8");
+    const std::string names = volumes_.not_recorded();
+    if (!names.empty()) writer_.attribute(root, kNotRecordedName, names);
     if (part_ == nullptr) return;
     const nlohmann::ordered_json json = part_json(part_->plan);
     writer_.attribute(root, "shard", json["shard"].get<std::string>());
@@ -92,12 +94,15 @@ class VolumeWriter {
 
   void write_facts(const Hdf5Dataset& item) {
     using V = const QueryVolume&;
-    write_number<int64_t>(item, "step", [](V v) { return v.step; });
-    write_number<int64_t>(item, "layer", [](V v) { return v.layer; });
+    write_number<int64_t>(item, "step",
+                          [](V v) { return v.place.unrecorded.step ? kNotRecorded : v.step; });
+    write_number<int64_t>(item, "layer",
+                          [](V v) { return v.place.unrecorded.layer ? kNotRecorded : v.layer; });
     write_number<int32_t>(item, "batch", [](V v) { return static_cast<int32_t>(v.batch); });
     write_number<int32_t>(item, "head", [](V v) { return static_cast<int32_t>(v.head); });
     write_number<int64_t>(item, "averaged", [](V v) { return v.averaged; });
-    write_string(item, "branch", [](V v) { return v.branch; });
+    write_string(item, "branch",
+                 [](V v) { return v.place.unrecorded.branch ? std::string() : v.branch; });
     write_string(item, "kind", [](V v) { return v.kind; });
     write_string(item, "label", [](V v) { return v.label; });
     if (std::any_of(volumes_.volumes.begin(), volumes_.volumes.end(),

@@ -70,8 +70,8 @@ RankCall rank_call(const CallEntry& call, const RankFolder& folder,
 }
 
 std::string call_text(const CallEntry& call) {
-  return "step " + std::to_string(call.id.step) + ", " + layer_text(call.id.layer, call.id.place) +
-         ", branch " + branch_of(call.id, 0) + ", kind " + std::string(kind_name(call.id.kind));
+  return call_words(call.id.step, call.id.layer, "branch " + branch_of(call.id, 0),
+                    "kind " + std::string(kind_name(call.id.kind)), call.id.place, ", ");
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ auto call_key(const SelectedCall& s) {
 std::string call_text(const CallEntry& call) {
   ModelPlace place = call.id.place;
   place.chunk = kNoChunk;
-  return fmt::format("step {}, {}, {}", call.id.step, layer_text(call.id.layer, place),
-                     fmt::join(call.id.branches, "+"));
+  return call_words(call.id.step, call.id.layer,
+                    fmt::format("{}", fmt::join(call.id.branches, "+")), "", place, ", ");
 }
 
 std::shared_ptr<const TensorSource> numbers_tensor(const std::string& name,

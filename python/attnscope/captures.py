@@ -11,6 +11,7 @@ import numpy as np
 
 from .errors import make_error
 from .exports import Export
+from .facts import counted, place_text, told_facts
 from .heads import Call, stats_words
 from .metrics import Metrics, open_metrics
 from .native import _native, take_engine, word
@@ -29,9 +30,10 @@ def open(  # noqa: A001 - attnscope.open, as one says it
 
     path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
     override what was recorded: layout, grid=(7, 12, 12), text="16@start", scale, mask, score, preset, rope,
-    pattern, cu_seqlens, cu_seqlens_k, links="follow"; how work is computed: memory="512MiB" (of each piece of work;
-    results come on top), threads, backend, vram, tf32; cache="none" or a folder for row sums. check: compare a few
-    recorded outputs with what is computed, as every command does.
+    pattern, cu_seqlens, cu_seqlens_k, links="follow", and as_={"layer": 17, "model": "…"}, facts that nobody
+    recorded; how work is computed: memory="512MiB" (of each piece of work; results come on top), threads, backend,
+    vram, tf32; cache="none" or a folder for row sums. check: compare a few recorded outputs with what is computed, as
+    every command does.
 
     An export (weights, rows or logits, also an unfinished one) opens as an Export, without options, and what probe()
     wrote as Metrics: a table, or the .part of a run that has not ended.
@@ -54,11 +56,13 @@ def open(  # noqa: A001 - attnscope.open, as one says it
             return Export(os.fspath(path), _native.open_export(os.fspath(path), report))
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
+    told = told_facts(options.pop("as_", None) or {})
     words = {
         name: "x".join(map(str, v)) if name == "grid" and isinstance(v, (tuple, list)) else word(v)
         for name, v in options.items()
         if v is not None
     }
+    words |= {f"as {name}": text for name, text in told.items()}
     if path is not None:
         words["capture"] = os.fspath(path)
     words["check"] = "yes" if check else "no"
@@ -108,8 +112,9 @@ class Capture:
         found = []
         for number, facts in enumerate(self.calls):
             items = [i for i in range(facts["batch"]) if branch in (None, _branch(facts, i))]
+            own_step, own_layer, _ = counted(facts)
             matches = (
-                step in (None, facts["step"]) and layer in (None, facts["layer"], facts["block"] or None)
+                step in (None, own_step) and layer in (None, own_layer, facts["block"] or None)
                 and slot in (None, facts["slot"])
             )  # fmt: skip
             if matches and items:
@@ -122,16 +127,16 @@ class Capture:
     def _complaint(self, parts: tuple[Any, ...], found: list[int]) -> str:
         asked = ", ".join(repr(part) for part in parts)
         if not found:
-            steps, layers = (
-                sorted({c[name] for c in self.calls if c[name] is not None}) for name in ("step", "layer")
-            )
+            places = [counted(c) for c in self.calls]
+            steps = sorted({step for step, _, _ in places})
+            layers = sorted({layer for _, layer, _ in places if layer is not None})
             branches = sorted({_branch(c, i) for c in self.calls for i in range(c["batch"])})
             return (
                 f"cap[{asked}]: {self.path} has no such call (steps {_list(steps)}; layers {_list(layers)}; branches "
                 f"{', '.join(branches)})"
             )
         some = "; ".join(
-            f"step {c['step']} layer {c['layer']} {'+'.join(c['branches'])} {c['kind']} {c['slot']}".rstrip()
+            f"{place_text(c)} {c['slot']}".rstrip()
             for c in (self.calls[number] for number in found[:3])
         )
         return f"cap[{asked}]: {len(found)} calls are meant: {some}{' …' if len(found) > 3 else ''}"
@@ -163,7 +168,7 @@ class Capture:
 
 
 def _branch(facts: Any, item: int) -> str:
-    branches = facts["branches"]
+    branches = counted(facts)[2]
     return str(branches[item] if item < len(branches) else branches[0])
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import make_error
+from .facts import counted, place_text
 from .places import Places, choose
 from .progress import Progress, Reporter
 from .views import HeadView, show_stored
@@ -20,7 +21,7 @@ class Export:
     """An open export (also an unfinished one). path; heads: a dict of facts a head: step, layer, branch, kind, block,
     slot, batch, head, product, dtype (how entries are stored), lse (whether it is there), mask, rows (how many),
     keys (the capture's, half-open). ex[step, layer, branch, slot] is the list of heads that this means; what is None
-    or left out may be anything."""
+    or left out may be anything. Facts that nobody recorded are None, and chosen as 0 and "all"."""
 
     def __init__(self, path: str, opened: _native.Export) -> None:
         self._opened = opened
@@ -40,11 +41,10 @@ class Export:
         parts = key if isinstance(key, tuple) else (key,)
         if len(parts) > 4:
             raise make_error(f"ex[{key!r}]: expected step, layer, branch, slot", "usage")
-        wanted = dict(zip(("step", "layer", "branch", "slot"), parts, strict=False))
         found = [
             number
             for number, facts in enumerate(self.heads)
-            if all(value in (None, facts[name]) for name, value in wanted.items())
+            if all(value in (None, own) for value, own in zip(parts, _counted(facts), strict=False))
         ]
         if not found:
             raise make_error(f"ex[{', '.join(map(repr, parts))}]: {self.path} has no such heads", "usage")
@@ -74,7 +74,7 @@ class StoredHead:
     def __repr__(self) -> str:
         f = self.facts
         return (
-            f"<StoredHead {f['head']}: step {f['step']}, layer {f['layer']}, {f['branch']}, {f['product']}>"
+            f"<StoredHead {f['head']}: {place_text(f)}, {f['product']}>"
         )
 
     def entries(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> np.ndarray:
@@ -97,6 +97,12 @@ class StoredHead:
         """float64 [rows]; NaN where the file has none."""
         chosen = choose(rows, len(self.queries), "rows")
         return chosen.ordered(self._opened.lse(self._number, _positions(chosen.wanted)), 0)
+
+
+def _counted(facts: dict[str, Any]) -> tuple[Any, ...]:
+    """Step, layer, branch, slot, as they are chosen by."""
+    step, layer, branches = counted(facts)
+    return step, layer, branches[0], facts["slot"]
 
 
 def _positions(wanted: Any) -> np.ndarray:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .errors import make_error
+from .facts import counted, place_text
 from .native import word
 from .pictures import Volume, head_picture
 from .places import Places, choose
@@ -34,7 +35,8 @@ class Call:
     facts: a dict of what is known of it: step, layer (None outside the main stack), branches (one a batch item),
     kind, block, slot, chunk, batch, heads, kv_heads, queries, keys, head_dim, dtype, scale, score, mask, grid (T, H, W
     or None), key_grid, text, values (whether v is there), model, prompt, timestep, tokens (the words, [batch item or
-    1][text token]), file, name. They are attributes, too: call.layer.
+    1][text token]), file, name. They are attributes, too: call.layer. Step, layer, branches, model and prompt that
+    nobody recorded are None.
     """
 
     def __init__(
@@ -56,7 +58,7 @@ class Call:
 
     def __repr__(self) -> str:
         f = self.facts
-        where = f"step {f['step']}, layer {f['layer']}, {'+'.join(f['branches'])}, {f['kind']}"
+        where = place_text(f)
         if f["slot"]:
             where += f", {f['slot']}"
         return f"<Call {where}: {f['heads']} heads, {f['queries']} × {f['keys']}, {f['dtype']}>"
@@ -71,7 +73,7 @@ class Call:
             if len(self._items) != 1:
                 raise make_error(
                     f"{self.facts['name']}: which batch item? (batch=0 to {self.facts['batch'] - 1}, or a branch: "
-                    f"{', '.join(self.facts['branches'])})",
+                    f"{', '.join(counted(self.facts)[2])})",
                     "usage",
                 )
             batch = self._items[0]
@@ -141,14 +143,17 @@ class Head:
         self._place = [(batch, number)]
 
     @property
-    def branch(self) -> str:
+    def branch(self) -> str | None:
         branches = self.call.facts["branches"]
+        if branches is None:
+            return None
         return str(branches[self.batch] if self.batch < len(branches) else branches[0])
 
     def __repr__(self) -> str:
         f = self.call.facts
+        branches = None if self.branch is None else [self.branch]
         return (
-            f"<Head {self.number}: step {f['step']}, layer {f['layer']}, {self.branch}, batch {self.batch}, "
+            f"<Head {self.number}: {place_text({**f, 'branches': branches})}, batch {self.batch}, "
             f"{self.shape[0]} × {self.shape[1]}>"
         )
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .errors import make_error
+from .facts import place_text
 from .native import _native
 from .tables import frame_of
 
@@ -20,17 +21,17 @@ _MASK = "mask_"
 
 @dataclass(frozen=True)
 class MetricCall:
-    """One call and branch of every run: step, layer (−1 outside the main stack), branch, kind, block, slot, chunk
-    (−1: none), facts (of the first run that has it), batch and heads (which), arrays.
+    """One call and branch of every run: step, layer (−1 outside the main stack), branch (None where nobody recorded
+    them), kind, block, slot, chunk (−1: none), facts (of the first run that has it), batch and heads (which), arrays.
 
     arrays: by name, [run, batch, head, …] ("entropy", "frame_frame", "level_64/weights_max", "mask_recall", "class"),
     or [run] ("timestep", "num_queries", "mask", "backend"); NaN, −1 or "" where a run has nothing. axes: names of the
     axes behind run, batch and head, by array; labels: what the places of such an axis are called.
     """
 
-    step: int
-    layer: int
-    branch: str
+    step: int | None
+    layer: int | None
+    branch: str | None
     kind: str
     block: str
     slot: str
@@ -43,7 +44,7 @@ class MetricCall:
     labels: dict[str, dict[str, list[str]]]
 
     def __repr__(self) -> str:
-        where = f"step {self.step}, layer {self.layer}, {self.branch}, {self.kind}"
+        where = place_text(vars(self))
         return f"<MetricCall {where}{', ' + self.slot if self.slot else ''}: {len(self.heads)} heads>"
 
     @property
@@ -91,9 +92,9 @@ class Metrics:
         found = [
             call
             for call in self.calls
-            if step in (None, call.step)
-            and layer in (None, call.layer, call.block or None)
-            and branch in (None, call.branch)
+            if step in (None, call.step or 0)
+            and layer in (None, call.layer or 0, call.block or None)
+            and branch in (None, call.branch or "all")
             and slot in (None, call.slot)
         ]
         if len(parts) > 4 or len(found) != 1:
@@ -173,7 +174,7 @@ class Metrics:
         Capture.stats()."""
         for run in range(len(self.runs)):
             found = [
-                (c.step, c.layer, c.batch[b], c.kind, c.block, c.slot, c.chunk, c.heads[h], c.branch, number, b, h)
+                (*_order(c, b, h), number, b, h)
                 for number, c in enumerate(self.calls)
                 for b, h in np.argwhere(c.measured[run]).tolist()
             ]
@@ -188,9 +189,9 @@ class Metrics:
             about["prompt"],
             seed,
             about["complete"],
-            call.step,
-            call.layer,
-            call.branch,
+            -1 if call.step is None else call.step,
+            -1 if call.layer is None else call.layer,
+            call.branch or "",
             call.kind,
             call.batch[item],
             call.heads[head],
@@ -215,6 +216,12 @@ _NAMES: list[tuple[str, Any]] = [
     ("slot", str),
     ("chunk", np.int64),
 ]
+
+def _order(c: MetricCall, item: int, head: int) -> tuple[Any, ...]:
+    """What heads are sorted by; what nobody recorded counts as 0."""
+    place = (c.kind, c.block, c.slot, c.chunk)
+    return (c.step or 0, c.layer or 0, c.batch[item], *place, c.heads[head], c.branch or "")
+
 
 def _spread(values: np.ndarray) -> list[float]:
     """Mean, standard deviation and half of the 95 % interval, of what is defined."""

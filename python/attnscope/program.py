@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from .errors import make_error
+from .facts import told_facts
 from .pictures import Picture
 
 PROGRAM = Path(__file__).resolve().parent / "bin" / "attnscope"
 _CODES = {1: "failure", 2: "usage", 3: "difference", 4: "interrupted"}
 # Options of which several are several words; of others a list is one word with commas.
-_REPEATED = frozenset({"mask", "query", "index", "text_token", "threshold", "own_mask"})
+_REPEATED = frozenset({"mask", "query", "index", "text_token", "threshold", "own_mask", "as_"})
 
 
 def main() -> None:
@@ -38,6 +39,8 @@ def _values(name: str, value: Any) -> list[str]:
 
     if name == "grid" and isinstance(value, (list, tuple)):
         return ["x".join(map(str, value))]
+    if name == "as_" and isinstance(value, Mapping):
+        return [f"{fact}={told}" for fact, told in told_facts(value).items()]
     if name in _REPEATED and isinstance(value, list):
         return [word(item) for item in value]
     return [word(value)]
@@ -45,10 +48,11 @@ def _values(name: str, value: Any) -> list[str]:
 
 def words(command: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> list[str]:
     """The command's words: out="maps.h5" is -o, layers=[1, 2] is --layers 1,2, resume=True is --resume;
-    query=[(3, 5, 6), (3, 5, 7)] is two --query. None and False leave an option out."""
+    query=[(3, 5, 6), (3, 5, 7)] is two --query, as_={"layer": 17} is --as layer=17. None and False leave an option
+    out."""
     line = [command, *(os.fspath(path) for path in inputs)]
     for name, value in options.items():
-        option = "-o" if name == "out" else "--" + name.replace("_", "-")
+        option = "-o" if name == "out" else "--" + name.rstrip("_").replace("_", "-")
         if value is True:
             line.append(option)
         elif value is not None and value is not False:

@@ -14,7 +14,7 @@ _COUNTS = ("rows", "masked_rows")
 
 
 def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np.ndarray:
-    """A structured array with a record a head."""
+    """A structured array with a record a head; −1 and "" where nobody recorded step, layer or branch."""
     columns: list[tuple[str, Any]] = [(name, np.int64) for name in ("step", "layer")]
     columns += [(name, _text_type(records, name)) for name in ("branch", "kind")]
     columns += [(name, np.int64) for name in ("batch", "head")]
@@ -26,13 +26,14 @@ def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np
             columns.append((f"{name}_stderr", np.float64))
     table = np.empty(len(records), dtype=columns)
     for name, _ in columns:
-        values = [record[name] for record in records]
-        table[name] = [np.nan if value is None else value for value in values]
+        missing: Any = {"i": -1, "U": ""}.get(table.dtype[name].kind, np.nan)
+        table[name] = [missing if record[name] is None else record[name] for record in records]
     return table
 
 
 def _text_type(records: list[dict[str, Any]], name: str) -> str:
-    return f"U{max((len(record[name]) for record in records), default=1) or 1}"
+    width = max((len(record[name] or "") for record in records), default=1)
+    return f"U{width or 1}"
 
 
 def frame_of(table: np.ndarray, library: str) -> Any:
@@ -82,7 +83,7 @@ class CallTable(Sequence[Mapping[str, Any]]):
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
-                name: "+".join(value) if name == "branches" else value
+                name: "+".join(value) if name == "branches" and value is not None else value
                 for name, value in call.items()
                 if name != "tokens"
             }

@@ -116,6 +116,7 @@ CallHandle make_array_call(const CallArrays& arrays, const Words& options) {
   }
   parts.id.kind = same ? CallKind::self : CallKind::cross;
   parts.id.branches = {"all"};
+  parts.id.place.unrecorded = {true, true, true};
   parts.name = word(options, "name").empty() ? "arrays" : word(options, "name");
   CallEntry entry;
   entry.id = parts.id;

@@ -36,9 +36,10 @@ nb::dict facts_of(const CallHandle& handle) {
   const CallEntry& call = *handle.entry;
   const AttentionProblem& p = handle.problem();
   nb::dict facts;
-  facts["step"] = call.id.step;
-  facts["layer"] = or_none(call.id.layer != kNoLayer, call.id.layer);
-  facts["branches"] = call.id.branches;
+  const Unrecorded& unrecorded = call.id.place.unrecorded;
+  facts["step"] = or_none(!unrecorded.step, call.id.step);
+  facts["layer"] = or_none(!unrecorded.layer && call.id.layer != kNoLayer, call.id.layer);
+  facts["branches"] = or_none(!unrecorded.branch, call.id.branches);
   facts["kind"] = std::string(kind_name(call.id.kind));
   facts["block"] = call.id.place.block;
   facts["slot"] = call.id.place.slot;
@@ -57,8 +58,8 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["key_grid"] = grid_of(p.key_tokens());
   facts["text"] = p.key_tokens().text_text();
   facts["values"] = static_cast<bool>(p.v());
-  facts["model"] = call.model;
-  facts["prompt"] = call.prompt;
+  facts["model"] = or_none(!call.model.empty(), call.model);
+  facts["prompt"] = or_none(!call.prompt.empty(), call.prompt);
   facts["timestep"] = call.timestep;
   facts["tokens"] = call.tokens;
   facts["file"] = call.file.string();

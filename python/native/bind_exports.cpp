@@ -34,9 +34,11 @@ nb::dict head_facts(const OpenedExport& opened, size_t number) {
   const StoredHead& head = head_at(opened, number);
   const StoredFacts& facts = *head.facts;
   nb::dict result;
-  result["step"] = facts.step;
-  result["layer"] = facts.layer == kNoLayer ? nb::none() : nb::cast(facts.layer);
-  result["branch"] = facts.branch;
+  const Unrecorded& unrecorded = facts.place.unrecorded;
+  const bool no_layer = unrecorded.layer || facts.layer == kNoLayer;
+  result["step"] = unrecorded.step ? nb::none() : nb::cast(facts.step);
+  result["layer"] = no_layer ? nb::none() : nb::cast(facts.layer);
+  result["branch"] = unrecorded.branch ? nb::none() : nb::cast(facts.branch);
   result["kind"] = facts.kind;
   result["block"] = facts.place.block;
   result["slot"] = facts.place.slot;

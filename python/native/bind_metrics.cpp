@@ -84,9 +84,10 @@ nb::object array_of(const MetricVariable& variable, std::vector<int64_t> shape) 
 nb::dict group_dict(const MetricGroup& group, int64_t runs) {
   const HeadName& name = group.call.name;
   nb::dict result;
-  result["step"] = name.step;
-  result["layer"] = name.layer;
-  result["branch"] = name.branch;
+  const Unrecorded& unrecorded = name.place.unrecorded;
+  result["step"] = unrecorded.step ? nb::none() : nb::cast(name.step);
+  result["layer"] = unrecorded.layer ? nb::none() : nb::cast(name.layer);
+  result["branch"] = unrecorded.branch ? nb::none() : nb::cast(name.branch);
   result["kind"] = name.kind;
   result["block"] = name.place.block;
   result["slot"] = name.place.slot;

@@ -55,9 +55,10 @@ nb::list sinks_of(const std::vector<Sink>& sinks) {
 
 nb::dict record_dict(const HeadRecord& record) {
   nb::dict head;
-  head["step"] = record.name.step;
-  head["layer"] = record.name.layer;
-  head["branch"] = record.name.branch;
+  const Unrecorded& unrecorded = record.name.place.unrecorded;
+  head["step"] = unrecorded.step ? nb::none() : nb::cast(record.name.step);
+  head["layer"] = unrecorded.layer ? nb::none() : nb::cast(record.name.layer);
+  head["branch"] = unrecorded.branch ? nb::none() : nb::cast(record.name.branch);
   head["kind"] = record.name.kind;
   head["batch"] = record.name.batch;
   head["head"] = record.name.head;

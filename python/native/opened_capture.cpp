@@ -32,8 +32,16 @@ void take_words(const Words& words, const std::map<std::string, std::string*>& p
   }
 }
 
-CaptureOptions capture_options(const Words& words, std::string& check) {
+/// What --as has: words "as NAME".
+constexpr std::string_view kTold = "as ";
+
+CaptureOptions capture_options(Words words, std::string& check) {
   CaptureOptions o;
+  std::erase_if(words, [&](const auto& each) {
+    if (!each.first.starts_with(kTold)) return false;
+    o.told.push_back(each.first.substr(kTold.size()) + "=" + each.second);
+    return true;
+  });
   take_words(words, {{"capture", &o.capture},
                      {"q", &o.tensors.q},
                      {"k", &o.tensors.k},

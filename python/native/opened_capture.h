@@ -19,8 +19,9 @@ struct OpenedCapture {
 
 /// Opens a capture by the words of the command line's options ("capture", "q", "k", "v", "layout",
 /// "grid", "text", "scale", "mask", "score", "preset", "rope", "pattern", "cu_seqlens",
-/// "cu_seqlens_k", "links"; "check" = "no" leaves out the look at its own outputs that all commands
-/// take). Throws Error(usage) for others, and what opening throws.
+/// "cu_seqlens_k", "links", "as NAME" of each fact that is told; "check" = "no" leaves out the look
+/// at its own outputs that all commands take). Throws Error(usage) for others, and what opening
+/// throws.
 OpenedCapture open_watched(const std::map<std::string, std::string>& options, const Engine& engine,
                            RunWatch& watch);
 

@@ -127,7 +127,7 @@ TEST_CASE("convert --stitch writes what can be joined, and tells what cannot by 
   auto result = run_attnscope({"convert", "--stitch", dump, "-o", whole, "--quiet"});
   CHECK(result.exit_code == 1);
   CHECK(contains(result.err,
-                 "step 0, layer 2, all: chunks are not joined: the keys at positions 0 "
+                 "layer 2: chunks are not joined: the keys at positions 0 "
                  "to 23 differ between chunks 1 and 2"));
   const Json info = Json::parse(run_attnscope({"info", whole, "--json", "--no-scan"}).out);
   CHECK(info["calls"].size() == 1);

@@ -249,5 +249,61 @@ class Numbers(unittest.TestCase):
         np.testing.assert_array_equal(order, np.sort(order)[::-1])
 
 
+class Known(unittest.TestCase):
+    """What nobody recorded is None, and chosen as 0; what as_ tells is a fact."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = str(Path(folder.name) / "u.npz")
+        q, k = np.random.default_rng(0).standard_normal((2, 1, 2, 12, 8)).astype("f4")
+        np.savez(self.path, q=q, k=k)
+
+    def open(self, **options: object) -> attnscope.Capture:
+        return attnscope.open(self.path, grid=(1, 3, 4), text="none", **options)
+
+    def test_what_nobody_recorded_is_none(self) -> None:
+        cap = self.open()
+        call = cap[0, 0, "all"]
+        for name in ("step", "layer", "branches", "model", "prompt"):
+            self.assertIsNone(getattr(call, name), name)
+        self.assertIsNone(call.head(1).branch)
+        for text in (repr(call), repr(call.head(1)), repr(cap.calls)):
+            self.assertNotIn("None", text)
+            self.assertNotIn("step 0", text)
+        with self.assertRaisesRegex(attnscope.Error, "no such call .steps 0; layers 0; branches all"):
+            cap[1]
+        record = cap.records(heads="0")[0]
+        self.assertEqual([record[name] for name in ("step", "layer", "branch")], [None] * 3)
+        line = cap.stats(heads="0")[0]
+        self.assertEqual((line["step"], line["layer"], line["branch"]), (-1, -1, ""))
+
+    def test_arrays_have_no_place(self) -> None:
+        q = np.random.default_rng(0).standard_normal((2, 12, 8)).astype("f4")
+        call = attnscope.call(q, q)
+        self.assertEqual((call.step, call.layer, call.branches), (None, None, None))
+
+    def test_exports_say_it_too(self) -> None:
+        out = self.path + ".h5"
+        attnscope.export(self.path, out=out, grid=(1, 3, 4), text="none", dtype="f32", quiet=True)
+        stored = attnscope.open(out)[0, 0, "all"][1]
+        self.assertEqual([stored.facts[name] for name in ("step", "layer", "branch")], [None] * 3)
+        self.assertNotIn("None", repr(stored))
+        out = self.path + ".told.h5"
+        attnscope.export(
+            self.path, out=out, grid=(1, 3, 4), text="none", as_={"layer": 17, "branch": "cond"}, quiet=True
+        )
+        facts = attnscope.open(out).heads[0]
+        self.assertEqual((facts["step"], facts["layer"], facts["branch"]), (None, 17, "cond"))
+
+    def test_told_facts(self) -> None:
+        call = self.open(as_={"layer": 17, "step": 25, "branch": ["cond"], "model": "m"})[25, 17]
+        self.assertEqual((call.step, call.layer, call.branches, call.model), (25, 17, ["cond"], "m"))
+        with self.assertRaisesRegex(attnscope.Error, "--as layr=17: no such fact, did you mean layer"):
+            self.open(as_={"layr": 17})
+        with self.assertRaisesRegex(attnscope.Error, "expected a whole number"):
+            self.open(as_={"layer": -1})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -151,7 +151,7 @@ class Runs(ProbeTest):
                 with self.probe(**{**same_options, **options}):
                     self.fail("entered")
         for grid, words in (((4, 4, 5), "the grid is 4x4x5 .expected 2x4x5"), (None, "the grid is none")):
-            with self.assertRaisesRegex(attnscope.Error, f"metrics.h5: step 0 layer 0 all self: {words}"):
+            with self.assertRaisesRegex(attnscope.Error, f"metrics.h5: step 0 layer 0 self: {words}"):
                 with attnscope.probe(None, self.out, grid=grid, **same_options):
                     self.call(tokens=80)
         self.assertEqual(self.out.read_bytes(), before)

@@ -101,10 +101,10 @@ void AtlasPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
 void AtlasPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                              PanelRequests& requests) {
   const AtlasCells& atlas = *scene.atlas;
-  std::string detail = fmt::format("step {}", scene.call.step);
-  detail += " \u00b7 " + (atlas.shown < atlas.heads
-                              ? fmt::format("{} of {} heads", atlas.shown, atlas.heads)
-                              : fmt::format("{} heads", atlas.heads));
+  const bool has_step = !scene.call.place.unrecorded.step;
+  std::string detail = has_step ? fmt::format("step {} \u00b7 ", scene.call.step) : "";
+  detail += (atlas.shown < atlas.heads ? fmt::format("{} of {} heads", atlas.shown, atlas.heads)
+                                       : fmt::format("{} heads", atlas.heads));
   const bool exact = atlas.exact == atlas.heads;
   detail += exact ? " \u00b7 exact" : fmt::format(" \u00b7 from {} rows", SketchCells::kMostCells);
   if (!exact && atlas.exact > 0) detail += fmt::format(", {} exact", atlas.exact);

@@ -66,8 +66,10 @@ void Toolbar::add_head_choices(const Ui& ui, const HeadPicker& picker, const Hea
        {HeadAxis::step, HeadAxis::chunk, HeadAxis::layer, HeadAxis::block, HeadAxis::slot,
         HeadAxis::head, HeadAxis::kind, HeadAxis::branch, HeadAxis::batch}) {
     const std::vector<std::string> words = picker.choices(here, axis);
-    const bool always = axis == HeadAxis::step || axis == HeadAxis::layer || axis == HeadAxis::head;
-    // What there is only one of needs no control.
+    const Unrecorded& unrecorded = values.place.unrecorded;
+    const bool always = (axis == HeadAxis::step && !unrecorded.step) ||
+                        (axis == HeadAxis::layer && !unrecorded.layer) || axis == HeadAxis::head;
+    // What there is only one of, or nobody recorded, needs no control.
     if (words.size() < (always ? 1 : 2)) continue;
     // Layers name the blocks of the main stack, and slots have their kinds.
     if (axis == HeadAxis::block && !picker.leaves_main_stack()) continue;

@@ -21,7 +21,7 @@ namespace attnscope {
 // the body is packed (1 byte), the body.
 
 /// Programs understand each other that have the same.
-inline constexpr int kProtocol = 2;
+inline constexpr int kProtocol = 3;
 
 enum class MessageType : uint8_t {
   hello = 1,      ///< of the server: what there is
@@ -42,7 +42,7 @@ struct Message {
   std::string body;
 };
 
-/// "\nattnscope tiles 2 0.1.0\n": what a server writes first.
+/// "\nattnscope tiles 3 0.1.0\n": what a server writes first.
 std::string greeting();
 struct Greeting {
   int protocol = 0;

@@ -150,6 +150,7 @@ void carry(Wire& wire, IsA<TileSourceStatus> auto& status) {
 template <class Wire>
 void carry(Wire& wire, IsA<ModelPlace> auto& place) {
   wire(place.block, place.slot, place.chunk);
+  wire(place.unrecorded.step, place.unrecorded.layer, place.unrecorded.branch);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<EvictedKeys> auto& keys) {

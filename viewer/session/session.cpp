@@ -41,6 +41,7 @@ OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
   if (facts.cu_seqlens) json["cu_seqlens"] = stored_cuts(*facts.cu_seqlens, folder);
   if (facts.cu_seqlens_k) json["cu_seqlens_k"] = stored_cuts(*facts.cu_seqlens_k, folder);
   if (facts.score != ScoreFunction::softmax) json["score"] = score_name(facts.score);
+  if (!facts.told.empty()) json["as"] = facts.told;
   return json;
 }
 

@@ -135,6 +135,12 @@ FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
   if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, folder);
   take("cu_seqlens_k", facts.cu_seqlens_k);
   if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, folder);
+  if (fields.has("as")) {
+    for (const auto& [name, value] : fields.at("as").items()) {
+      if (!value.is_string()) throw fields.fail("as", one_line(name) + ": expected a string");
+      facts.told[name] = value.get<std::string>();
+    }
+  }
   if (fields.has("score")) {
     facts.score = fields.name("score", [](const std::string& name) { return parse_score(name); },
                               {"softmax", "sigmoid", "linear:elu1", "linear:relu"});

@@ -41,6 +41,9 @@ std::string fact_words(const FactOverrides& facts) {
   add_option(line, "--rope", facts.rope);
   add_option(line, "--cu-seqlens", facts.cu_seqlens);
   add_option(line, "--cu-seqlens-k", facts.cu_seqlens_k);
+  for (const auto& [name, value] : facts.told) {
+    line += " --as " + shell_quoted(name + "=" + value);
+  }
   if (facts.score != ScoreFunction::softmax) {
     line += " --score " + std::string(score_name(facts.score));
   }
@@ -163,8 +166,11 @@ std::string export_command(const Session& session, const HeadPicker& picker, con
   if (seen.k0 > 0 || seen.k1 < call.keys.tokens()) {
     line += fmt::format(" --cols {}:{}", seen.k0, seen.k1);
   }
-  const std::string place = v.layer == kNoLayer ? "" : fmt::format("_layer{}", v.layer);
-  return line + fmt::format(" -o step{}{}_head{}.h5", v.step, place, v.head);
+  const Unrecorded& unrecorded = v.place.unrecorded;
+  const bool no_layer = v.layer == kNoLayer || unrecorded.layer;
+  const std::string step = unrecorded.step ? "" : fmt::format("step{}_", v.step);
+  const std::string layer = no_layer ? "" : fmt::format("layer{}_", v.layer);
+  return line + fmt::format(" -o {}{}head{}.h5", step, layer, v.head);
 }
 
 }  // namespace attnscope

@@ -24,7 +24,8 @@ std::string short_name(const HeadValues& own, const HeadValues& other) {
     if (own.layer == kNoLayer) add(one_line(own.place.block));
   }
   if (own.place.slot != other.place.slot) add(one_line(own.place.slot));
-  if (own.layer != kNoLayer) add(fmt::format("L{}", own.layer));
+  const bool named = own.layer != kNoLayer && !own.place.unrecorded.layer;
+  if (named) add(fmt::format("L{}", own.layer));
   add(fmt::format("H{}", own.head));
   return text;
 }

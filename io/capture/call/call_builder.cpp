@@ -85,9 +85,6 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
 /// What the facts say of the call beside its problem.
 CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   CallEntry entry;
-  entry.step_recorded = facts.has("step");
-  entry.layer_recorded = facts.has("layer");
-  entry.branch_recorded = facts.has("branches");
   entry.layer_name = facts.text("layer_name").value_or("");
   entry.model = facts.text("model").value_or("");
   entry.prompt = facts.text("prompt").value_or("");

@@ -25,7 +25,6 @@ struct CallEntry {
   };
   std::filesystem::path file;
   CallId id;
-  bool step_recorded = false, layer_recorded = false, branch_recorded = false;
   std::string layer_name, model, prompt;  ///< empty: not recorded
   std::optional<double> timestep;
   std::string q_state;                           ///< "qk_norm,rope"; empty: not recorded

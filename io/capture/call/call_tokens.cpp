@@ -161,7 +161,10 @@ CallId call_id(const CallFacts& facts, const HeadTensors& heads) {
   CallId id;
   id.step = facts.integer("step").value_or(0);
   id.place = call_place(facts);
-  id.layer = facts.integer("layer").value_or(id.place.block.empty() ? 0 : kNoLayer);
+  const bool in_stack = id.place.block.empty();
+  id.layer = facts.integer("layer").value_or(in_stack ? 0 : kNoLayer);
+  id.place.unrecorded = {!facts.has("step"), in_stack && !facts.has("layer"),
+                         !facts.has("branches")};
   id.branches = call_branches(facts, heads.q.batch());
   id.kind = call_kind(facts, heads);
   return id;

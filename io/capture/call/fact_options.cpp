@@ -14,11 +14,14 @@ struct FactOption {
   const std::optional<std::string>& value;
 };
 
+std::string text_of(const nlohmann::json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
 void set_by_option(CallFacts& facts, const FactOption& o, std::vector<std::string>& notes) {
   if (!o.value) return;
   if (const CallFacts::Fact* recorded = facts.find(o.fact)) {
-    const std::string old =
-        recorded->value.is_string() ? recorded->value.get<std::string>() : recorded->value.dump();
+    const std::string old = text_of(recorded->value);
     if (old != *o.value) {
       notes.push_back(facts.name() + ": " + o.option + " " + *o.value + " overrides the recorded " +
                       old);
@@ -57,6 +60,20 @@ CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& over
     if (!facts.has(fact)) continue;
     notes.push_back(facts.name() + ": --text " + *overrides.text + " drops the recorded " + fact);
     facts.drop(fact);
+  }
+  return facts;
+}
+
+CallFacts with_told(CallFacts facts, const FactOverrides& overrides,
+                    std::vector<std::string>& notes) {
+  for (const auto& [name, text] : overrides.told) {
+    const ToldFact told = parse_told_fact(name, text);
+    const CallFacts::Fact* recorded = facts.find(told.fact);
+    if (recorded != nullptr && recorded->value != told.value) {
+      notes.push_back(facts.name() + ": --as " + name + "=" + text + " overrides the recorded " +
+                      text_of(recorded->value));
+    }
+    facts.set(told.fact, told.value, kToldOrigin);
   }
   return facts;
 }

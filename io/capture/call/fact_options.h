@@ -16,6 +16,11 @@ namespace attnscope {
 CallFacts with_options(CallFacts facts, bool has_mask, const FactOverrides& overrides,
                        std::vector<std::string>& notes);
 
+/// The facts with what --as tells of every call, a note for each that was recorded as another.
+/// Throws Error(usage) as parse_told_fact().
+CallFacts with_told(CallFacts facts, const FactOverrides& overrides,
+                    std::vector<std::string>& notes);
+
 /// The facts with the grid and text of a model where they say nothing. Throws Error(usage) where
 /// the call is not the model's.
 CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::string& preset);

@@ -4,9 +4,12 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "io/files/strict_json.h"
+#include "io/files/utf8.h"
 
 namespace attnscope {
 namespace {
@@ -16,9 +19,11 @@ enum class FactType : uint8_t { text, integer, number, strings, integers, token_
 struct FactName {
   std::string_view name;
   FactType type;
+  /// The option that tells it; empty: none does.
+  std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text},
+constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -27,12 +32,12 @@ constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text},
                                            {"layer_name", FactType::text},
                                            {"kind", FactType::text},
                                            {"branches", FactType::strings},
-                                           {"layout", FactType::text},
-                                           {"scale", FactType::number},
-                                           {"mask", FactType::text},
+                                           {"layout", FactType::text, "--layout"},
+                                           {"scale", FactType::number, "--scale"},
+                                           {"mask", FactType::text, "--mask"},
                                            {"axes", FactType::text},
-                                           {"grid", FactType::text},
-                                           {"text", FactType::text},
+                                           {"grid", FactType::text, "--grid"},
+                                           {"text", FactType::text, "--text"},
                                            {"text_valid", FactType::integers},
                                            {"tokens", FactType::token_lists},
                                            {"q_state", FactType::text},
@@ -40,13 +45,13 @@ constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text},
                                            {"extra", FactType::any},
                                            {"block", FactType::text},
                                            {"slot", FactType::text},
-                                           {"queries", FactType::any},
-                                           {"keys", FactType::any},
-                                           {"mask_block", FactType::text},
+                                           {"queries", FactType::any, ""},
+                                           {"keys", FactType::any, ""},
+                                           {"mask_block", FactType::text, ""},
                                            {"approximation", FactType::text},
-                                           {"part", FactType::any},
+                                           {"part", FactType::any, ""},
                                            {"chunk", FactType::integer},
-                                           {"score", FactType::text}}};
+                                           {"score", FactType::text, "--score"}}};
 
 constexpr std::array<std::string_view, 9> kFormat2Facts{
     "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk", "score"};
@@ -109,9 +114,42 @@ std::string_view type_text(FactType type) {
     case FactType::token_lists:
       return "a list of strings, or a list of such lists";
     case FactType::any:
-      return "any value";
+      return "JSON";
   }
   return "";
+}
+
+/// The value that metadata writes so; nothing where it is none.
+std::optional<nlohmann::json> metadata_value(const FactName& fact, const std::string& text) {
+  if (fact.type == FactType::text) {
+    return valid_utf8(text) ? std::optional<nlohmann::json>(text) : std::nullopt;
+  }
+  try {
+    nlohmann::json value = parse_strict_json(text, "--as", std::string(fact.name));
+    return has_type(value, fact.type) ? std::optional(std::move(value)) : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+/// What --as calls the branches of a call: names, parted by commas.
+constexpr std::string_view kBranch = "branch";
+
+std::optional<nlohmann::json> branch_names(const std::string& text) {
+  if (!valid_utf8(text)) return std::nullopt;
+  nlohmann::json names = nlohmann::json::array();
+  std::istringstream words(text);
+  for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+  return names;
+}
+
+/// The names that --as takes.
+std::vector<std::string> told_names() {
+  std::vector<std::string> names{std::string(kBranch)};
+  for (const FactName& fact : kFacts) {
+    if (fact.option == "--as") names.emplace_back(fact.name);
+  }
+  return names;
 }
 
 /// At most so much of a value is quoted in a message.
@@ -190,6 +228,29 @@ void CallFacts::record(const std::string& name, nlohmann::json value, const std:
                      "is " + quoted(value) + ", but " + known->second.source + " says " +
                          quoted(known->second.value));
   }
+}
+
+ToldFact parse_told_fact(const std::string& name, const std::string& text) {
+  const std::string where = "--as " + one_line(name + "=" + text) + ": ";
+  const FactName* const fact = find_fact(name == kBranch ? "branches" : name);
+  if (fact == nullptr || fact->option.empty()) {
+    const std::vector<std::string> names = told_names();
+    const std::string nearest = nearest_word(name, names);
+    std::string list;
+    for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
+    throw usage_error(where + "no such fact" +
+                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + list +
+                      ")");
+  }
+  if (fact->option != "--as") throw usage_error(where + "is told by " + std::string(fact->option));
+  if (text.empty()) throw usage_error(where + "a value is missing");
+  const auto value = name == kBranch ? branch_names(text) : metadata_value(*fact, text);
+  if (!value) throw usage_error(where + "expected " + std::string(type_text(fact->type)));
+  return {std::string(fact->name), *value};
+}
+
+std::string told_option(const std::string& fact) {
+  return "--as " + (fact == "branches" ? std::string(kBranch) : fact);
 }
 
 void CallFacts::set(const std::string& fact, nlohmann::json value, std::string origin) {

@@ -21,6 +21,21 @@ bool is_format_2_fact(const std::string& fact);
 /// A number as options and facts write it; nothing where there is more or less than one.
 std::optional<double> parse_number(const std::string& text);
 
+/// Where facts come from that --as told.
+inline constexpr const char* kToldOrigin = "option --as";
+
+/// What --as NAME=VALUE tells of a call.
+struct ToldFact {
+  std::string fact;
+  nlohmann::json value;
+};
+/// The value is written as a file's metadata has it; `branch` is the fact branches, names parted by
+/// commas. Throws Error(usage) where there is no such fact, where another option tells it, and
+/// where the value is not of its type.
+ToldFact parse_told_fact(const std::string& name, const std::string& text);
+/// "--as layer", "--as branch": how messages name what told the fact.
+std::string told_option(const std::string& fact);
+
 /// The facts of one call, by the names that the capture format gives them, each with where it came
 /// from. Values are checked for their JSON type as they are set. Not thread-safe.
 class CallFacts {

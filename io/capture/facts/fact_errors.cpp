@@ -6,6 +6,7 @@ Error bad_fact(const CallFacts& facts, const std::string& fact, const std::strin
                const std::string& option) {
   const CallFacts::Fact* found = facts.find(fact);
   if (found == nullptr || !found->source.empty()) return file_error(facts.name(), fact, what);
+  if (found->origin == kToldOrigin) return usage_error(told_option(fact) + ": " + what);
   return usage_error((option.empty() ? "--" + fact : option) + ": " + what);
 }
 

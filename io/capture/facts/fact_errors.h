@@ -8,7 +8,7 @@
 namespace attnscope {
 
 /// The error for a fact that cannot be: Error(file) naming the call where a file recorded it,
-/// Error(usage) naming `option` (by default --FACT) where it came from elsewhere.
+/// Error(usage) naming `option` (by default --FACT), or --as, where it came from elsewhere.
 Error bad_fact(const CallFacts& facts, const std::string& fact, const std::string& what,
                const std::string& option = "");
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,11 +25,13 @@ struct FactOverrides {
   std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
+  /// What is told of every call: values as --as has them, by the names of facts; call_facts.h
+  std::map<std::string, std::string> told = {};
 
   /// Whether anything is set.
   bool any() const {
     return layout || grid || text || scale || mask || preset || rope || pattern || cu_seqlens ||
-           cu_seqlens_k || score != ScoreFunction::softmax;
+           cu_seqlens_k || score != ScoreFunction::softmax || !told.empty();
   }
 };
 

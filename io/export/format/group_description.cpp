@@ -8,6 +8,19 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
+/// Null where nobody recorded it.
+template <typename Value>
+OrderedJson known(bool unrecorded, const Value& value) {
+  return unrecorded ? OrderedJson() : OrderedJson(value);
+}
+
+/// Takes what known() made; true where it is null, which leaves `value` as it is.
+template <typename Value>
+bool take_known(const OrderedJson& json, Value& value) {
+  if (!json.is_null()) json.get_to(value);
+  return json.is_null();
+}
+
 /// The texts by the names of the attributes that hold them.
 constexpr std::pair<const char*, std::string CallDescription::*> kTexts[] = {
     {"layer_name", &CallDescription::layer_name},
@@ -23,10 +36,17 @@ constexpr std::pair<const char*, std::string CallDescription::*> kTexts[] = {
 
 }  // namespace
 
+std::string CallDescription::not_recorded() const {
+  std::string names = name.place.unrecorded.text();
+  if (model.empty()) names += names.empty() ? "model" : " model";
+  return names;
+}
+
 OrderedJson call_description_json(const CallDescription& call) {
-  OrderedJson json{{"step", call.name.step},
-                   {"layer", call.name.layer},
-                   {"branch", call.name.branch},
+  const Unrecorded& unrecorded = call.name.place.unrecorded;
+  OrderedJson json{{"step", known(unrecorded.step, call.name.step)},
+                   {"layer", known(unrecorded.layer, call.name.layer)},
+                   {"branch", known(unrecorded.branch, call.name.branch)},
                    {"kind", call.name.kind},
                    {"block", call.name.place.block},
                    {"slot", call.name.place.slot},
@@ -37,6 +57,7 @@ OrderedJson call_description_json(const CallDescription& call) {
                    {"head_offset", call.head_offset},
                    {"num_queries", call.num_queries}};
   for (const auto& [name, member] : kTexts) json[name] = call.*member;
+  json["model"] = known(call.model.empty(), call.model);
   if (call.queries) json["queries"] = *call.queries;
   if (call.keys) json["keys"] = *call.keys;
   return json;
@@ -44,9 +65,11 @@ OrderedJson call_description_json(const CallDescription& call) {
 
 CallDescription parse_call_description(const OrderedJson& json) {
   CallDescription call;
-  json.at("step").get_to(call.name.step);
-  json.at("layer").get_to(call.name.layer);
-  json.at("branch").get_to(call.name.branch);
+  Unrecorded& unrecorded = call.name.place.unrecorded;
+  unrecorded.step = take_known(json.at("step"), call.name.step);
+  unrecorded.layer = take_known(json.at("layer"), call.name.layer);
+  call.name.branch = "all";
+  unrecorded.branch = take_known(json.at("branch"), call.name.branch);
   json.at("kind").get_to(call.name.kind);
   json.at("block").get_to(call.name.place.block);
   json.at("slot").get_to(call.name.place.slot);
@@ -56,7 +79,7 @@ CallDescription parse_call_description(const OrderedJson& json) {
   json.at("head_dim").get_to(call.head_dim);
   json.at("head_offset").get_to(call.head_offset);
   json.at("num_queries").get_to(call.num_queries);
-  for (const auto& [name, member] : kTexts) json.at(name).get_to(call.*member);
+  for (const auto& [name, member] : kTexts) take_known(json.at(name), call.*member);
   if (json.contains("queries")) call.queries = json.at("queries").get<std::string>();
   if (json.contains("keys")) call.keys = json.at("keys").get<std::string>();
   return call;

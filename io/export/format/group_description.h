@@ -15,6 +15,8 @@ namespace attnscope {
 /// capture's call or of what a part of an export recorded.
 struct CallDescription {
   HeadName name;  ///< its batch item and head mean nothing
+  /// Of its facts that nobody recorded: "step model"; empty: none.
+  std::string not_recorded() const;
   double timestep = std::numeric_limits<double>::quiet_NaN();
   std::string layer_name, score, mask, grid, text, model, prompt, q_dtype, q_state;
   double scale = 0;

@@ -52,6 +52,9 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
         reader.has_attribute(group, fact) ? reader.text(group, fact) : "";
   }
   json["chunk"] = reader.has_attribute(group, "chunk") ? reader.integer(group, "chunk") : kNoChunk;
+  // Files of older versions have 0 and "all".
+  json["not_recorded"] =
+      reader.has_attribute(group, kNotRecordedName) ? reader.text(group, kNotRecordedName) : "";
   return json;
 }
 
@@ -66,15 +69,16 @@ Json read_groups(const std::string& path, const Json& groups,
 
 StoredFacts call_attributes(const Json& json) {
   StoredFacts facts;
-  facts.step = json["step"].get<int64_t>();
-  facts.layer = json["layer"].get<int64_t>();
-  facts.branch = json["branch"].get<std::string>();
+  const auto unrecorded = Unrecorded::parse(json["not_recorded"].get<std::string>());
+  facts.step = unrecorded.step ? 0 : json["step"].get<int64_t>();
+  facts.layer = unrecorded.layer ? 0 : json["layer"].get<int64_t>();
+  facts.branch = unrecorded.branch ? "all" : json["branch"].get<std::string>();
   facts.kind = json["kind"].get<std::string>();
   facts.score = json["score"].get<std::string>();
   facts.mask = json["mask"].get<std::string>();
   facts.model = json["model"].get<std::string>();
   facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>(),
-                 json["chunk"].get<int64_t>()};
+                 json["chunk"].get<int64_t>(), unrecorded};
   return facts;
 }
 

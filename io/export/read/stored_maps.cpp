@@ -13,6 +13,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/problem/head_name.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/read/export_verify.h"
 #include "io/export/read/part_file.h"
@@ -187,12 +188,12 @@ std::string StoredMaps::place_text(const StoredHead& head, int64_t row_chunk,
   const StoredFacts& facts = *head.facts;
   const int64_t row = row_chunk * grid.chunk_rows, col = col_chunk * grid.chunk_cols;
   const int64_t last_row = std::min(row + grid.chunk_rows, grid.rows) - 1;
-  return fmt::format(
-      "{} of step {} layer {} {} {} batch {} head {}, rows {} to {}, columns {} to {}",
-      head.group->entries_name, facts.step, facts.layer, facts.branch, facts.kind, head.batch,
-      head.head, facts.queries[static_cast<size_t>(row)],
-      facts.queries[static_cast<size_t>(last_row)], facts.keys.begin + col,
-      facts.keys.begin + std::min(col + grid.chunk_cols, grid.cols) - 1);
+  return fmt::format("{} of {}, rows {} to {}, columns {} to {}", head.group->entries_name,
+                     head_words({facts.step, facts.layer, facts.branch, facts.kind, head.batch,
+                                 head.head, facts.place}),
+                     facts.queries[static_cast<size_t>(row)],
+                     facts.queries[static_cast<size_t>(last_row)], facts.keys.begin + col,
+                     facts.keys.begin + std::min(col + grid.chunk_cols, grid.cols) - 1);
 }
 
 /// Links of the master are not followed: the shards' names are known.

@@ -43,16 +43,17 @@ void write_shard_attributes(const Hdf5Writer& writer, const ExportSpec& spec,
 void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
                             const ExportGroup& layout) {
   const CallDescription call = describe_call(layout, spec.backend);
-  writer.attribute(group, "step", call.name.step);
+  const Unrecorded& unrecorded = call.name.place.unrecorded;
+  writer.attribute(group, "step", unrecorded.step ? kNotRecorded : call.name.step);
   writer.attribute(group, "timestep", call.timestep);
-  writer.attribute(group, "layer", call.name.layer);
+  writer.attribute(group, "layer", unrecorded.layer ? kNotRecorded : call.name.layer);
   writer.attribute(group, "layer_name", call.layer_name);
   if (const ModelPlace& place = call.name.place; place.is_recorded()) {
     writer.attribute(group, "block", place.block);
     writer.attribute(group, "slot", place.slot);
   }
   if (call.name.place.has_chunk()) writer.attribute(group, "chunk", call.name.place.chunk);
-  writer.attribute(group, "branch", call.name.branch);
+  writer.attribute(group, "branch", unrecorded.branch ? "" : call.name.branch);
   writer.attribute(group, "kind", call.name.kind);
   writer.attribute(group, "score", call.score);
   writer.attribute(group, "mask", call.mask);
@@ -69,6 +70,8 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "q_dtype", call.q_dtype);
   writer.attribute(group, "q_state", call.q_state);
   writer.attribute(group, "backend", call.backend);
+  const std::string names = call.not_recorded();
+  if (!names.empty()) writer.attribute(group, kNotRecordedName, names);
 }
 
 void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,

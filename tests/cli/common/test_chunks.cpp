@@ -148,7 +148,7 @@ TEST_CASE("chunks that cannot be are refused") {
   }
   const auto twice = run_attnscope({"info", folder / "two"});
   CHECK(twice.exit_code == 1);
-  CHECK(contains(twice.err, "layer 1 chunk 1, branch all, kind self is also in"));
+  CHECK(contains(twice.err, "layer 1 chunk 1, kind self (not recorded: branch) is also in"));
   // Influence cannot go from layer to layer where keys are others than queries.
   const std::string dump = write_capture(folder);
   const auto rollout = run_attnscope({"rollout", dump, "--index", "0", "--chunks", "1"});

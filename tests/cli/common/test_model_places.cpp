@@ -162,8 +162,8 @@ TEST_CASE("tables and numbers keep block and slot through files") {
   }
   const std::string csv = read_file(folder / "stats.csv");
   CHECK(contains(csv, "step,layer,branch,kind,batch,head,block,slot,class,"));
-  CHECK(contains(csv, "3,,all,self,0,1,refiner.0,attn,"));
-  CHECK(contains(csv, "3,1,all,self,0,1,transformer_blocks.1,audio_attn1,"));
+  CHECK(contains(csv, "3,,,self,0,1,refiner.0,attn,"));
+  CHECK(contains(csv, "3,1,,self,0,1,transformer_blocks.1,audio_attn1,"));
   CHECK(group_members(folder / "stats.h5", "/calls").size() == 5);
   // A run that was interrupted knows its heads again.
   run_well({"stats", path, "-o", folder / "stats.h5", "--force", "--resume"});
@@ -212,5 +212,5 @@ TEST_CASE("format 1 has no blocks, and places are unique and names") {
   }
   const auto twice = run_attnscope({"info", folder / "two"});
   CHECK(twice.exit_code == 1);
-  CHECK(contains(twice.err, "blocks.0.attn, branch all, kind self is also in"));
+  CHECK(contains(twice.err, "blocks.0.attn, kind self (not recorded: step branch) is also in"));
 }

@@ -196,7 +196,7 @@ TEST_CASE("a query without a token grid goes to a table, and to nothing that nee
   REQUIRE(result.exit_code == 0);
   const std::string table = read_file(folder / "row.csv");
   CHECK(std::count(table.begin(), table.end(), '\n') == 51);
-  CHECK(contains(table, "0,0,all,self,0,0,video,49,,,,,"));
+  CHECK(contains(table, ",,,self,0,0,video,49,,,,,"));
   arguments = query;
   arguments.push_back(folder / "row.npy");
   const auto refused = run_attnscope(arguments);

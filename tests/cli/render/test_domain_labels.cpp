@@ -45,7 +45,7 @@ bool has_header(const Picture& picture, const PictureText& text) {
 TEST_CASE("pictures of a capture say which keys a mask left to the softmax") {
   const TemporaryFolder folder;
   const std::string call = write_call(folder), out = folder / "picture.png";
-  const std::string title = "call.safetensors", head = "step 0 layer 0 all joint batch 0 head 0";
+  const std::string title = "call.safetensors", head = "joint batch 0 head 0";
   for (const bool masked : {false, true}) {
     const std::string domain = masked ? kMasked : "softmax domain all";
     const auto draw = [&](std::vector<std::string> arguments) {
@@ -73,7 +73,7 @@ TEST_CASE("pictures of an export say what its attribute tells of the mask") {
   run({"export", call, "--mask", "causal", "--dtype", "f32", "-o", maps, "--quiet"});
   run({"export", call, "--mask", "causal", "--product", "pooled", "--block", "4", "-o", blocks,
        "--quiet"});
-  const std::string head = "step 0 layer 0 all joint batch 0 head 0";
+  const std::string head = "joint batch 0 head 0";
   run({"render", maps, "--picture", "matrix", "-o", out, "--quiet"});
   CHECK(has_header(read_png(out),
                    {"call.safetensors",

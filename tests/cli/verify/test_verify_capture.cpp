@@ -56,7 +56,7 @@ TEST_CASE("verify of a wrong capture names the call and the culprit, with exit c
   const std::string dump = write_capture(folder, [](RecordedCall& call) { call.scale = 1; });
   const ProgramResult r = run_attnscope({"verify", dump});
   CHECK(r.exit_code == 3);
-  CHECK(contains(r.out, "differs: step 0, layer 7, uncond+cond, joint: 8 of 8 heads"));
+  CHECK(contains(r.out, "differs: layer 7, uncond+cond, joint: 8 of 8 heads"));
   CHECK(contains(r.out, "scale: with scale 0.125 (1/sqrt(head_dim)) instead of 1"));
   CHECK(contains(r.out, "agrees: 1 of 2 calls"));
   const auto json = nlohmann::json::parse(run_attnscope({"verify", dump, "--json"}).out);
@@ -80,7 +80,7 @@ TEST_CASE("opening a wrong capture warns, also when quiet, and goes on") {
   for (const char* command : {"info", "stats"}) {
     const ProgramResult r = run_attnscope({command, dump, "--quiet"});
     CHECK(r.exit_code == 0);
-    CHECK(contains(r.err, "attnscope: warning: " + dump + ": step 0, layer 7, head "));
+    CHECK(contains(r.err, "attnscope: warning: " + dump + ": layer 7, head "));
     CHECK(contains(r.err, "do not agree with Q and K"));
   }
   // Another mask or score is a question, not a correction.

@@ -67,7 +67,7 @@ TEST_CASE("missing facts take the format's defaults") {
   CallFile().pair({1, 4, 6, 16}, {1, 2, 6, 16}).write(path);
   const Capture capture = Capture::open(path);
   const CallEntry& call = capture.calls().front();
-  CHECK_FALSE(call.step_recorded);
+  CHECK(call.id.place.unrecorded.text() == "step layer branch");
   CHECK(call.id.step == 0);
   CHECK(call.id.branches == std::vector<std::string>{"all"});
   CHECK(call.id.kind == CallKind::self);

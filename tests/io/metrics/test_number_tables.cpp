@@ -89,6 +89,32 @@ TEST_CASE("a table of runs is the same of .h5 and .csv") {
   }
 }
 
+TEST_CASE("what nobody recorded of a head is not recorded in its tables, of .h5 and .csv") {
+  const TemporaryFolder folder;
+  RunTable runs = three_runs();
+  for (MetricGroup& group : runs.groups) {
+    group.call.name.step = 0;
+    group.call.name.branch = "all";
+    group.call.name.place.unrecorded = {true, false, true};
+  }
+  write_metric_file(runs, folder.path() / "t.h5");
+  write_metric_csv(runs, folder.path() / "t.csv");
+  for (const char* const name : {"t.h5", "t.csv"}) {
+    INFO(name);
+    for (const NumberTable::Line& line : read(folder.path() / name).lines) {
+      CHECK(line.head.place.unrecorded.text() == "step branch");
+      CHECK(line.head.step == 0);
+      CHECK(line.head.layer == kNoLayer);
+      CHECK(line.head.branch == "all");
+    }
+  }
+  // Of older versions, which said 0 and "all".
+  runs.groups.front().call.name.place.unrecorded = {};
+  write_metric_csv(runs, folder.path() / "old.csv");
+  CHECK(read(folder.path() / "old.csv").lines[0].head ==
+        read(folder.path() / "t.csv").lines[0].head);
+}
+
 TEST_CASE("a run that was cut off is a table of what it measured") {
   const TemporaryFolder folder;
   MetricJournal journal(folder.path() / "t.h5", {{"model", "M"}}, false);

@@ -220,7 +220,7 @@ TEST_CASE("keys that are turned anew in the cache have no single map") {
   CHECK(joined.calls.empty());
   REQUIRE(joined.refusals.size() == 1);
   CHECK(joined.refusals[0] ==
-        "step 2, layer 1, all: chunks are not joined: the keys at positions 0 to 11 differ between "
+        "step 2, layer 1: chunks are not joined: the keys at positions 0 to 11 differ between "
         "chunks 1 and 2 (a model that turns cached keys anew?), so there is no single map: k[0, 0, "
         "0, 0] is 1000, k[0, 0, 0, 0] is 2000");
 }
@@ -232,7 +232,7 @@ TEST_CASE("chunks that are missing are told, and their rows are absent") {
   check_rows(stream, p);
   CHECK(joined.notes ==
         std::vector<std::string>{
-            "step 2, layer 1, all: without chunk 1; no rows of positions 12 to 23, 36 to 41"});
+            "step 2, layer 1: without chunk 1; no rows of positions 12 to 23, 36 to 41"});
   CHECK(names_of(p.query_tokens()) == "video 2x2x3 at 0, video.2 2x2x3 at 24, video.3 1x2x3 at 42");
   CHECK(names_of(p.key_tokens()) ==
         "video 2x2x3 at 0, cached1 2x2x3 at 12, video.2 2x2x3 at 24, video.3 1x2x3 at 42");
@@ -408,7 +408,7 @@ TEST_CASE("chunks that do not fit together are refused by what differs") {
   stream.add(1, call_of(pieces[1]).fact("timestep", "3"));
   const JoinedChunks& joined = stream.join();
   CHECK(joined.refusals.empty());
-  CHECK(joined.notes == std::vector<std::string>{"step 2, layer 1, all: left out: timestep is "
+  CHECK(joined.notes == std::vector<std::string>{"step 2, layer 1: left out: timestep is "
                                                  "nothing in chunk 0 and 3 in chunk 1"});
 }
 

@@ -283,7 +283,7 @@ click "Warning/Text"
 )");
   // Once it is dismissed there is nothing to click.
   CHECK(r.exit_code == 1);
-  CHECK(contains(r.err, "warning: step 0, layer 0, "));
+  CHECK(contains(r.err, "warning: layer 0, head "));
   CHECK(contains(r.err, "script.txt:5: "));
   call.scale = 0.125;
   call.file().write(folder.path() / "right.safetensors");

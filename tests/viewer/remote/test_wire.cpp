@@ -19,7 +19,7 @@ MapSource some_call() {
   call.step = 3;
   call.layer = 7;
   call.kind = CallKind::joint;
-  call.place = {"blocks.7.attn", "", 2};
+  call.place = {"blocks.7.attn", "", 2, {true, false, true}};
   call.branches = {"cond", "uncond"};
   call.batch = {0, 1};
   call.heads = {0, 1, 2};
@@ -135,6 +135,7 @@ TEST_CASE("calls, token maps and wishes come out of the wire as they went in") {
     CHECK(a.branches == b.branches);
     CHECK(a.heads == b.heads);
     CHECK(a.place == b.place);
+    CHECK(a.place.unrecorded.text() == b.place.unrecorded.text());
     CHECK(a.evicted == b.evicted);
     CHECK(a.kind == b.kind);
     CHECK(a.precision == b.precision);

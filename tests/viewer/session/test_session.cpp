@@ -99,6 +99,7 @@ TEST_CASE("where packed sequences are cut and how files are named come back too"
   Session session = unusual(folder.path());
   session.facts.pattern = "L{layer}_{q|k}.npy";
   session.facts.cu_seqlens = "0,9,24";
+  session.facts.told = {{"layer", "17"}, {"model", "m"}};
   session.facts.cu_seqlens_k = (folder.path() / "cuts.npz").string() + ":cu";
   const auto json = nlohmann::json::parse(session_text(session, folder.path()));
   CHECK(json["facts"]["cu_seqlens"] == "0,9,24");
@@ -106,6 +107,8 @@ TEST_CASE("where packed sequences are cut and how files are named come back too"
   const Session back = parse_session(json.dump(), "s.json", folder.path());
   CHECK(back.facts.pattern == session.facts.pattern);
   CHECK(back.facts.cu_seqlens == session.facts.cu_seqlens);
+  CHECK(json["facts"]["as"]["layer"] == "17");
+  CHECK(back.facts.told == session.facts.told);
   CHECK(back.facts.cu_seqlens_k == session.facts.cu_seqlens_k);
 }
 

@@ -117,3 +117,24 @@ TEST_CASE("quadrants come in turn, and all of the map last") {
   CHECK(seen[3] == MapRect{4, 28, 4, 28});
   CHECK(seen[4] == all);
 }
+
+TEST_CASE("copied commands tell the facts that were told") {
+  const Opened opened;
+  Session session = opened.session();
+  session.facts.told = {{"layer", "17"}, {"model", "my model"}};
+  CHECK(view_command(session, opened.picker, opened.state.head,
+                     TokenNames::of(opened.calls[1], 0, false)) ==
+        "attnscope view '/data/my dump' --as layer=17 --as 'model=my model' --steps 5 --layers 12 "
+        "--heads 1");
+}
+
+TEST_CASE("an export of a call that nobody placed is chosen as 0 and named by its head") {
+  MapSource call = call_of(0, 0);
+  call.place.unrecorded = {true, true, true};
+  const HeadPicker picker(std::vector<MapSource>{call});
+  Session session;
+  session.capture = "u.pt";
+  session.view = opened_view(ViewLimits::of(picker.calls()));
+  CHECK(export_command(session, picker, {0, 0, 1}) ==
+        "attnscope export u.pt --steps 0 --layers 0 --heads 1 -o head1.h5");
+}

@@ -23,6 +23,7 @@ std::optional<int64_t> item_of(const MapSource& call, const std::string& branch,
 }
 
 std::string label_of(const MapSource& call) {
+  if (call.place.unrecorded.layer) return "";
   return call.layer == kNoLayer ? one_line(call.place.block) : std::to_string(call.layer);
 }
 
@@ -84,6 +85,7 @@ std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadI
     for (size_t h = 0; h < call.heads.size(); ++h) {
       line.heads.push_back(
           {{static_cast<int64_t>(c), *item, static_cast<int64_t>(h)}, call.layer, call.heads[h]});
+      line.heads.back().layer_known = !call.place.unrecorded.layer;
     }
     lines.emplace_back(call.layer, std::move(line));
   }
@@ -139,7 +141,8 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
 }
 
 std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch) {
-  std::string text = head.layer == kNoLayer ? "" : fmt::format("layer {} \u00b7 ", head.layer);
+  const bool named = head.layer_known && head.layer != kNoLayer;
+  std::string text = named ? fmt::format("layer {} \u00b7 ", head.layer) : "";
   text += fmt::format("head {}", head.head);
   if (sketch == nullptr) return text;
   text += " \u00b7 " + std::string(head_class_name(sketch->head_class));

@@ -19,11 +19,13 @@ namespace attnscope {
 struct AtlasHead {
   HeadId id;
   int64_t layer = 0, head = 0;
-  bool shown = true;  ///< the filter lets it through
+  bool shown = true;        ///< the filter lets it through
+  bool layer_known = true;  ///< else nobody recorded it
   friend bool operator==(const AtlasHead&, const AtlasHead&) = default;
 };
 
-/// A call of the atlas and its heads; of a sorted atlas all heads in one line without a label.
+/// A call of the atlas and its heads; of a sorted atlas all heads in one line without a label. No
+/// label, too, where nobody recorded the layer.
 struct AtlasLine {
   std::string label;
   std::vector<AtlasHead> heads;

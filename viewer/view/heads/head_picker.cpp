@@ -68,10 +68,11 @@ std::vector<std::string> texts_of(const std::vector<int64_t>& numbers) {
   return texts;
 }
 
-/// "0 · chunk 2": the step with the piece of a stream.
+/// "step 0 · chunk 2": the step with the piece of a stream; what is not recorded is left out.
 std::string step_text(int64_t step, const ModelPlace& place) {
-  const std::string text = std::to_string(step);
-  return place.has_chunk() ? text + fmt::format(" · chunk {}", place.chunk) : text;
+  std::string text = place.unrecorded.step ? "" : fmt::format("step {}", step);
+  if (!place.has_chunk()) return text;
+  return text + fmt::format("{}chunk {}", text.empty() ? "" : " · ", place.chunk);
 }
 
 int64_t number_at(const std::vector<int64_t>& numbers, int64_t place) {
@@ -117,17 +118,25 @@ HeadValues HeadPicker::values(const HeadId& head) const {
 
 std::string HeadPicker::title(const HeadId& head) const {
   const HeadValues v = values(head);
-  std::string text = "step " + step_text(v.step, v.place);
-  if (v.layer != kNoLayer) text += fmt::format(" · layer {}", v.layer);
-  if (v.layer == kNoLayer) text += " · " + one_line(v.place.block);
-  if (!v.place.slot.empty()) text += " · " + one_line(v.place.slot);
-  if (v.place.slot.empty() && choices(head, HeadAxis::kind).size() > 1) {
-    text += fmt::format(" · {}", kind_name(v.kind));
+  const Unrecorded& unrecorded = v.place.unrecorded;
+  std::string text;
+  const auto add = [&](const std::string& part) {
+    text += (text.empty() || part.empty() ? "" : " · ") + part;
+  };
+  add(step_text(v.step, v.place));
+  if (v.layer == kNoLayer) {
+    add(one_line(v.place.block));
+  } else if (!unrecorded.layer) {
+    add(fmt::format("layer {}", v.layer));
   }
-  text += " · " + one_line(v.branch);
-  if (calls_[static_cast<size_t>(head.call)].batch.size() > 1)
-    text += fmt::format(" · item {}", v.batch);
-  return text + fmt::format(" · head {}", v.head);
+  add(one_line(v.place.slot));
+  if (v.place.slot.empty() && choices(head, HeadAxis::kind).size() > 1) {
+    add(std::string(kind_name(v.kind)));
+  }
+  if (!unrecorded.branch) add(one_line(v.branch));
+  if (calls_[static_cast<size_t>(head.call)].batch.size() > 1) add(fmt::format("item {}", v.batch));
+  add(fmt::format("head {}", v.head));
+  return text;
 }
 
 std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) const {

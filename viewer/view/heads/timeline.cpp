@@ -30,6 +30,8 @@ size_t row_of(Timeline& timeline, const std::string& branch, size_t points) {
   return timeline.rows.size() - 1;
 }
 
+const std::string kNotRecordedText = "not recorded";
+
 std::string point_name(const TimelinePoint& point) {
   if (point.chunk == kNoChunk) return std::to_string(point.step);
   return fmt::format("chunk {} \u00b7 {}", point.chunk, point.step);
@@ -43,6 +45,9 @@ Timeline Timeline::of(std::span<const MapSource> calls, const HeadId& from) {
   const int64_t item_number = own.batch[static_cast<size_t>(from.batch)];
   Timeline timeline;
   for (const MapSource& call : calls) timeline.points.push_back(point_of(call));
+  timeline.has_steps = std::any_of(calls.begin(), calls.end(), [](const MapSource& call) {
+    return !call.place.unrecorded.step;
+  });
   std::sort(timeline.points.begin(), timeline.points.end());
   timeline.points.erase(std::unique(timeline.points.begin(), timeline.points.end()),
                         timeline.points.end());
@@ -87,7 +92,7 @@ bool Timeline::has_chunks() const {
 
 std::string Timeline::text(size_t at) const {
   const TimelinePoint& each = points[at];
-  const std::string step = fmt::format("step {}", each.step);
+  const std::string step = has_steps ? fmt::format("step {}", each.step) : "step not recorded";
   return each.chunk == kNoChunk ? step : fmt::format("chunk {} \u00b7 {}", each.chunk, step);
 }
 
@@ -105,8 +110,10 @@ HeadCurve HeadCurve::of(std::span<const MapSource> calls, const Timeline& timeli
     curve.here = timeline.point;
     for (size_t i = 0; i < timeline.points.size(); ++i) {
       const TimelineTick& tick = timeline.rows[timeline.row].ticks[i];
-      curve.points.push_back({point_name(timeline.points[i]), tick.same ? tick.head : std::nullopt,
-                              false, false, std::nan("")});
+      const std::string name =
+          timeline.has_steps ? point_name(timeline.points[i]) : kNotRecordedText;
+      curve.points.push_back(
+          {name, tick.same ? tick.head : std::nullopt, false, false, std::nan("")});
     }
   } else {
     const int64_t number =
@@ -115,7 +122,7 @@ HeadCurve HeadCurve::of(std::span<const MapSource> calls, const Timeline& timeli
       const auto head = std::find_if(line.heads.begin(), line.heads.end(),
                                      [&](const AtlasHead& each) { return each.head == number; });
       if (line.heads.front().id.call == from.call) curve.here = curve.points.size();
-      curve.points.push_back({line.label,
+      curve.points.push_back({line.label.empty() ? kNotRecordedText : line.label,
                               head == line.heads.end() ? std::nullopt : std::optional(head->id),
                               false, false, std::nan("")});
     }

@@ -39,10 +39,11 @@ struct Timeline {
   std::vector<TimelinePoint> points;  ///< chunk by chunk, ascending
   std::vector<TimelineRow> rows;      ///< branches, as recorded
   size_t row = 0, point = 0;          ///< of the present head
+  bool has_steps = true;              ///< else no call's step was recorded
 
   static Timeline of(std::span<const MapSource> calls, const HeadId& from);
   bool has_chunks() const;
-  /// "chunk 2 · step 10".
+  /// "chunk 2 · step 10"; "step not recorded".
   std::string text(size_t at) const;
   const TimelineTick& here() const { return rows[row].ticks[point]; }
   /// The present head at the last point of its branch that has it; may be the present one.

@@ -154,3 +154,12 @@ TEST_CASE("a head of the atlas says what it is") {
   const std::string text = atlas_text(head, sketch(2.25, HeadClass::local).get());
   CHECK(text.find("head 3 \u00b7 local\nentropy 2.2") != std::string::npos);
 }
+
+TEST_CASE("a line of the atlas has no label where nobody recorded the layer") {
+  std::vector<MapSource> calls{call(0, 0, "attn1", {"all"})};
+  CHECK(atlas_text(atlas_lines(calls, {})[0].heads[1], nullptr) == "layer 0 · head 1");
+  calls[0].place.unrecorded.layer = true;
+  const auto lines = atlas_lines(calls, {});
+  CHECK(lines[0].label.empty());
+  CHECK(atlas_text(lines[0].heads[1], nullptr) == "head 1");
+}

@@ -178,3 +178,18 @@ TEST_CASE("chunks of a stream choose heads") {
   CHECK(usage_text([&] { picker.select(head, HeadAxis::chunk, "2"); }) ==
         "chunk 2: not in this capture (it has 0-1, 3)");
 }
+
+TEST_CASE("titles leave out what nobody recorded, which is chosen as 0") {
+  MapSource call;
+  call.branches = {"all"};
+  call.batch = {0};
+  call.heads = {0, 1};
+  call.place.unrecorded = {true, true, true};
+  const HeadPicker unknown(std::vector<MapSource>{call});
+  CHECK(unknown.title({0, 0, 1}) == "head 1");
+  CHECK(unknown.select({0, 0, 1}, HeadAxis::layer, "0") == HeadId{0, 0, 1});
+  call.layer = 4;
+  call.place.unrecorded = {true, false, true};
+  call.place.chunk = 2;
+  CHECK(HeadPicker(std::vector<MapSource>{call}).title({}) == "chunk 2 · layer 4 · head 0");
+}

@@ -212,3 +212,19 @@ TEST_CASE(
   CHECK(history.now().head == HeadId{});
   CHECK_FALSE(history.can_undo());
 }
+
+TEST_CASE("the time line says where no step was recorded") {
+  std::vector<MapSource> calls{call(0, 0, {"all"})};
+  calls[0].place.unrecorded = {true, true, true};
+  CHECK(Timeline::of(calls, {}).text(0) == "step not recorded");
+  const auto none = [](const HeadId&) { return nullptr; };
+  for (const CurveAxis axis : {CurveAxis::steps, CurveAxis::layers}) {
+    const HeadCurve curve =
+        HeadCurve::of(calls, Timeline::of(calls, {}), {}, entropy_over(axis), none);
+    REQUIRE(curve.points.size() == 1);
+    CHECK(curve.points[0].name == "not recorded");
+  }
+  // One that was recorded makes the others count as 0.
+  calls.push_back(call(3, 0, {"all"}));
+  CHECK(Timeline::of(calls, {}).text(0) == "step 0");
+}

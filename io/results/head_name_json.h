@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+
+#include "core/problem/head_name.h"
+
+namespace attnscope {
+
+/// What name_json() made of a head's name, of either kind of JSON: null is what nobody recorded, or
+/// a layer outside the main stack. Throws nlohmann's exceptions where it is none.
+template <typename Json>
+HeadName parse_name_json(const Json& json) {
+  HeadName name;
+  const auto take = [&](const char* key, auto& value) {
+    if (!json.at(key).is_null()) json.at(key).get_to(value);
+    return json.at(key).is_null();
+  };
+  const auto take_some = [&](const char* key, auto& value) {
+    if (json.contains(key)) json.at(key).get_to(value);
+  };
+  take_some("block", name.place.block);
+  take_some("slot", name.place.slot);
+  take_some("chunk", name.place.chunk);
+  Unrecorded& unrecorded = name.place.unrecorded;
+  unrecorded.step = take("step", name.step);
+  unrecorded.layer = take("layer", name.layer);
+  if (unrecorded.layer && !name.place.block.empty()) {
+    unrecorded.layer = false;
+    name.layer = kNoLayer;
+  }
+  name.branch = "all";
+  unrecorded.branch = take("branch", name.branch);
+  json.at("kind").get_to(name.kind);
+  json.at("batch").get_to(name.batch);
+  json.at("head").get_to(name.head);
+  return name;
+}
+
+}  // namespace attnscope
