@@ -132,8 +132,8 @@ attnscope_room(io/stitch "Captures of several processes to the one that a single
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
-attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks, trees of both."
-  MAY core io/files io/capture/call USES fmt json)
+attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
+  MAY core io/files io/segments io/tensors USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
@@ -214,7 +214,7 @@ attnscope_room(viewer/screen "Where the window is: on a display or on none, and 
   MAY core/base viewer/view viewer/commands viewer/gl viewer/panels
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window: its frame loop, the document, what scripts and hands do to them."
-  MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
+  MAY core io/files io/tensors io/capture/call io/capture io/masks io/export/format io/pictures io/pictures/film
       viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
       viewer/screen

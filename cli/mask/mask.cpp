@@ -19,17 +19,16 @@
 #include "cli/common/team_steps.h"
 #include "cli/common/value_failure.h"
 #include "cli/mask/mask_report.h"
-#include "core/base/checked_math.h"
+#include "cli/mask/saved_blocks.h"
 #include "core/base/error.h"
-#include "core/mask/mask_cover.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/patterns/mask_timing.h"
 #include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
-#include "io/capture/call/block_mask_file.h"
 #include "io/capture/selection_share.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/checksum.h"
+#include "io/files/file_ending.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
 #include "io/results/mask_files.h"
@@ -68,6 +67,14 @@ struct MaskTasks {
   std::vector<SelectedCall> calls;
   std::vector<HeadTask> tasks;
   std::optional<SelectionShare> share;
+
+  /// The heads that are selected of a task's call, in the whole plan.
+  std::span<const int64_t> selected_heads(const HeadTask& task) const {
+    const auto of = std::find_if(selected.begin(), selected.end(), [&](const SelectedCall& call) {
+      return call.call->problem.get() == task.problem;
+    });
+    return of->heads;
+  }
 };
 
 /// What decides the scores beside the calls.
@@ -109,15 +116,30 @@ std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) 
     throw usage_error(
         "mask needs --mask: a pattern such as spatial:frames=1, a .npy with --block N, or a .json");
   }
-  const std::optional<int64_t> block = o.block > 0 ? std::optional(o.block) : std::nullopt;
+  BlockSize block;
+  if (o.block > 0) block.told = o.block;
   std::vector<MaskChoice> masks;
   for (const std::string& text : o.masks) masks.push_back(MaskChoice::parse(text, block, budget));
   return masks;
 }
 
+/// Trees say what their files' blocks are.
+void check_block_use(const MaskOptions& o, const std::vector<MaskChoice>& masks) {
+  const bool any_file = std::any_of(masks.begin(), masks.end(), [](const MaskChoice& mask) {
+    return std::filesystem::path(mask.name()).extension() == ".npy";
+  });
+  if (o.block == 0 || any_file || !o.save.empty() || o.time) return;
+  throw usage_error(fmt::format(
+      "--block {}: is of --mask FILE.npy, --save and --time (a pattern's own: topk:block={})",
+      o.block, o.block));
+}
+
 std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture& capture) {
   std::vector<std::filesystem::path> inputs = capture.files();
-  inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
+  for (const std::string& mask : o.masks) {
+    inputs.emplace_back(mask);
+    inputs.push_back(block_facts_path(mask));
+  }
   return inputs;
 }
 
@@ -126,11 +148,8 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   const OutputFileOptions options{
       .force = o.force, .resumable = true, .resume = o.resume, .inputs = inputs};
   if (!o.out.empty()) {
-    const std::string extension = std::filesystem::path(o.out).extension().string();
-    if (extension != ".csv" && extension != ".json") {
-      throw usage_error("-o " + o.out + ": the table's name must end in .csv or .json");
-    }
-    if (extension == ".csv") {
+    require_ending(o.out, {".csv", ".json"});
+    if (std::filesystem::path(o.out).extension() == ".csv") {
       refuse_shard(o.shard,
                    "a .csv does not say which part it is: write a .json, of which attnscope "
                    "merge makes a .csv");
@@ -140,42 +159,41 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   if (o.save.empty()) return;
   refuse_shard(o.shard, "--save writes the blocks of all heads of a call at once");
   if (o.resume) throw usage_error("--resume: --save writes the blocks of all heads in one run");
-  if (std::filesystem::path(o.save).extension() != ".npy") {
-    throw usage_error("--save " + o.save + ": the name must end in .npy");
-  }
+  require_ending(o.save, {".npy"}, "--save");
   if (o.masks.size() != 1 || m.calls.size() != 1 || m.calls.front().batch.size() != 1) {
     throw usage_error(fmt::format(
         "--save {}: a file holds the heads of one call, one batch item and one mask (got {} calls, "
         "{} batch items, {} masks): select with --steps --layers --branch --batch",
         o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
   }
-  if (o.save == o.out) throw usage_error("--save and -o name the same file");
-  OutputFile::check_target(o.save, {.force = o.force, .inputs = inputs});
-}
-
-/// The blocks that the mask leaves anything of, head after head.
-void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask, int64_t block,
-                 const std::stop_token& stop) {
-  const int64_t rows = task.problem->num_queries();
-  for (int64_t first = 0; first < rows; first += block) {
-    if (stop.stop_requested()) throw interrupted_error(kNothingWritten);
-    writer.append(kept_blocks(mask, task.batch, task.head, {first, std::min(first + block, rows)},
-                              task.problem->num_keys(), block));
+  if (o.out == o.save || o.out == block_facts_path(o.save)) {
+    throw usage_error(fmt::format("--save and -o name the same file ({} is what {} holds)",
+                                  block_facts_path(o.save).string(), o.save));
   }
+  BlockMaskWriter::check_target(o.save, o.force, inputs);
 }
 
-/// Digests of the files that masks are read from: a tree's, and those of the files that it names.
-void add_file_digests(const std::filesystem::path& file, Json& digests) {
+void add_digest(const std::filesystem::path& file, Json& digests) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(file, none)) return;
   int64_t bytes = 0;
   digests[file.filename().string()] =
       fmt::format("{:016x}", file_checksum(file, std::stop_token(), &bytes));
+}
+
+/// Digests of the files that masks are read from: blocks with what is said of them, and a tree's
+/// with those of the files that it names.
+void add_file_digests(const std::filesystem::path& file, Json& digests) {
+  add_digest(file, digests);
+  // Which of its planes is whose.
+  if (file.extension() == ".npy") add_digest(block_facts_path(file), digests);
   if (file.extension() != ".json") return;
   std::ifstream stream(file, std::ios::binary);
   const Json tree = Json::parse(stream, nullptr, false).flatten();
   for (const auto& [place, word] : tree.items()) {
-    if (word.is_string()) add_file_digests(file.parent_path() / word.get<std::string>(), digests);
+    if (!word.is_string()) continue;
+    const std::filesystem::path named = file.parent_path() / word.get<std::string>();
+    if (named.extension() == ".npy") add_file_digests(named, digests);
   }
 }
 
@@ -191,10 +209,9 @@ class MaskLab {
         budget_(budget),
         stop_(std::move(stop)) {
     if (o_.save.empty()) return;
-    const AttentionProblem& problem = *m_.tasks.front().problem;
-    writer_.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
-                    ceil_div(problem.num_queries(), block()),
-                    ceil_div(problem.num_keys(), block()));
+    const int64_t block =
+        o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultBlock);
+    saved_.emplace(o_.save, o_.force, m_.tasks.front(), std::ssize(m_.tasks), block);
   }
 
   /// A line a mask.
@@ -202,42 +219,51 @@ class MaskLab {
     const HeadTask& task = m_.tasks[i];
     int64_t bytes = 0;
     for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
+    if (saved_) bytes += saved_->bytes(task);
     const MemoryReservation reserved = budget_.reserve(bytes, "the masks of a head");
+    const SelectedHead head{task.batch, task.head, m_.selected_heads(task)};
     std::vector<Mask> masks;
     for (const MaskChoice& choice : choices_) {
-      masks.push_back(
-          choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop_}));
+      masks.push_back(choice.build(*task.problem, head, {backend_, budget_, stop_}));
     }
+    // What is in the file is measured beside what was asked for.
+    if (saved_) masks.push_back(saved_->add(task, masks.front(), stop_));
     const auto qualities =
         measure_masks(task, masks, {backend_, budget_, stop_, o_.exact}, progress);
     std::vector<MaskRow> rows;
-    for (size_t m = 0; m < masks.size(); ++m) {
-      MaskRow row{head_name(task.problem->id(), task.batch, task.head),
-                  choices_[m].name(),
-                  qualities[m],
-                  {}};
-      if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
+    for (size_t m = 0; m < choices_.size(); ++m) {
+      MaskRow row{.name = head_name(task.problem->id(), task.batch, task.head),
+                  .mask = choices_[m].name(),
+                  .quality = qualities[m]};
+      if (o_.time) {
+        const int64_t block = o_.block > 0 ? o_.block : kDefaultBlock;
+        row.time_ratio = mask_time_ratio(task, masks[m], block, backend_, budget_);
+      }
+      if (saved_) {
+        row.saved = SavedQuality{saved_->block(), qualities.back()};
+        saved_heads_.push_back({row.name, row.saved->quality.density, row.saved->quality.recall});
+      }
       rows.push_back(std::move(row));
     }
-    if (writer_) save_blocks(*writer_, task, masks.front(), block(), stop_);
     return rows;
   }
 
   /// All heads were measured.
-  void end() {
-    if (writer_) writer_->commit();
+  void end(const Capture& capture) {
+    if (!saved_) return;
+    saved_->commit(capture, m_.calls.front(), choices_.front().name(), std::move(saved_heads_),
+                   stop_);
   }
 
  private:
-  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
-
   const MaskOptions& o_;
   const MaskTasks& m_;
   const std::vector<MaskChoice>& choices_;
   const TileBackend& backend_;
   MemoryBudget& budget_;
   const std::stop_token stop_;
-  std::optional<BlockMaskWriter> writer_;
+  std::optional<SavedBlocks> saved_;
+  std::vector<SavedHead> saved_heads_;
 };
 
 RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend& backend,
@@ -293,7 +319,6 @@ class MaskRun final : public TeamWork {
 };
 
 void MaskRun::check_options() const {
-  if (o_.resume && o_.out.empty()) throw usage_error("--resume belongs to -o FILE");
   if (!team_.is_alone() && !o_.save.empty()) {
     throw usage_error("--save " + o_.save +
                       ": writes the blocks of all heads in their order, which is one process's "
@@ -438,7 +463,7 @@ Json MaskRun::result(const MaskTasks& m, const Json& about) const {
 }
 
 void MaskRun::write(const MaskTasks& m, const Json& about) {
-  if (!o_.save.empty()) console_.say("wrote " + o_.save);
+  if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
   const bool in_file = found_.is_open();
   if (in_file) {
     found_.finish([&](const std::filesystem::path& path) {
@@ -461,6 +486,7 @@ int MaskRun::run() {
   const RunOptions how = share_of_host(o_.run, team_);
   MemoryBudget budget(memory_limit(how));
   const std::vector<MaskChoice> masks = parse_masks(o_, budget);
+  check_block_use(o_, masks);
   const Capture capture = open_capture(o_.capture, how, console_);
   const MaskTasks m = make_tasks(o_, capture, share);
   const auto backend = make_team_backend(how, team_, console_);
@@ -468,8 +494,10 @@ int MaskRun::run() {
     check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
   }
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
-  for (const SelectedCall& call : m.calls) {
-    for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
+  for (const SelectedCall& call : m.selected) {
+    for (const MaskChoice& mask : masks) {
+      mask.check(*call.call->problem, call.heads, {*backend, budget});
+    }
   }
   const Json options = options_of(m, *backend);
   agree(capture, m, options);
@@ -488,6 +516,11 @@ int MaskRun::run() {
     return kExitOk;
   }
   const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
+  if (team_.is_first()) {
+    for (const std::string& note : other_head_notes(masks, m.calls, capture, run.stop())) {
+      console_.say("note: " + note);
+    }
+  }
   Json about = Json::object();
   if (!o_.out.empty() && is_done(m, capture, options, run.stop(), about)) {
     if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
@@ -500,7 +533,7 @@ int MaskRun::run() {
     MaskLab lab(o_, m, masks, *backend, budget, run.stop());
     measure(lab, stream.plan.entries);
     capture.require_unchanged();
-    lab.end();
+    lab.end(capture);
   }
   found_.collect();
   if (team_.is_first()) write(m, about);
@@ -528,12 +561,13 @@ Command add_mask_command(CLI::App& app) {
       .add_option(
           "--mask", o.masks,
           "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
-          "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
+          "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
+          "or a FILE.json\n"
           "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
           "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
           "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
           "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
-          "All but the first four keep text rows and text keys (text=drop: only rows)")
+          "All but the first four keep rows and keys that are not video (text=drop: no text keys)")
       .one_value_each()
       .type_name("MASK");
   command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
@@ -541,12 +575,13 @@ Command add_mask_command(CLI::App& app) {
       .add_option(
           "--save", o.save,
           "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
-          "key blocks] (one call, one mask)")
+          "key blocks] (one call, one mask), and of what they are as FILE.npy.json")
       .type_name("FILE.npy");
   command
       .add_option(
           "--block", o.block,
-          "tokens of a block in FILE.npy, --save and --time (128 for these two unless told)")
+          "tokens of a block in FILE.npy (where FILE.npy.json does not say), --save (the mask's\n"
+          "own, else 128) and --time (128)")
       .in_range(1, int64_t{1} << 30)
       .type_name("N");
   command.add_flag("--exact", o.exact,

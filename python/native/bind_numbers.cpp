@@ -130,6 +130,7 @@ nb::dict quality_dict(const MaskQuality& quality) {
   result["recall_sampled"] = or_none(quality.recall_sampled);
   result["oracle_recall"] = or_none(quality.oracle_recall);
   result["oracle_stderr"] = or_none(quality.oracle_stderr);
+  result["effective_oracle_recall"] = or_none(quality.effective_oracle_recall);
   result["output_error"] = or_none(quality.output_error);
   result["output_error_mean"] = or_none(quality.output_error_mean);
   result["output_error_p95"] = or_none(quality.output_error_p95);

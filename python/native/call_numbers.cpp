@@ -121,15 +121,16 @@ std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlac
   std::vector<MaskChoice> choices;
   int64_t bytes = 0;
   for (const std::string& text : words.masks) {
-    choices.push_back(MaskChoice::parse(
-        text, words.block > 0 ? std::optional(words.block) : std::nullopt, run.budget()));
-    choices.back().check(problem, {run.backend(), run.budget()});
+    BlockSize block;
+    if (words.block > 0) block.told = words.block;
+    choices.push_back(MaskChoice::parse(text, block, run.budget()));
+    choices.back().check(problem, {&place.head, 1}, {run.backend(), run.budget()});
     bytes += choices.back().bytes(problem);
   }
   const MemoryReservation reserved = run.budget().reserve(bytes, "the masks of a head");
   std::vector<Mask> masks;
   for (const MaskChoice& choice : choices) {
-    masks.push_back(choice.build(problem, place.batch, place.head,
+    masks.push_back(choice.build(problem, {place.batch, place.head, {&place.head, 1}},
                                  {run.backend(), run.budget(), run.watch().stop()}));
   }
   return measure_masks(tasks.front(), masks,
