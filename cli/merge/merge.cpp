@@ -15,6 +15,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
 #include "io/export/write/pooled_export.h"
+#include "io/files/file_ending.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/parts/link_maps.h"
 #include "io/parts/merge_blocks.h"
@@ -72,6 +73,7 @@ MergeResult write_export(const MergedExport& whole, const MergeOptions& o,
 }
 
 int merge_export(const MergeOptions& o, const Console& console) {
+  check_export_name(o.out);
   const MergedExport whole =
       open_merged_export(std::vector<fs::path>(o.parts.begin(), o.parts.end()), o.mixed);
   const bool shards = whole.spec.is_sharded();
@@ -167,6 +169,7 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
 }
 
 int merge_folders(const MergeOptions& o, const Console& console) {
+  check_capture_name(o.out);
   if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const InterruptWatch interrupts(console);
