@@ -147,6 +147,9 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
   if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
+  if (!o.sort.empty() && o.out.ends_with(".h5")) {
+    throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
+  }
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const TableMerge how{o.mixed, o.sort, o.dry_run};
   MergeResult result;

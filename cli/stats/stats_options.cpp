@@ -58,6 +58,9 @@ void check_stats_options(const StatsOptions& o) {
   if (extension_of(o) == ".csv" && !o.extras.empty()) {
     throw usage_error("--with: a .csv holds no arrays; write a .json or .h5");
   }
+  if (!o.sort.empty() && extension_of(o) == ".h5" && !o.json) {
+    throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
+  }
   if (o.exact && o.sample > 0) {
     throw usage_error(fmt::format(
         "--exact: counts keys on all rows, and --sample {} takes that many (give one of "
