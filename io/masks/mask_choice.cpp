@@ -118,6 +118,26 @@ void MaskChoice::for_each_file(const std::function<void(const BlockMaskFile&)>& 
   for (const MaskChoice& child : children_) child.for_each_file(look);
 }
 
+std::string MaskChoice::other_head(const AttentionProblem& problem,
+                                   const SelectedHead& head) const {
+  const HeadName own = head_name(problem.id(), head.batch, head.head);
+  std::string text;
+  const auto add = [&](bool differs, const std::string& word) {
+    if (differs) text += (text.empty() ? "" : " ") + one_line(word);
+  };
+  for_each_file([&](const BlockMaskFile& file) {
+    if (!file.facts() || !text.empty()) return;
+    const HeadName& of = file.facts()->heads[file.plane_of(problem, head.head, head.selected)].name;
+    add(of.step != own.step, "step " + std::to_string(of.step));
+    add(of.layer != own.layer || of.place != own.place, layer_text(of.layer, of.place));
+    add(of.branch != own.branch, of.branch);
+    add(of.kind != own.kind, of.kind);
+    add(of.batch != own.batch, "batch " + std::to_string(of.batch));
+    add(of.head != own.head, "head " + std::to_string(of.head));
+  });
+  return text;
+}
+
 void MaskChoice::check(const AttentionProblem& problem, std::span<const int64_t> selected,
                        const MaskResources& resources) const {
   if (file_) file_->check(problem, selected);

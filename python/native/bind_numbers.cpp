@@ -144,12 +144,16 @@ nb::list call_masks(const CallHandle& call, const Engine& engine, int64_t batch,
                     const std::vector<std::string>& masks, int64_t block, bool exact,
                     const nb::object& progress) {
   std::vector<MaskQuality> qualities;
+  std::vector<std::string> others;
   run_watched(
       [&](RunWatch& watch) {
         EngineRun run(engine, watch);
-        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run);
+        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run, &others);
       },
       progress);
+  for (const std::string& line : others) {
+    if (PyErr_WarnEx(PyExc_UserWarning, line.c_str(), 1) < 0) throw nb::python_error();
+  }
   nb::list result;
   for (const MaskQuality& quality : qualities) result.append(quality_dict(quality));
   return result;

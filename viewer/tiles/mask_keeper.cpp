@@ -10,7 +10,6 @@
 #include "core/mask/mask_cover.h"
 #include "core/mask/reordered_mask.h"
 #include "core/patterns/mask_measurement.h"
-#include "core/problem/head_name.h"
 #include "core/problem/signed_weights.h"
 #include "core/products/map_reductions.h"
 #include "io/masks/mask_choice.h"
@@ -32,28 +31,6 @@ void require_shares(const AttentionProblem& problem) {
   require_one_sign(problem, "a share that a mask keeps");
   if (is_normalised(problem.score())) return;
   throw usage_error("mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");
-}
-
-/// What tells the head of a file's blocks from the one that they are laid over; empty: they are its
-/// own, or nobody knows.
-std::string other_head(const MaskChoice& choice, const HeadTask& task) {
-  const HeadName own = head_name(task.problem->id(), task.batch, task.head);
-  std::string text;
-  const auto add = [&](bool differs, const std::string& word) {
-    if (differs) text += (text.empty() ? "" : " ") + one_line(word);
-  };
-  choice.for_each_file([&](const BlockMaskFile& file) {
-    if (!file.facts() || !text.empty()) return;
-    const HeadName& of =
-        file.facts()->heads[file.plane_of(*task.problem, task.head, {&task.head, 1})].name;
-    add(of.step != own.step, "step " + std::to_string(of.step));
-    add(of.layer != own.layer || of.place != own.place, layer_text(of.layer, of.place));
-    add(of.branch != own.branch, of.branch);
-    add(of.kind != own.kind, of.kind);
-    add(of.batch != own.batch, "batch " + std::to_string(of.batch));
-    add(of.head != own.head, "head " + std::to_string(of.head));
-  });
-  return text;
 }
 
 /// The blocks that the mask keeps anything of.
@@ -222,7 +199,7 @@ void MaskKeeper::measure_numbers(const Wish& wish, HeadMask& mask, MemoryReserva
   const MaskChoice choice = MaskChoice::parse(request.text, block, budget, "mask");
   const std::span<const int64_t> head(&task.head, 1);
   choice.check(problem, head, {backend_, budget, stop});
-  mask.other = other_head(choice, task);
+  mask.other = choice.other_head(problem, {task.batch, task.head, head});
   const MemoryReservation held = budget.reserve(choice.bytes(problem), "the mask of a head");
   const Mask built =
       edited_mask(choice.build(problem, {task.batch, task.head, head}, {backend_, budget, stop}),
