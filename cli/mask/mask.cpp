@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/capture_check.h"
-#include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
@@ -18,6 +17,7 @@
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
 #include "cli/common/value_failure.h"
+#include "cli/mask/mask_options.h"
 #include "cli/mask/mask_report.h"
 #include "cli/mask/saved_blocks.h"
 #include "core/base/error.h"
@@ -38,25 +38,6 @@ namespace attnscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-struct MaskOptions {
-  CaptureOptions capture;
-  SelectionOptions selection;
-  RunOptions run;
-  std::vector<std::string> masks;
-  std::string out;
-  std::string save;
-  std::string shard;
-  bool alone = false;
-  int64_t block = 0;
-  bool exact = false;
-  bool time = false;
-  bool resume = false;
-  bool dry_run = false;
-  bool json = false;
-  bool force = false;
-  bool quiet = false;
-};
 
 /// What block-sparse kernels use most.
 constexpr int64_t kDefaultBlock = 128;
@@ -132,6 +113,13 @@ void check_block_use(const MaskOptions& o, const std::vector<MaskChoice>& masks)
   throw usage_error(fmt::format(
       "--block {}: is of --mask FILE.npy, --save and --time (a pattern's own: topk:block={})",
       o.block, o.block));
+}
+
+void check_masks_fit(const std::vector<MaskChoice>& masks,
+                     const std::vector<SelectedCall>& selected, const MaskResources& resources) {
+  for (const SelectedCall& call : selected) {
+    for (const MaskChoice& mask : masks) mask.check(*call.call->problem, call.heads, resources);
+  }
 }
 
 std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture& capture) {
@@ -278,6 +266,13 @@ RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend&
   return plan;
 }
 
+/// What an output says that it was made of.
+Json about_run(const Capture& capture, const Json& identity) {
+  Json about{{"capture", capture.path().filename().string()}};
+  about.update(identity);
+  return about;
+}
+
 /// The run, as one of the processes that do it together, or alone.
 class MaskRun final : public TeamWork {
  public:
@@ -304,6 +299,8 @@ class MaskRun final : public TeamWork {
   bool is_there(const Json& identity);
   bool is_done(const MaskTasks& m, const Capture& capture, const Json& options,
                const std::stop_token& stop, Json& about);
+  void tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
+                           const Capture& capture, const std::stop_token& stop) const;
   void measure(MaskLab& lab, int64_t entries);
   Json result(const MaskTasks& m, const Json& about) const;
   void write(const MaskTasks& m, const Json& about);
@@ -394,13 +391,11 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
                       const std::stop_token& stop, Json& about) {
   const Json identity = identity_of(m, capture, options, stop);
   if (is_there(identity)) return true;
-  const std::string name = capture.path().filename().string();
-  about["capture"] = name;
-  about.update(identity);
+  about = about_run(capture, identity);
   Json first{{"format", "attnscope-mask-part/1"}};
   first.update(identity);
   const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
-  found_.open(o_.out, first, name,
+  found_.open(o_.out, first, capture.path().filename().string(),
               {.force = o_.force,
                .resumable = true,
                .resume = o_.resume,
@@ -412,6 +407,13 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
         {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
   }
   return false;
+}
+
+void MaskRun::tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
+                                  const Capture& capture, const std::stop_token& stop) const {
+  for (const std::string& note : other_head_notes(masks, m.selected, capture, stop)) {
+    console_.say("note: " + note);
+  }
 }
 
 /// The heads that are left, or this process's of them.
@@ -494,11 +496,7 @@ int MaskRun::run() {
     check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
   }
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
-  for (const SelectedCall& call : m.selected) {
-    for (const MaskChoice& mask : masks) {
-      mask.check(*call.call->problem, call.heads, {*backend, budget});
-    }
-  }
+  check_masks_fit(masks, m.selected, {*backend, budget});
   const Json options = options_of(m, *backend);
   agree(capture, m, options);
   for (const HeadTask& task : m.tasks) {
@@ -516,12 +514,12 @@ int MaskRun::run() {
     return kExitOk;
   }
   const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
-  if (team_.is_first()) {
-    for (const std::string& note : other_head_notes(masks, m.calls, capture, run.stop())) {
-      console_.say("note: " + note);
-    }
-  }
+  if (team_.is_first()) tell_of_other_heads(masks, m, capture, run.stop());
   Json about = Json::object();
+  // A part says which it is, also where it is only printed.
+  if (o_.out.empty() && o_.json && m.share) {
+    about = about_run(capture, identity_of(m, capture, options, run.stop()));
+  }
   if (!o_.out.empty() && is_done(m, capture, options, run.stop(), about)) {
     if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
     team_.exchange("");
@@ -556,55 +554,13 @@ Command add_mask_command(CLI::App& app) {
   auto options = std::make_shared<MaskOptions>();
   MaskOptions& o = *options;
   CommandParser command(app, "mask", "what sparse masks keep of every head");
-  add_capture_options(command, o.capture, "--own-mask");
-  command
-      .add_option(
-          "--mask", o.masks,
-          "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
-          "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
-          "or a FILE.json\n"
-          "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
-          "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
-          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
-          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
-          "All but the first four keep rows and keys that are not video (text=drop: no text keys)")
-      .one_value_each()
-      .type_name("MASK");
-  command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
-  command
-      .add_option(
-          "--save", o.save,
-          "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
-          "key blocks] (one call, one mask), and of what they are as FILE.npy.json")
-      .type_name("FILE.npy");
-  command
-      .add_option(
-          "--block", o.block,
-          "tokens of a block in FILE.npy (where FILE.npy.json does not say), --save (the mask's\n"
-          "own, else 128) and --time (128)")
-      .in_range(1, int64_t{1} << 30)
-      .type_name("N");
-  command.add_flag("--exact", o.exact,
-                   "oracle and output errors on all rows instead of 256 spread ones");
-  command.add_flag(
-      "--time", o.time,
-      "time a few row panels with the mask's empty blocks left out and without the mask:\n"
-      "column time is their ratio");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
-  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
-  command.add_flag("--force", o.force, "replace files that exist");
-  command.add_flag("--json", o.json, "print the table as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_mask_options(command, o);
   command.footer(
       "Examples:\n"
       "  attnscope mask dump/ --mask spatial:frames=1 --mask temporal --layers 12\n"
       "  attnscope mask dump/ --mask tiles:size=6x8x8,window=3x3x3 --json\n"
       "  attnscope mask dump/ --mask blocks.npy --block 128 --exact\n"
-      "  attnscope mask dump/ --mask topk:keep=0.2 --layers 3 --save kept.npy");
+      "  attnscope mask dump/ --mask topk:keep=0.2 --steps 10 --layers 3 --save kept.npy");
   return {command, [options] { return run_mask(*options); }};
 }
 

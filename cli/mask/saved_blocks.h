@@ -37,6 +37,7 @@ class SavedBlocks {
 };
 
 /// A line for every file of blocks in `masks` that is measured on other heads than it was saved of.
+/// `calls`: all that are selected, not a share of them.
 /// Throws Error(interrupted) soon after a stop.
 std::vector<std::string> other_head_notes(const std::vector<MaskChoice>& masks,
                                           const std::vector<SelectedCall>& calls,

@@ -273,6 +273,65 @@ TEST_CASE("a mask of one head is measured on another only with a line") {
   CHECK(holds(three.err, "has 2 heads (0, 2), expected 1, 4 or as many as are selected (3)"));
 }
 
+TEST_CASE("parts of a plan and trees take the planes of all that are selected") {
+  const TemporaryFolder folder;
+  const SavedCase c;
+  const std::string path = folder / "call.safetensors", two = folder / "two.npy";
+  c.file().write(path);
+  lab_heads({path, "--mask", "topk:block=64,keep=0.3", "--heads", "0,2", "--save", two});
+  std::ofstream(folder / "tree.json") << R"({"or": ["two.npy", "window:3"]})";
+  for (const std::string& mask : {two, folder / "tree.json"}) {
+    const Json whole = lab_heads({path, "--mask", mask, "--heads", "1,3"});
+    REQUIRE(whole.size() == 2);
+    for (size_t part = 0; part < 2; ++part) {
+      const Json own = lab_heads(
+          {path, "--mask", mask, "--heads", "1,3", "--shard", std::to_string(part) + "/2"});
+      REQUIRE(own.size() == 1);
+      CHECK(own[0] == whole[part]);
+    }
+  }
+  // A tree's blocks are those that all of its parts' are made of.
+  const Json again = lab_heads(
+      {path, "--mask", folder / "tree.json", "--heads", "0,2", "--save", folder / "tree.npy"});
+  CHECK(again[0]["saved_block"] == 64);
+  std::ofstream(folder / "both.json") << R"({"or": ["two.npy", "block_causal:48"]})";
+  const Json both = lab_heads(
+      {path, "--mask", folder / "both.json", "--heads", "0,2", "--save", folder / "both.npy"});
+  CHECK(both[0]["saved_block"] == 16);
+  CHECK(both[0]["saved_density"] == both[0]["density"]);
+}
+
+TEST_CASE("a saved mask knows the token map that its blocks are of") {
+  const TemporaryFolder folder;
+  const AttentionCapture capture(9, 38);
+  const auto write = [&](const std::string& name, const std::string& map) {
+    const std::string path = folder / name;
+    capture.file().version(2).fact("queries", map).write(path);
+    return path;
+  };
+  const std::string words = R"({"name":"words","modality":"text","count":6})";
+  const std::string picture = R"({"name":"ref","modality":"reference","count":8,"grid":[1,2,4]})";
+  const std::string video = R"({"name":"video","modality":"video","count":24,"grid":[3,2,4]})";
+  const std::string path =
+      write("map.safetensors", "[" + words + "," + picture + "," + video + "]");
+  const std::string turned =
+      write("turned.safetensors", "[" + picture + "," + words + "," + video + "]");
+  const std::string file = folder / "kept.npy";
+  const Json written =
+      lab_heads({path, "--mask", "spatial:text=drop", "--save", file, "--block", "8"});
+  const Json read = lab_heads({path, "--mask", file});
+  REQUIRE(read.size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    CHECK(numbers_of(written[i], "saved_") == numbers_of(read[i], ""));
+    // 14 rows of all keys; of the others all but 6 words and the other frames.
+    CHECK(written[i]["density"].get<double>() == Approx((14 * 38 + 24 * 16) / (38.0 * 38)));
+  }
+  const auto refused = mask_run({turned, "--mask", file});
+  INFO(refused.err);
+  CHECK(refused.exit_code == 2);
+  CHECK(holds(refused.err, "the blocks are of tokens in another order: segments ["));
+}
+
 TEST_CASE("block masks that others wrote: as many heads as are selected, and told their block") {
   const TemporaryFolder folder;
   const SavedCase c;
