@@ -147,6 +147,9 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
   if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
+  if (!o.sync && kind != PartKind::stats) {
+    throw usage_error("--no-sync is for maps, stats and metrics");
+  }
   if (!o.sort.empty() && o.out.ends_with(".h5")) {
     throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
   }
@@ -174,6 +177,7 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
 int merge_folders(const MergeOptions& o, const Console& console) {
   check_capture_name(o.out);
   if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
+  if (!o.sync) throw usage_error("--no-sync is for maps, stats and metrics");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const InterruptWatch interrupts(console);
   const MergeResult result = merge_captures(parts, o.out, o.copy, {o.mixed, "", o.dry_run}, o.force,
