@@ -19,6 +19,7 @@
 #include "io/capture/selection_share.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/export/format/export_part_json.h"
+#include "io/files/file_ending.h"
 #include "io/files/output_file.h"
 #include "io/stitch/stitch.h"
 #include "io/stream/join_chunks.h"
@@ -215,6 +216,7 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
 int run_convert(const ConvertOptions& asked) {
   const Console console(asked.quiet);
   ConvertOptions o = asked;
+  check_capture_name(o.out);
   refuse_tasks(o.shard, o.alone, o.out, o.stitch ? kOneProcess : kPartOfEach);
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);

@@ -12,6 +12,7 @@
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/option_use.h"
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
 #include "core/base/nearest_word.h"
@@ -159,6 +160,7 @@ int run(int argc, char** argv) {
     extras.insert(extras.end(), others.begin(), others.end());
     std::erase(extras, "--");
     if (!extras.empty()) return reject_extras(command.parser.app(), extras);
+    check_option_use(command.parser);
     return command.run();
   }
   if (!app.remaining().empty()) return reject_extras(app, app.remaining());

@@ -14,6 +14,7 @@
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/model_preset.h"
 #include "io/capture/synthetic_capture.h"
+#include "io/files/file_ending.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -158,6 +159,7 @@ void check_out(const SynthOptions& o) {
 
 int run_synth(const SynthOptions& o) {
   const Console console(o.quiet);
+  check_capture_name(o.out);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   const SyntheticCapture capture = describe_capture(o, console);
   const int64_t bytes = check_synthetic_capture(capture, o.out);

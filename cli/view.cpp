@@ -46,8 +46,8 @@ WindowSize parse_window_size(const std::string& text) {
   return {width, height};
 }
 
-/// "Q0,Q1,K0,K1"
-MapRect parse_zoom(const std::string& text) {
+/// "Q0,Q1,K0,K1", within the map.
+MapRect parse_zoom(const std::string& text, const MapSource& call) {
   std::array<double, 4> numbers{};
   const char* at = text.data();
   const char* const end = at + text.size();
@@ -59,6 +59,15 @@ MapRect parse_zoom(const std::string& text) {
                         ": expected Q0,Q1,K0,K1, queries and keys of the map");
     }
     at = last ? next : next + 1;
+  }
+  const auto within = [](double first, double past, int64_t tokens) {
+    return 0 <= first && first < past && past <= static_cast<double>(tokens);
+  };
+  const int64_t queries = call.queries.tokens(), keys = call.keys.tokens();
+  if (!within(numbers[0], numbers[1], queries) || !within(numbers[2], numbers[3], keys)) {
+    throw usage_error(
+        fmt::format("--zoom {}: is empty or outside the map (valid: 0,{},0,{}, half-open)",
+                    one_line(text), queries, keys));
   }
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
@@ -148,7 +157,10 @@ void prepare(const ViewRequest& o, Document& document) {
   if (!o.order_keys.empty()) {
     apply(action::SetOrder{open_token_order(o.order_keys), action::MapSide::keys});
   }
-  if (!o.zoom.empty()) apply(action::SetRect{parse_zoom(o.zoom)});
+  if (!o.zoom.empty()) {
+    const MapSource& call = document.calls[static_cast<size_t>(first.call)];
+    apply(action::SetRect{parse_zoom(o.zoom, call)});
+  }
   document.history.restart(document.history.now());
 }
 

@@ -114,7 +114,7 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
 # io: files in and out.
 attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
   MAY core USES posix fmt json xxhash)
-attnscope_room(io/segments "Token maps as JSON: what captures state and exports keep."
+attnscope_room(io/segments "Token maps and names of heads as JSON: what captures state and exports keep."
   MAY core USES fmt json)
 attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
   MAY core/base USES posix fmt json)
@@ -132,8 +132,8 @@ attnscope_room(io/stitch "Captures of several processes to the one that a single
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
-attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks, trees of both."
-  MAY core io/files io/capture/call USES fmt json)
+attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
+  MAY core io/files io/segments io/tensors USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
@@ -149,7 +149,7 @@ attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, m
 attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over the video, files that move."
   MAY core io/files io/pictures/text io/pictures USES posix fmt gif LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
-  MAY core io/files io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
+  MAY core io/files io/segments io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
 
 attnscope_room(io/parts "Parts of one plan, that several runs made: which there are, and the whole of them."
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
@@ -214,7 +214,7 @@ attnscope_room(viewer/screen "Where the window is: on a display or on none, and 
   MAY core/base viewer/view viewer/commands viewer/gl viewer/panels
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window: its frame loop, the document, what scripts and hands do to them."
-  MAY core io/files io/tensors io/capture/call io/capture io/export/format io/pictures io/pictures/film
+  MAY core io/files io/tensors io/capture/call io/capture io/masks io/export/format io/pictures io/pictures/film
       viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
       viewer/screen

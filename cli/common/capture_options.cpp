@@ -54,7 +54,7 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
       .add_option("capture", o.capture,
                   "a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k")
       .type_name("CAPTURE");
-  const std::string tensors = "Bare tensors instead of a capture";
+  const std::string tensors = kTensorOptions;
   command.add_option("--q", o.tensors.q, "queries: a .npy, safetensors, .npz, .pt or HDF5 file")
       .type_name("FILE[:KEY]")
       .group(tensors);
@@ -75,7 +75,7 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
           "symbolic links in a CAPTURE that is a folder: refuse, or follow, to tensors and\n"
           "capture.json alone (model hubs keep files behind links)")
       .type_name("refuse|follow");
-  const std::string facts = "Facts (override what was recorded, and say so)";
+  const std::string facts = kFactOptions;
   o.mask_option = mask_option;
   command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
       .type_name("LAYOUT")
@@ -217,7 +217,7 @@ Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Conso
 }
 
 void add_selection_options(CommandParser& command, SelectionOptions& o) {
-  const std::string group = "Selection (lists: 0,3-7  8-  all  last  !4  0-39:5)";
+  const std::string group = kSelectionOptions;
   const auto add = [&](const char* name, std::string& value, const char* text) {
     command.add_option(name, value, text).type_name("LIST").group(group);
   };

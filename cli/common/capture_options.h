@@ -35,6 +35,13 @@ struct RunOptions {
   int task = 0, tasks = 1;  ///< of several processes on one host (HostTask); no option
 };
 
+/// Headings of the help under which options stand that say what to open, what is true of it, and
+/// which calls and heads.
+inline constexpr const char* kTensorOptions = "Bare tensors instead of a capture";
+inline constexpr const char* kFactOptions = "Facts (override what was recorded, and say so)";
+inline constexpr const char* kSelectionOptions =
+    "Selection (lists: 0,3-7  8-  all  last  !4  0-39:5)";
+
 /// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
 /// --cu-seqlens-k --as, and --mask --score.
 /// A command whose --mask means something else names the call's own mask otherwise.

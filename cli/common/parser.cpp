@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 namespace attnscope {
 namespace {
@@ -166,6 +167,21 @@ OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }
 
 size_t CommandParser::count(const std::string& name) const { return app_->count(name); }
+
+bool CommandParser::has(const std::string& name) const {
+  return app_->get_option_no_throw(name) != nullptr;
+}
+
+std::string CommandParser::given_under(const std::vector<std::string>& headings) const {
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    const bool is_under =
+        std::find(headings.begin(), headings.end(), option->get_group()) != headings.end();
+    if (is_under && option->count() > 0) return option->get_name();
+  }
+  return "";
+}
+
+std::string CommandParser::name() const { return app_->get_name(); }
 
 std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<CLI::App*> parsed = program.get_subcommands();

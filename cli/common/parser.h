@@ -62,6 +62,12 @@ class CommandParser {
 
   /// How often the option stood on the command line.
   size_t count(const std::string& name) const;
+  /// Whether it did; also of one that the command does not have.
+  bool is_given(const std::string& name) const { return has(name) && count(name) > 0; }
+  bool has(const std::string& name) const;
+  /// The first option under these headings of the help that stood there; empty: none did.
+  std::string given_under(const std::vector<std::string>& headings) const;
+  std::string name() const;
   CLI::App& app() const { return *app_; }
 
  private:

@@ -59,9 +59,7 @@ RunBackend make_run_backend(const RunOptions& o, const Console& console) {
              .task = {o.task, o.tasks},
              .notice = [console](const std::string& text) { console.say("note: " + text); }});
   const bool on_device = backend->name().rfind("cuda", 0) == 0;
-  if (!o.vram.empty() && !on_device) {
-    console.say("note: --vram has no effect: " + backend->description() + " computes");
-  }
+  if (!o.vram.empty() && !on_device) refuse_on_host("--vram", backend->description());
   if (o.tf32 && !on_device) refuse_on_host("--tf32", backend->description());
   if (o.profile && !on_device) refuse_on_host("--profile", backend->description());
   return {backend.release(), RunBackendEnd{o.profile}};

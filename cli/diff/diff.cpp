@@ -93,7 +93,11 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
     if (command.count(name) == 0) continue;
     throw usage_error(fmt::format("{} belongs to --product", name));
   }
-  if (!o.out.empty()) check_diff_name(o.out);
+  if (o.out.empty()) return;
+  check_diff_name(o.out);
+  if (command.count("--top") > 0 && !o.json && !o.out.ends_with(".json")) {
+    throw usage_error("--top: rows are listed in a .json, and not in " + one_line(o.out));
+  }
 }
 
 /// What a run compares, and where.

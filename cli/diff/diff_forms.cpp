@@ -13,7 +13,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
-#include "io/results/head_json.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {

@@ -9,10 +9,11 @@
 
 #include "cli/common/head_table.h"
 #include "core/base/error.h"
+#include "io/files/file_ending.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
-#include "io/results/head_json.h"
 #include "io/results/table_hdf5.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -224,12 +225,7 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
   }
 }
 
-void check_diff_name(const std::string& path) {
-  const std::string extension = extension_of_diff(path);
-  if (extension == ".json" || extension == ".csv" || extension == ".h5") return;
-  throw usage_error(
-      fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")", path, extension));
-}
+void check_diff_name(const std::string& path) { require_ending(path, {".json", ".csv", ".h5"}); }
 
 void write_diff(const Json& json, const std::filesystem::path& path, bool force,
                 const DiffList& list) {

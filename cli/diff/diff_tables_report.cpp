@@ -9,7 +9,6 @@
 #include "cli/common/head_table.h"
 #include "cli/diff/diff_report.h"
 #include "core/base/error.h"
-#include "io/results/head_json.h"
 
 namespace attnscope {
 namespace {

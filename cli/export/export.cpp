@@ -24,6 +24,7 @@
 #include "core/stream/tile_plan.h"
 #include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
+#include "io/files/file_ending.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -82,12 +83,12 @@ int export_empty_part(ExportPlan plan, const ExportOptions& o, const Capture& ca
 int run_export(const ExportOptions& asked) {
   const Console console(asked.quiet);
   ExportOptions o = asked;
+  check_export_name(o.out);
   if (const auto team = form_team(o.shard, o.alone, o.out, console)) {
     return export_together(o, *team, console);
   }
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
-  if (o.verify_all && !o.resume) throw usage_error("--verify-all belongs to --resume");
   const Capture capture = open_capture(o.capture, o.run, console);
   const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_beside(capture, o.run);

@@ -212,7 +212,6 @@ void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_poin
 
 int TeamExport::run() {
   o_.out = name_of_share(o_.out, std::nullopt);
-  if (o_.verify_all && !o_.resume) throw usage_error("--verify-all belongs to --resume");
   const RunOptions how = share_of_host(o_.run, team_);
   const Capture capture = open_capture(o_.capture, how, console_);
   const auto backend = make_team_backend(how, team_, console_);

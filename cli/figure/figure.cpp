@@ -12,6 +12,7 @@
 #include "cli/figure/figure_names.h"
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/file_ending.h"
 #include "io/files/output_file.h"
 #include "io/files/staged_file.h"
 #include "web/figure/head/figure_document.h"
@@ -22,11 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 void check_request(const FigureRequest& o) {
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  if (extension != ".html" && extension != ".htm") {
-    throw usage_error(
-        fmt::format("-o {}: the name must end in .html (got \"{}\")", o.out, extension));
-  }
+  require_ending(o.out, {".html", ".htm"});
   if (is_export_file(o.capture.capture)) {
     throw usage_error(
         o.capture.capture +

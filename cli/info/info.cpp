@@ -11,6 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/option_use.h"
 #include "cli/info/info_command.h"
 #include "cli/info/info_export.h"
 #include "cli/info/info_guesses.h"
@@ -33,6 +34,7 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kScanBytes = int64_t{4} << 30;
 
 struct InfoOptions {
+  CommandParser command;
   CaptureOptions capture;
   SelectionOptions selection;
   bool scan = false;
@@ -382,9 +384,12 @@ void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Cons
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
-  if (is_metric_journal(o.capture.capture)) return print_journal_info(o.capture.capture, o.json);
-  if (is_export_file(o.capture.capture)) {
-    return print_export_info(o.capture.capture, o.json);
+  const bool is_journal = is_metric_journal(o.capture.capture);
+  if (is_journal || is_export_file(o.capture.capture)) {
+    refuse_capture_options(o.command, o.capture.capture, "is an export, and all of it is told",
+                           {"--links", "--scan", "--no-scan"});
+    return is_journal ? print_journal_info(o.capture.capture, o.json)
+                      : print_export_info(o.capture.capture, o.json);
   }
   const Capture capture = open_any_capture(o.capture, {}, console);
   const bool partial = has_partial_calls(capture);
@@ -461,6 +466,7 @@ Command add_info_command(CLI::App& app) {
       "  attnscope info dump/ --layers last --json\n"
       "  attnscope info maps.h5\n"
       "  attnscope info --q q.npy --k k.npy --preset cogvideox-5b");
+  o.command = command;
   return {command, [options] { return run_info(*options); }};
 }
 

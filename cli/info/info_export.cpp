@@ -13,7 +13,7 @@
 #include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
-#include "io/results/head_json.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {

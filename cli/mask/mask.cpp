@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/capture_check.h"
-#include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
@@ -18,18 +17,18 @@
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
 #include "cli/common/value_failure.h"
+#include "cli/mask/mask_options.h"
 #include "cli/mask/mask_report.h"
-#include "core/base/checked_math.h"
+#include "cli/mask/saved_blocks.h"
 #include "core/base/error.h"
-#include "core/mask/mask_cover.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/patterns/mask_timing.h"
 #include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
-#include "io/capture/call/block_mask_file.h"
 #include "io/capture/selection_share.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/checksum.h"
+#include "io/files/file_ending.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
 #include "io/results/mask_files.h"
@@ -40,25 +39,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct MaskOptions {
-  CaptureOptions capture;
-  SelectionOptions selection;
-  RunOptions run;
-  std::vector<std::string> masks;
-  std::string out;
-  std::string save;
-  std::string shard;
-  bool alone = false;
-  int64_t block = 0;
-  bool exact = false;
-  bool time = false;
-  bool resume = false;
-  bool dry_run = false;
-  bool json = false;
-  bool force = false;
-  bool quiet = false;
-};
-
 /// What block-sparse kernels use most.
 constexpr int64_t kDefaultBlock = 128;
 
@@ -68,6 +48,14 @@ struct MaskTasks {
   std::vector<SelectedCall> calls;
   std::vector<HeadTask> tasks;
   std::optional<SelectionShare> share;
+
+  /// The heads that are selected of a task's call, in the whole plan.
+  std::span<const int64_t> selected_heads(const HeadTask& task) const {
+    const auto of = std::find_if(selected.begin(), selected.end(), [&](const SelectedCall& call) {
+      return call.call->problem.get() == task.problem;
+    });
+    return of->heads;
+  }
 };
 
 /// What decides the scores beside the calls.
@@ -109,15 +97,37 @@ std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) 
     throw usage_error(
         "mask needs --mask: a pattern such as spatial:frames=1, a .npy with --block N, or a .json");
   }
-  const std::optional<int64_t> block = o.block > 0 ? std::optional(o.block) : std::nullopt;
+  BlockSize block;
+  if (o.block > 0) block.told = o.block;
   std::vector<MaskChoice> masks;
   for (const std::string& text : o.masks) masks.push_back(MaskChoice::parse(text, block, budget));
   return masks;
 }
 
+/// Trees say what their files' blocks are.
+void check_block_use(const MaskOptions& o, const std::vector<MaskChoice>& masks) {
+  const bool any_file = std::any_of(masks.begin(), masks.end(), [](const MaskChoice& mask) {
+    return std::filesystem::path(mask.name()).extension() == ".npy";
+  });
+  if (o.block == 0 || any_file || !o.save.empty() || o.time) return;
+  throw usage_error(fmt::format(
+      "--block {}: is of --mask FILE.npy, --save and --time (a pattern's own: topk:block={})",
+      o.block, o.block));
+}
+
+void check_masks_fit(const std::vector<MaskChoice>& masks,
+                     const std::vector<SelectedCall>& selected, const MaskResources& resources) {
+  for (const SelectedCall& call : selected) {
+    for (const MaskChoice& mask : masks) mask.check(*call.call->problem, call.heads, resources);
+  }
+}
+
 std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture& capture) {
   std::vector<std::filesystem::path> inputs = capture.files();
-  inputs.insert(inputs.end(), o.masks.begin(), o.masks.end());
+  for (const std::string& mask : o.masks) {
+    inputs.emplace_back(mask);
+    inputs.push_back(block_facts_path(mask));
+  }
   return inputs;
 }
 
@@ -126,11 +136,8 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   const OutputFileOptions options{
       .force = o.force, .resumable = true, .resume = o.resume, .inputs = inputs};
   if (!o.out.empty()) {
-    const std::string extension = std::filesystem::path(o.out).extension().string();
-    if (extension != ".csv" && extension != ".json") {
-      throw usage_error("-o " + o.out + ": the table's name must end in .csv or .json");
-    }
-    if (extension == ".csv") {
+    require_ending(o.out, {".csv", ".json"});
+    if (std::filesystem::path(o.out).extension() == ".csv") {
       refuse_shard(o.shard,
                    "a .csv does not say which part it is: write a .json, of which attnscope "
                    "merge makes a .csv");
@@ -140,42 +147,41 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   if (o.save.empty()) return;
   refuse_shard(o.shard, "--save writes the blocks of all heads of a call at once");
   if (o.resume) throw usage_error("--resume: --save writes the blocks of all heads in one run");
-  if (std::filesystem::path(o.save).extension() != ".npy") {
-    throw usage_error("--save " + o.save + ": the name must end in .npy");
-  }
+  require_ending(o.save, {".npy"}, "--save");
   if (o.masks.size() != 1 || m.calls.size() != 1 || m.calls.front().batch.size() != 1) {
     throw usage_error(fmt::format(
         "--save {}: a file holds the heads of one call, one batch item and one mask (got {} calls, "
         "{} batch items, {} masks): select with --steps --layers --branch --batch",
         o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
   }
-  if (o.save == o.out) throw usage_error("--save and -o name the same file");
-  OutputFile::check_target(o.save, {.force = o.force, .inputs = inputs});
-}
-
-/// The blocks that the mask leaves anything of, head after head.
-void save_blocks(BlockMaskWriter& writer, const HeadTask& task, const Mask& mask, int64_t block,
-                 const std::stop_token& stop) {
-  const int64_t rows = task.problem->num_queries();
-  for (int64_t first = 0; first < rows; first += block) {
-    if (stop.stop_requested()) throw interrupted_error(kNothingWritten);
-    writer.append(kept_blocks(mask, task.batch, task.head, {first, std::min(first + block, rows)},
-                              task.problem->num_keys(), block));
+  if (o.out == o.save || o.out == block_facts_path(o.save)) {
+    throw usage_error(fmt::format("--save and -o name the same file ({} is what {} holds)",
+                                  block_facts_path(o.save).string(), o.save));
   }
+  BlockMaskWriter::check_target(o.save, o.force, inputs);
 }
 
-/// Digests of the files that masks are read from: a tree's, and those of the files that it names.
-void add_file_digests(const std::filesystem::path& file, Json& digests) {
+void add_digest(const std::filesystem::path& file, Json& digests) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(file, none)) return;
   int64_t bytes = 0;
   digests[file.filename().string()] =
       fmt::format("{:016x}", file_checksum(file, std::stop_token(), &bytes));
+}
+
+/// Digests of the files that masks are read from: blocks with what is said of them, and a tree's
+/// with those of the files that it names.
+void add_file_digests(const std::filesystem::path& file, Json& digests) {
+  add_digest(file, digests);
+  // Which of its planes is whose.
+  if (file.extension() == ".npy") add_digest(block_facts_path(file), digests);
   if (file.extension() != ".json") return;
   std::ifstream stream(file, std::ios::binary);
   const Json tree = Json::parse(stream, nullptr, false).flatten();
   for (const auto& [place, word] : tree.items()) {
-    if (word.is_string()) add_file_digests(file.parent_path() / word.get<std::string>(), digests);
+    if (!word.is_string()) continue;
+    const std::filesystem::path named = file.parent_path() / word.get<std::string>();
+    if (named.extension() == ".npy") add_file_digests(named, digests);
   }
 }
 
@@ -191,10 +197,9 @@ class MaskLab {
         budget_(budget),
         stop_(std::move(stop)) {
     if (o_.save.empty()) return;
-    const AttentionProblem& problem = *m_.tasks.front().problem;
-    writer_.emplace(o_.save, o_.force, static_cast<int64_t>(m_.tasks.size()),
-                    ceil_div(problem.num_queries(), block()),
-                    ceil_div(problem.num_keys(), block()));
+    const int64_t block =
+        o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultBlock);
+    saved_.emplace(o_.save, o_.force, m_.tasks.front(), std::ssize(m_.tasks), block);
   }
 
   /// A line a mask.
@@ -202,42 +207,51 @@ class MaskLab {
     const HeadTask& task = m_.tasks[i];
     int64_t bytes = 0;
     for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
+    if (saved_) bytes += saved_->bytes(task);
     const MemoryReservation reserved = budget_.reserve(bytes, "the masks of a head");
+    const SelectedHead head{task.batch, task.head, m_.selected_heads(task)};
     std::vector<Mask> masks;
     for (const MaskChoice& choice : choices_) {
-      masks.push_back(
-          choice.build(*task.problem, task.batch, task.head, {backend_, budget_, stop_}));
+      masks.push_back(choice.build(*task.problem, head, {backend_, budget_, stop_}));
     }
+    // What is in the file is measured beside what was asked for.
+    if (saved_) masks.push_back(saved_->add(task, masks.front(), stop_));
     const auto qualities =
         measure_masks(task, masks, {backend_, budget_, stop_, o_.exact}, progress);
     std::vector<MaskRow> rows;
-    for (size_t m = 0; m < masks.size(); ++m) {
-      MaskRow row{head_name(task.problem->id(), task.batch, task.head),
-                  choices_[m].name(),
-                  qualities[m],
-                  {}};
-      if (o_.time) row.time_ratio = mask_time_ratio(task, masks[m], block(), backend_, budget_);
+    for (size_t m = 0; m < choices_.size(); ++m) {
+      MaskRow row{.name = head_name(task.problem->id(), task.batch, task.head),
+                  .mask = choices_[m].name(),
+                  .quality = qualities[m]};
+      if (o_.time) {
+        const int64_t block = o_.block > 0 ? o_.block : kDefaultBlock;
+        row.time_ratio = mask_time_ratio(task, masks[m], block, backend_, budget_);
+      }
+      if (saved_) {
+        row.saved = SavedQuality{saved_->block(), qualities.back()};
+        saved_heads_.push_back({row.name, row.saved->quality.density, row.saved->quality.recall});
+      }
       rows.push_back(std::move(row));
     }
-    if (writer_) save_blocks(*writer_, task, masks.front(), block(), stop_);
     return rows;
   }
 
   /// All heads were measured.
-  void end() {
-    if (writer_) writer_->commit();
+  void end(const Capture& capture) {
+    if (!saved_) return;
+    saved_->commit(capture, m_.calls.front(), choices_.front().name(), std::move(saved_heads_),
+                   stop_);
   }
 
  private:
-  int64_t block() const { return o_.block > 0 ? o_.block : kDefaultBlock; }
-
   const MaskOptions& o_;
   const MaskTasks& m_;
   const std::vector<MaskChoice>& choices_;
   const TileBackend& backend_;
   MemoryBudget& budget_;
   const std::stop_token stop_;
-  std::optional<BlockMaskWriter> writer_;
+  std::optional<SavedBlocks> saved_;
+  std::vector<SavedHead> saved_heads_;
 };
 
 RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend& backend,
@@ -250,6 +264,13 @@ RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend&
   plan.masks = static_cast<int64_t>(o.masks.size());
   plan.seconds_note = " for the weights; masks come on top";
   return plan;
+}
+
+/// What an output says that it was made of.
+Json about_run(const Capture& capture, const Json& identity) {
+  Json about{{"capture", capture.path().filename().string()}};
+  about.update(identity);
+  return about;
 }
 
 /// The run, as one of the processes that do it together, or alone.
@@ -278,6 +299,8 @@ class MaskRun final : public TeamWork {
   bool is_there(const Json& identity);
   bool is_done(const MaskTasks& m, const Capture& capture, const Json& options,
                const std::stop_token& stop, Json& about);
+  void tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
+                           const Capture& capture, const std::stop_token& stop) const;
   void measure(MaskLab& lab, int64_t entries);
   Json result(const MaskTasks& m, const Json& about) const;
   void write(const MaskTasks& m, const Json& about);
@@ -293,7 +316,6 @@ class MaskRun final : public TeamWork {
 };
 
 void MaskRun::check_options() const {
-  if (o_.resume && o_.out.empty()) throw usage_error("--resume belongs to -o FILE");
   if (!team_.is_alone() && !o_.save.empty()) {
     throw usage_error("--save " + o_.save +
                       ": writes the blocks of all heads in their order, which is one process's "
@@ -369,13 +391,11 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
                       const std::stop_token& stop, Json& about) {
   const Json identity = identity_of(m, capture, options, stop);
   if (is_there(identity)) return true;
-  const std::string name = capture.path().filename().string();
-  about["capture"] = name;
-  about.update(identity);
+  about = about_run(capture, identity);
   Json first{{"format", "attnscope-mask-part/1"}};
   first.update(identity);
   const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
-  found_.open(o_.out, first, name,
+  found_.open(o_.out, first, capture.path().filename().string(),
               {.force = o_.force,
                .resumable = true,
                .resume = o_.resume,
@@ -387,6 +407,13 @@ bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& op
         {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
   }
   return false;
+}
+
+void MaskRun::tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
+                                  const Capture& capture, const std::stop_token& stop) const {
+  for (const std::string& note : other_head_notes(masks, m.selected, capture, stop)) {
+    console_.say("note: " + note);
+  }
 }
 
 /// The heads that are left, or this process's of them.
@@ -438,7 +465,7 @@ Json MaskRun::result(const MaskTasks& m, const Json& about) const {
 }
 
 void MaskRun::write(const MaskTasks& m, const Json& about) {
-  if (!o_.save.empty()) console_.say("wrote " + o_.save);
+  if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
   const bool in_file = found_.is_open();
   if (in_file) {
     found_.finish([&](const std::filesystem::path& path) {
@@ -461,6 +488,7 @@ int MaskRun::run() {
   const RunOptions how = share_of_host(o_.run, team_);
   MemoryBudget budget(memory_limit(how));
   const std::vector<MaskChoice> masks = parse_masks(o_, budget);
+  check_block_use(o_, masks);
   const Capture capture = open_capture(o_.capture, how, console_);
   const MaskTasks m = make_tasks(o_, capture, share);
   const auto backend = make_team_backend(how, team_, console_);
@@ -468,9 +496,7 @@ int MaskRun::run() {
     check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
   }
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
-  for (const SelectedCall& call : m.calls) {
-    for (const MaskChoice& mask : masks) mask.check(*call.call->problem, {*backend, budget});
-  }
+  check_masks_fit(masks, m.selected, {*backend, budget});
   const Json options = options_of(m, *backend);
   agree(capture, m, options);
   for (const HeadTask& task : m.tasks) {
@@ -488,7 +514,12 @@ int MaskRun::run() {
     return kExitOk;
   }
   const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
+  if (team_.is_first()) tell_of_other_heads(masks, m, capture, run.stop());
   Json about = Json::object();
+  // A part says which it is, also where it is only printed.
+  if (o_.out.empty() && o_.json && m.share) {
+    about = about_run(capture, identity_of(m, capture, options, run.stop()));
+  }
   if (!o_.out.empty() && is_done(m, capture, options, run.stop(), about)) {
     if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
     team_.exchange("");
@@ -500,7 +531,7 @@ int MaskRun::run() {
     MaskLab lab(o_, m, masks, *backend, budget, run.stop());
     measure(lab, stream.plan.entries);
     capture.require_unchanged();
-    lab.end();
+    lab.end(capture);
   }
   found_.collect();
   if (team_.is_first()) write(m, about);
@@ -523,53 +554,13 @@ Command add_mask_command(CLI::App& app) {
   auto options = std::make_shared<MaskOptions>();
   MaskOptions& o = *options;
   CommandParser command(app, "mask", "what sparse masks keep of every head");
-  add_capture_options(command, o.capture, "--own-mask");
-  command
-      .add_option(
-          "--mask", o.masks,
-          "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
-          "(bool [query blocks, key blocks] or [heads, ...]) with --block, or a FILE.json\n"
-          "that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
-          "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
-          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
-          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
-          "All but the first four keep text rows and text keys (text=drop: only rows)")
-      .one_value_each()
-      .type_name("MASK");
-  command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
-  command
-      .add_option(
-          "--save", o.save,
-          "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
-          "key blocks] (one call, one mask)")
-      .type_name("FILE.npy");
-  command
-      .add_option(
-          "--block", o.block,
-          "tokens of a block in FILE.npy, --save and --time (128 for these two unless told)")
-      .in_range(1, int64_t{1} << 30)
-      .type_name("N");
-  command.add_flag("--exact", o.exact,
-                   "oracle and output errors on all rows instead of 256 spread ones");
-  command.add_flag(
-      "--time", o.time,
-      "time a few row panels with the mask's empty blocks left out and without the mask:\n"
-      "column time is their ratio");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
-  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
-  command.add_flag("--force", o.force, "replace files that exist");
-  command.add_flag("--json", o.json, "print the table as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_mask_options(command, o);
   command.footer(
       "Examples:\n"
       "  attnscope mask dump/ --mask spatial:frames=1 --mask temporal --layers 12\n"
       "  attnscope mask dump/ --mask tiles:size=6x8x8,window=3x3x3 --json\n"
       "  attnscope mask dump/ --mask blocks.npy --block 128 --exact\n"
-      "  attnscope mask dump/ --mask topk:keep=0.2 --layers 3 --save kept.npy");
+      "  attnscope mask dump/ --mask topk:keep=0.2 --steps 10 --layers 3 --save kept.npy");
   return {command, [options] { return run_mask(*options); }};
 }
 

@@ -7,8 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "io/results/head_json.h"
-#include "io/results/head_name_json.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -21,30 +20,66 @@ std::optional<double> optional_of(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
+struct QualityNumber {
+  const char* name;
+  std::optional<double> MaskQuality::*member;
+};
+constexpr QualityNumber kQualityNumbers[] = {
+    {"recall", &MaskQuality::recall},
+    {"recall_p05", &MaskQuality::recall_p05},
+    {"recall_sampled", &MaskQuality::recall_sampled},
+    {"oracle_recall", &MaskQuality::oracle_recall},
+    {"oracle_stderr", &MaskQuality::oracle_stderr},
+    {"effective_oracle_recall", &MaskQuality::effective_oracle_recall},
+    {"output_error", &MaskQuality::output_error},
+    {"output_error_mean", &MaskQuality::output_error_mean},
+    {"output_error_p95", &MaskQuality::output_error_p95}};
+
+/// The numbers of a mask, each name behind `before`.
+void add_quality(const MaskQuality& quality, const std::string& before, Json& json) {
+  json[before + "density"] = quality.density;
+  json[before + "effective_density"] = quality.effective_density;
+  for (const QualityNumber& each : kQualityNumbers) {
+    json[before + each.name] = number(quality.*each.member);
+  }
+  json[before + "masked_rows"] = quality.masked_rows;
+  json[before + "empty_rows"] = quality.empty_rows;
+  json[before + "sampled_rows"] = quality.sampled_rows;
+}
+
+/// What add_quality() made the JSON of.
+MaskQuality quality_of(const Json& json, const std::string& before) {
+  MaskQuality quality;
+  json.at(before + "density").get_to(quality.density);
+  json.at(before + "effective_density").get_to(quality.effective_density);
+  for (const QualityNumber& each : kQualityNumbers) {
+    quality.*each.member = optional_of(json.at(before + each.name));
+  }
+  json.at(before + "masked_rows").get_to(quality.masked_rows);
+  json.at(before + "empty_rows").get_to(quality.empty_rows);
+  json.at(before + "sampled_rows").get_to(quality.sampled_rows);
+  return quality;
+}
+
 std::string cell(const std::optional<double>& value) {
   return value ? fmt::format("{:8.4f}", *value) : fmt::format("{:>8}", "-");
+}
+
+std::string saved_name(const MaskRow& row) {
+  return fmt::format("saved as blocks of {}", row.saved->block);
 }
 
 }  // namespace
 
 Json mask_row_json(const MaskRow& row, bool timed) {
-  const MaskQuality& s = row.quality;
   Json json = name_json(row.name);
-  json.update({{"mask", row.mask},
-               {"density", s.density},
-               {"effective_density", s.effective_density},
-               {"recall", number(s.recall)},
-               {"recall_p05", number(s.recall_p05)},
-               {"recall_sampled", number(s.recall_sampled)},
-               {"oracle_recall", number(s.oracle_recall)},
-               {"oracle_stderr", number(s.oracle_stderr)},
-               {"output_error", number(s.output_error)},
-               {"output_error_mean", number(s.output_error_mean)},
-               {"output_error_p95", number(s.output_error_p95)},
-               {"masked_rows", s.masked_rows},
-               {"empty_rows", s.empty_rows},
-               {"sampled_rows", s.sampled_rows}});
+  json["mask"] = row.mask;
+  add_quality(row.quality, "", json);
   if (timed) json["time_ratio"] = number(row.time_ratio);
+  if (row.saved) {
+    json["saved_block"] = row.saved->block;
+    add_quality(row.saved->quality, "saved_", json);
+  }
   return json;
 }
 
@@ -52,23 +87,11 @@ MaskRow parse_mask_row(const Json& json) {
   MaskRow row;
   row.name = parse_name_json(json);
   json.at("mask").get_to(row.mask);
-  MaskQuality& s = row.quality;
-  json.at("density").get_to(s.density);
-  json.at("effective_density").get_to(s.effective_density);
-  const std::pair<const char*, std::optional<double>*> numbers[] = {
-      {"recall", &s.recall},
-      {"recall_p05", &s.recall_p05},
-      {"recall_sampled", &s.recall_sampled},
-      {"oracle_recall", &s.oracle_recall},
-      {"oracle_stderr", &s.oracle_stderr},
-      {"output_error", &s.output_error},
-      {"output_error_mean", &s.output_error_mean},
-      {"output_error_p95", &s.output_error_p95}};
-  for (const auto& [key, value] : numbers) *value = optional_of(json.at(key));
-  json.at("masked_rows").get_to(s.masked_rows);
-  json.at("empty_rows").get_to(s.empty_rows);
-  json.at("sampled_rows").get_to(s.sampled_rows);
+  row.quality = quality_of(json, "");
   if (json.contains("time_ratio")) row.time_ratio = optional_of(json.at("time_ratio"));
+  if (json.contains("saved_block")) {
+    row.saved = SavedQuality{json.at("saved_block").get<int64_t>(), quality_of(json, "saved_")};
+  }
   return row;
 }
 
@@ -78,9 +101,36 @@ Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
 
+std::string saved_text(const std::string& path, const std::vector<MaskRow>& rows) {
+  double density = 0, recall = 0;
+  int64_t with_recall = 0;
+  for (const MaskRow& row : rows) {
+    const MaskQuality& quality = row.saved.value().quality;
+    density += quality.density;
+    recall += quality.recall.value_or(0);
+    with_recall += quality.recall ? 1 : 0;
+  }
+  return fmt::format(
+      "wrote {} ({}: density {:.4f}, recall {}{})", path, saved_name(rows.front()),
+      density / static_cast<double>(rows.size()),
+      with_recall == 0 ? "-" : fmt::format("{:.4f}", recall / static_cast<double>(with_recall)),
+      rows.size() == 1 ? "" : fmt::format(" over {} heads", rows.size()));
+}
+
 void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
   size_t width = 4;
-  for (const MaskRow& row : rows) width = std::max(width, one_line(row.mask).size());
+  bool own_mask = false;  // of any call
+  for (const MaskRow& row : rows) {
+    width = std::max(width, one_line(row.mask).size());
+    if (row.saved) width = std::max(width, saved_name(row).size());
+    own_mask |= row.quality.effective_density != row.quality.density;
+  }
+  const auto line = [&](const MaskRow& row, const std::string& mask, const MaskQuality& q) {
+    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {}{} {}", row.name.head, mask, width, q.density,
+               cell(q.recall), cell(q.recall_p05), cell(q.oracle_recall),
+               own_mask ? cell(q.effective_oracle_recall) + " " : "", cell(q.output_error),
+               cell(q.output_error_p95));
+  };
   std::string before;
   for (const MaskRow& row : rows) {
     const HeadName& name = row.name;
@@ -89,15 +139,15 @@ void print_mask_table(const std::vector<MaskRow>& rows, bool timed) {
                             fmt::format("{} batch {}", name.kind, name.batch), name.place));
     if (call != before) {
       fmt::print("{}{}\n", before.empty() ? "" : "\n", call);
-      fmt::print("head  {:<{}}   density   recall      p05   oracle  out.err  err.p95{}\n", "mask",
-                 width, timed ? "     time" : "");
+      fmt::print("head  {:<{}}   density   recall      p05   oracle {} out.err  err.p95{}\n",
+                 "mask", width, own_mask ? " eff.orc " : "", timed ? "     time" : "");
       before = call;
     }
-    const MaskQuality& s = row.quality;
-    fmt::print("{:4}  {:<{}}  {:8.4f} {} {} {} {} {}{}\n", name.head, one_line(row.mask), width,
-               s.density, cell(s.recall), cell(s.recall_p05), cell(s.oracle_recall),
-               cell(s.output_error), cell(s.output_error_p95),
-               timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());
+    line(row, one_line(row.mask), row.quality);
+    fmt::print("{}\n", timed ? fmt::format(" {}", cell(row.time_ratio)) : std::string());
+    if (!row.saved) continue;
+    line(row, saved_name(row), row.saved->quality);
+    fmt::print("\n");
   }
 }
 

@@ -10,12 +10,19 @@
 
 namespace attnscope {
 
+/// What the blocks that were saved of a mask keep: all that it keeps, and what else is in them.
+struct SavedQuality {
+  int64_t block = 0;  ///< tokens of one
+  MaskQuality quality;
+};
+
 /// One line of the table: a mask on a head.
 struct MaskRow {
   HeadName name;
   std::string mask;
   MaskQuality quality;
-  std::optional<double> time_ratio;  ///< masked / unmasked seconds, where it was asked for
+  std::optional<double> time_ratio = {};   ///< masked / unmasked seconds, where it was asked for
+  std::optional<SavedQuality> saved = {};  ///< where they were
 };
 
 /// A line as JSON; `timed` adds time_ratio.
@@ -25,6 +32,8 @@ MaskRow parse_mask_row(const nlohmann::ordered_json& json);
 
 /// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.
 nlohmann::ordered_json mask_json(const std::vector<MaskRow>& rows, bool timed);
+/// "wrote b.npy (blocks of 128: density 0.364, recall 0.908)", means over the heads.
+std::string saved_text(const std::string& path, const std::vector<MaskRow>& rows);
 /// A table for people on standard output.
 void print_mask_table(const std::vector<MaskRow>& rows, bool timed);
 

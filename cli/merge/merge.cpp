@@ -15,6 +15,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
 #include "io/export/write/pooled_export.h"
+#include "io/files/file_ending.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/parts/link_maps.h"
 #include "io/parts/merge_blocks.h"
@@ -72,6 +73,7 @@ MergeResult write_export(const MergedExport& whole, const MergeOptions& o,
 }
 
 int merge_export(const MergeOptions& o, const Console& console) {
+  check_export_name(o.out);
   const MergedExport whole =
       open_merged_export(std::vector<fs::path>(o.parts.begin(), o.parts.end()), o.mixed);
   const bool shards = whole.spec.is_sharded();
@@ -145,6 +147,12 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
   if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
+  if (!o.sync && kind != PartKind::stats) {
+    throw usage_error("--no-sync is for maps, stats and metrics");
+  }
+  if (!o.sort.empty() && o.out.ends_with(".h5")) {
+    throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
+  }
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const TableMerge how{o.mixed, o.sort, o.dry_run};
   MergeResult result;
@@ -167,7 +175,9 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
 }
 
 int merge_folders(const MergeOptions& o, const Console& console) {
+  check_capture_name(o.out);
   if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
+  if (!o.sync) throw usage_error("--no-sync is for maps, stats and metrics");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const InterruptWatch interrupts(console);
   const MergeResult result = merge_captures(parts, o.out, o.copy, {o.mixed, "", o.dry_run}, o.force,

@@ -10,6 +10,7 @@
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "io/files/file_ending.h"
 
 namespace attnscope {
 namespace {
@@ -57,7 +58,15 @@ void check_stats_options(const StatsOptions& o) {
   if (extension_of(o) == ".csv" && !o.extras.empty()) {
     throw usage_error("--with: a .csv holds no arrays; write a .json or .h5");
   }
-  if (o.resume && o.out.empty()) throw usage_error("--resume belongs to -o FILE");
+  if (!o.sort.empty() && extension_of(o) == ".h5" && !o.json) {
+    throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
+  }
+  if (o.exact && o.sample > 0) {
+    throw usage_error(fmt::format(
+        "--exact: counts keys on all rows, and --sample {} takes that many (give one of "
+        "the two)",
+        o.sample));
+  }
   if (o.shard.empty()) return;
   if (extension_of(o) == ".csv") {
     refuse_shard(o.shard,
@@ -95,12 +104,8 @@ ClassThresholds parse_thresholds(const StatsOptions& o) {
 }
 
 std::string extension_of(const StatsOptions& o) {
-  const std::string extension = std::filesystem::path(o.out).extension().string();
-  if (o.out.empty() || extension == ".json" || extension == ".csv" || extension == ".h5") {
-    return extension;
-  }
-  throw usage_error(
-      fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")", o.out, extension));
+  if (!o.out.empty()) require_ending(o.out, {".json", ".csv", ".h5"});
+  return std::filesystem::path(o.out).extension().string();
 }
 
 void add_stats_options(CommandParser& command, StatsOptions& o) {

@@ -6,6 +6,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/option_use.h"
 #include "cli/verify/verify_capture.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -80,18 +81,6 @@ int verify_stored_export(const std::string& file, bool as_json, const Console& c
   return report.good() ? kExitOk : kExitDifference;
 }
 
-/// An export has nothing to select in, and no facts to override.
-void refuse_capture_options(const CommandParser& command, const std::string& file) {
-  for (const char* option :
-       {"--q",      "--k",      "--v",      "--layout",  "--grid",   "--text",
-        "--scale",  "--mask",   "--score",  "--preset",  "--rope",   "--pattern",
-        "--steps",  "--layers", "--heads",  "--batch",   "--branch", "--kind",
-        "--blocks", "--slots",  "--chunks", "--threads", "--backend"}) {
-    if (command.count(option) == 0) continue;
-    throw usage_error(fmt::format("{}: {} is an export, and all of it is checked", option, file));
-  }
-}
-
 /// An HDF5 file that cannot be read may be an export that was damaged.
 bool is_verified_as_export(const std::string& file) {
   try {
@@ -106,7 +95,8 @@ int run_verify(const VerifyOptions& o) {
   const Console console(o.quiet);
   const std::string& file = o.request.capture.capture;
   if (is_verified_as_export(file)) {
-    refuse_capture_options(o.command, file);
+    refuse_capture_options(o.command, file, "is an export, and all of it is checked",
+                           {"--links", "--threads", "--backend"});
     return verify_stored_export(file, o.request.json, console);
   }
   return verify_capture(o.request, console);

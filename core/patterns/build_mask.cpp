@@ -32,18 +32,45 @@ void check_grid(const MaskPattern& pattern, const AttentionProblem& problem) {
   }
 }
 
+/// Where text stands: of a token map all of its segments of text.
+std::vector<IndexRange> text_ranges(const TokenGrid& tokens) {
+  std::vector<IndexRange> ranges;
+  for (const TokenSegment& segment : tokens.segments()) {
+    if (segment.modality == Modality::text) ranges.push_back(segment.tokens);
+  }
+  if (!tokens.has_map() && !tokens.text_range().empty()) ranges.push_back(tokens.text_range());
+  return ranges;
+}
+
+/// What is left of `ranges` without `taken`, both ascending and disjoint.
+std::vector<IndexRange> without(const std::vector<IndexRange>& ranges,
+                                const std::vector<IndexRange>& taken) {
+  std::vector<IndexRange> left;
+  for (IndexRange range : ranges) {
+    for (const IndexRange hole : taken) {
+      if (intersect(range, hole).empty()) continue;
+      if (range.begin < hole.begin) left.push_back({range.begin, hole.begin});
+      range.begin = hole.end;
+    }
+    if (range.begin < range.end) left.push_back(range);
+  }
+  return left;
+}
+
 /// Text, and all else that is not video, beside what the pattern keeps.
 Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, const Mask& mask) {
   const TokenGrid& queries = problem.query_tokens();
   const TokenGrid& keys = problem.key_tokens();
   // Where all keys are text (cross attention, language models) keeping them would keep everything.
   if (keys.video_range().empty()) return mask;
-  if (queries.outside_video().empty() && keys.outside_video().empty()) return mask;
-  if (!pattern.keep_text) {
-    // Blocks and lines may hold text keys; dropped means dropped.
-    return mask_union({text_mask(queries, keys, false), mask & video_keys_mask(keys)});
-  }
-  return mask_union({text_mask(queries, keys, true), mask});
+  const std::vector<IndexRange> rows = queries.outside_video(), columns = keys.outside_video();
+  if (rows.empty() && columns.empty()) return mask;
+  const std::string name = queries.has_map() || keys.has_map() ? "all but video" : "text";
+  if (pattern.keep_text) return mask_union({ranges_mask(rows, columns, name), mask});
+  const std::vector<IndexRange> text = text_ranges(keys);
+  // Blocks and lines may hold text keys; dropped means dropped.
+  const Mask kept = mask & ranges_mask({}, without({{0, keys.tokens()}}, text), "all but text");
+  return mask_union({ranges_mask(rows, without(columns, text), name), kept});
 }
 
 Mask build_lines(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,

@@ -18,8 +18,9 @@ struct MaskResources {
   std::stop_token stop{};
 };
 
-/// The pattern as a mask of one head. Text rows keep everything; text keys are kept for all rows
-/// unless the pattern drops them. The caller keeps `bytes` reserved while the mask lives (0 for
+/// The pattern as a mask of one head. Rows that are not video (text, references, audio …) keep
+/// everything; keys that are not are kept for all rows, but for those of text where the pattern
+/// drops them. The caller keeps `bytes` reserved while the mask lives (0 for
 /// patterns without data); what building takes meanwhile is reserved from the budget. Throws
 /// Error(usage) where the call has no token grid and the pattern needs one, Error(interrupted) on
 /// a stop.

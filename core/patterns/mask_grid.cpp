@@ -203,16 +203,9 @@ Mask tile_mask(const TokenGrid& grid, std::array<int64_t, 3> tile, std::array<in
 Mask radial_mask(const TokenGrid& grid, int64_t block, double decay, int64_t sink) {
   return Mask::term(std::make_shared<RadialTerm>(grid, block, decay, sink));
 }
-Mask text_mask(const TokenGrid& queries, const TokenGrid& key_tokens, bool keys) {
-  std::vector<IndexRange> kept;
-  if (keys) kept = key_tokens.outside_video();
-  return Mask::term(std::make_shared<RangesTerm>(
-      queries.outside_video(), std::move(kept),
-      queries.has_map() || key_tokens.has_map() ? "all but video" : "text"));
-}
-Mask video_keys_mask(const TokenGrid& key_tokens) {
-  return Mask::term(std::make_shared<RangesTerm>(
-      std::vector<IndexRange>(), std::vector<IndexRange>{key_tokens.video_range()}, "video keys"));
+Mask ranges_mask(std::vector<IndexRange> queries, std::vector<IndexRange> keys, std::string name) {
+  return Mask::term(
+      std::make_shared<RangesTerm>(std::move(queries), std::move(keys), std::move(name)));
 }
 
 }  // namespace attnscope

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
+#include "core/base/index_range.h"
 #include "core/mask/mask.h"
 #include "core/problem/token_grid.h"
 
@@ -19,9 +22,7 @@ Mask tile_mask(const TokenGrid& grid, std::array<int64_t, 3> tile, std::array<in
 /// ⌊block/L⌋; in a frame that is kept |Δcell| ≤ w with w = s for D = 0, ⌊s/2⌋ for D = 1, else
 /// max(decay·L, block). Key frames before `sink` are kept whole.
 Mask radial_mask(const TokenGrid& grid, int64_t block, double decay, int64_t sink);
-/// Text queries with all keys and, where `keys`, text keys with all queries.
-Mask text_mask(const TokenGrid& queries, const TokenGrid& key_tokens, bool keys);
-/// Video keys with all queries.
-Mask video_keys_mask(const TokenGrid& key_tokens);
+/// The queries of these ranges with all keys, and these keys with all queries. `name` describes it.
+Mask ranges_mask(std::vector<IndexRange> queries, std::vector<IndexRange> keys, std::string name);
 
 }  // namespace attnscope

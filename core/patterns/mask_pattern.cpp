@@ -165,6 +165,18 @@ std::span<const std::string> mask_pattern_names() {
   return names;
 }
 
+std::optional<int64_t> MaskPattern::own_block() const {
+  switch (kind) {
+    case PatternKind::block_causal:
+    case PatternKind::radial:
+    case PatternKind::topk:
+    case PatternKind::topp:
+      return block;
+    default:
+      return std::nullopt;
+  }
+}
+
 MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   const std::string whole_text(text);
   const std::string where = std::string(option) + " " + whole_text;

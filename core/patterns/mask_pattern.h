@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -43,6 +44,9 @@ struct MaskPattern {
   int64_t blocks = 0;                      ///< topk: key blocks a row of blocks
   double p = 0.9;                          ///< topp
 
+  /// Tokens of the blocks that the pattern is made of, or a kernel of it computes; nothing where
+  /// it has none.
+  std::optional<int64_t> own_block() const;
   /// Whether the mask depends on a head's Q and K.
   bool needs_head() const { return kind >= PatternKind::vertical_slash; }
 };

@@ -240,6 +240,7 @@ class MaskRecall::Worker {
       for (size_t m = 0; m < p_.masks_.size(); ++m) {
         RowRecall& row = score(m, r);
         row.oracle = top.largest(row.kept);
+        row.effective_oracle = row.effective == row.kept ? row.oracle : top.largest(row.effective);
       }
     }
   }

@@ -12,11 +12,12 @@ namespace attnscope {
 
 /// What one mask M does to one row of weights P.
 struct RowRecall {
-  int64_t kept = 0;       ///< entries of the row that M keeps
-  int64_t effective = 0;  ///< of them, those that the call's own mask keeps too
-  double recall = 0;      ///< Σ P over the entries that M keeps
-  double oracle = 0;      ///< sum of the `kept` largest P (detail only)
-  double error = 0;       ///< ‖O_M − O‖² (values only)
+  int64_t kept = 0;             ///< entries of the row that M keeps
+  int64_t effective = 0;        ///< of them, those that the call's own mask keeps too
+  double recall = 0;            ///< Σ P over the entries that M keeps
+  double oracle = 0;            ///< sum of the `kept` largest P (detail only)
+  double effective_oracle = 0;  ///< sum of the `effective` largest P (detail only)
+  double error = 0;             ///< ‖O_M − O‖² (values only)
 };
 
 /// A TileSink that measures what masks keep of one head, row by row; the call's own mask shapes P.
@@ -25,7 +26,7 @@ struct RowRecall {
 class MaskRecall : public TileSink {
  public:
   struct Wanted {
-    bool oracle = false;  ///< RowRecall::oracle
+    bool oracle = false;  ///< RowRecall::oracle and effective_oracle
     bool values = false;  ///< RowRecall::error; the problem must have V
   };
 

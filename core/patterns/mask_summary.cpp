@@ -24,12 +24,13 @@ std::optional<double> standard_error(const std::vector<double>& values, double a
 
 void summarise_sampled(const MaskRecall& probe, size_t mask, bool values, bool exact,
                        MaskQuality& score) {
-  std::vector<double> oracles, recalls, errors;
+  std::vector<double> oracles, effective_oracles, recalls, errors;
   double error = 0, norm = 0;
   const auto rows = probe.scores(mask);
   for (size_t r = 0; r < rows.size(); ++r) {
     if (probe.is_masked(static_cast<int64_t>(r))) continue;
     oracles.push_back(rows[r].oracle);
+    effective_oracles.push_back(rows[r].effective_oracle);
     recalls.push_back(rows[r].recall);
     if (!values) continue;
     const double row_norm = probe.output_norms()[r];
@@ -39,6 +40,7 @@ void summarise_sampled(const MaskRecall& probe, size_t mask, bool values, bool e
   }
   score.sampled_rows = static_cast<int64_t>(oracles.size());
   score.oracle_recall = mean(oracles);
+  score.effective_oracle_recall = mean(effective_oracles);
   score.recall_sampled = mean(recalls);
   if (score.oracle_recall && !exact) {
     score.oracle_stderr = standard_error(oracles, *score.oracle_recall);

@@ -18,7 +18,9 @@ struct MaskQuality {
   std::optional<double> recall_sampled;  ///< recall over the rows of the oracle
   std::optional<double> oracle_recall;   ///< the best recall at as many entries a row
   std::optional<double> oracle_stderr;   ///< standard error of that mean; nothing where exact
-  std::optional<double> output_error;    ///< ‖O_M − O‖/‖O‖ over the rows together
+  /// The best recall at as many entries a row as M and the call's own mask keep together.
+  std::optional<double> effective_oracle_recall;
+  std::optional<double> output_error;  ///< ‖O_M − O‖/‖O‖ over the rows together
   std::optional<double> output_error_mean, output_error_p95;  ///< of the rows' own ratios
   int64_t masked_rows = 0;   ///< the call's own mask leaves nothing: in no mean or quantile
   int64_t empty_rows = 0;    ///< other rows, of which M leaves nothing: recall 0

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/mask/mask_union.h"
-#include "io/capture/call/block_mask_file.h"
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 
@@ -36,7 +36,7 @@ class MaskTree {
 
  private:
   MaskChoice node(const nlohmann::json& json, const std::string& where) const {
-    if (json.is_string()) return leaf(json.get<std::string>(), where, std::nullopt);
+    if (json.is_string()) return leaf(json.get<std::string>(), where, {});
     if (json.is_array()) return join(json, where, MaskChoice::Kind::any);
     if (json.is_object() && json.size() == 1 && json.contains("and")) {
       return join(json["and"], where + " and", MaskChoice::Kind::all);
@@ -46,7 +46,7 @@ class MaskTree {
     }
     if (json.is_object() && json.size() == 2 && json.contains("file") && json.contains("block") &&
         json["file"].is_string() && json["block"].is_number_integer()) {
-      return leaf(json["file"].get<std::string>(), where, json["block"].get<int64_t>());
+      return leaf(json["file"].get<std::string>(), where, {.told = json["block"].get<int64_t>()});
     }
     throw file_error(
         file_, where,
@@ -67,8 +67,7 @@ class MaskTree {
     return choice;
   }
 
-  MaskChoice leaf(const std::string& text, const std::string& where,
-                  std::optional<int64_t> block) const {
+  MaskChoice leaf(const std::string& text, const std::string& where, const BlockSize& block) const {
     if (std::filesystem::path(text).extension() == ".json") {
       throw file_error(file_, where, "a tree of masks names no other tree (got " + text + ")");
     }
@@ -79,18 +78,17 @@ class MaskTree {
   MemoryBudget& budget_;
 };
 
-MaskChoice MaskChoice::parse(const std::string& text, std::optional<int64_t> block,
-                             MemoryBudget& budget, const std::string& option) {
+MaskChoice MaskChoice::parse(const std::string& text, const BlockSize& block, MemoryBudget& budget,
+                             const std::string& option) {
   MaskChoice choice = std::filesystem::path(text).extension() == ".json"
                           ? MaskTree(text, budget).read()
                           : parse_text(text, option, "", block, budget);
   choice.name_ = text;
-  choice.option_ = option;
   return choice;
 }
 
 MaskChoice MaskChoice::parse_text(const std::string& text, const std::string& option,
-                                  const std::string& folder, std::optional<int64_t> block,
+                                  const std::string& folder, const BlockSize& block,
                                   MemoryBudget& budget) {
   MaskChoice choice;
   choice.name_ = text;
@@ -98,45 +96,69 @@ MaskChoice MaskChoice::parse_text(const std::string& text, const std::string& op
     choice.pattern_ = parse_mask_pattern(text, option);
     return choice;
   }
-  if (!block) {
-    throw usage_error(option + " " + text + ": how many tokens is a block? Give --block N" +
-                      (folder.empty() ? "" : " or {\"file\": ..., \"block\": N}"));
-  }
-  if (*block < 1) {
-    throw usage_error(
-        fmt::format("{} {}: a block has at least 1 token (got {})", option, text, *block));
-  }
-  const std::filesystem::path path = std::filesystem::path(folder) / text;
   choice.kind_ = Kind::blocks;
-  choice.reservation_ = std::make_shared<MemoryReservation>(
-      budget.reserve(block_mask_bytes(path), "the block mask " + text));
-  choice.blocks_ = read_block_mask(path, *block, budget);
+  choice.file_ = std::make_shared<BlockMaskFile>(std::filesystem::path(folder) / text,
+                                                 option + " " + text, block, budget);
   return choice;
 }
 
-void MaskChoice::check(const AttentionProblem& problem, const MaskResources& resources) const {
-  if (kind_ == Kind::blocks) {
-    try {
-      blocks_.check_shape(problem.batch(), problem.num_heads(), problem.num_queries(),
-                          problem.num_keys());
-    } catch (const Error& error) {
-      throw usage_error(fmt::format("{} {}: {}: {}", option_, name_, problem.name(), error.what()));
-    }
+std::optional<int64_t> MaskChoice::own_block() const {
+  if (kind_ == Kind::pattern) return pattern_.own_block();
+  if (kind_ == Kind::blocks) return file_->block();
+  std::optional<int64_t> block;
+  for (const MaskChoice& child : children_) {
+    const std::optional<int64_t> own = child.own_block();
+    if (own) block = std::gcd(block.value_or(0), *own);
   }
+  return block;
+}
+
+void MaskChoice::for_each_file(const std::function<void(const BlockMaskFile&)>& look) const {
+  if (file_) look(*file_);
+  for (const MaskChoice& child : children_) child.for_each_file(look);
+}
+
+std::string MaskChoice::other_head(const AttentionProblem& problem,
+                                   const SelectedHead& head) const {
+  const HeadName own = head_name(problem.id(), head.batch, head.head);
+  std::string text;
+  const auto add = [&](bool differs, const std::string& word) {
+    if (differs) text += (text.empty() ? "" : " ") + one_line(word);
+  };
+  for_each_file([&](const BlockMaskFile& file) {
+    if (!file.facts() || !text.empty()) return;
+    const HeadName& of = file.facts()->heads[file.plane_of(problem, head.head, head.selected)].name;
+    add(of.step != own.step, "step " + std::to_string(of.step));
+    add(of.layer != own.layer || of.place != own.place, layer_text(of.layer, of.place));
+    add(of.branch != own.branch, of.branch);
+    add(of.kind != own.kind, of.kind);
+    add(of.batch != own.batch, "batch " + std::to_string(of.batch));
+    add(of.head != own.head, "head " + std::to_string(of.head));
+  });
+  return text;
+}
+
+void MaskChoice::check(const AttentionProblem& problem, std::span<const int64_t> selected,
+                       const MaskResources& resources) const {
+  if (file_) file_->check(problem, selected);
   // Patterns that look at a head fit every call.
   if (kind_ == Kind::pattern && !pattern_.needs_head()) {
     build_mask(pattern_, problem, 0, 0, resources);
   }
-  for (const MaskChoice& child : children_) child.check(problem, resources);
+  for (const MaskChoice& child : children_) child.check(problem, selected, resources);
 }
 
-Mask MaskChoice::build(const AttentionProblem& problem, int64_t batch, int64_t head,
+Mask MaskChoice::build(const AttentionProblem& problem, const SelectedHead& head,
                        const MaskResources& resources) const {
-  if (kind_ == Kind::pattern) return build_mask(pattern_, problem, batch, head, resources);
-  if (kind_ == Kind::blocks) return blocks_;
+  if (kind_ == Kind::pattern) {
+    return build_mask(pattern_, problem, head.batch, head.head, resources);
+  }
+  if (kind_ == Kind::blocks) {
+    return file_->plane(file_->plane_of(problem, head.head, head.selected));
+  }
   std::vector<Mask> masks;
   for (const MaskChoice& child : children_) {
-    masks.push_back(child.build(problem, batch, head, resources));
+    masks.push_back(child.build(problem, head, resources));
   }
   if (kind_ == Kind::any) return mask_union(std::move(masks));
   Mask all;

@@ -1,14 +1,23 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/patterns/build_mask.h"
+#include "io/masks/block_mask_file.h"
 
 namespace attnscope {
+
+/// A head whose mask is wanted, among those that are selected of its call (ascending).
+struct SelectedHead {
+  int64_t batch = 0, head = 0;
+  std::span<const int64_t> selected;
+};
 
 /// A mask as `mask` and the window are asked for it: a pattern, a block mask from a file, or a tree
 /// of these joined by "and" and "or". Immutable.
@@ -17,14 +26,24 @@ class MaskChoice {
   /// Reads "NAME[:key=value,…]", "FILE.npy" (with `block`) or "FILE.json". What files hold is
   /// reserved from the budget for the choice's life. Throws Error(usage) or Error(file).
   /// `option` is how messages name it.
-  static MaskChoice parse(const std::string& text, std::optional<int64_t> block,
-                          MemoryBudget& budget, const std::string& option = "--mask");
+  static MaskChoice parse(const std::string& text, const BlockSize& block, MemoryBudget& budget,
+                          const std::string& option = "--mask");
 
   /// As it was written.
   const std::string& name() const { return name_; }
-  /// Throws Error(usage) where the mask does not fit the call.
-  void check(const AttentionProblem& problem, const MaskResources& resources) const;
-  Mask build(const AttentionProblem& problem, int64_t batch, int64_t head,
+  /// Tokens of the blocks that it is made of; of a tree those that its parts' blocks are made of;
+  /// nothing where it has none.
+  std::optional<int64_t> own_block() const;
+  /// The files of blocks in it.
+  void for_each_file(const std::function<void(const BlockMaskFile&)>& look) const;
+  /// What tells the head whose blocks the first file has from the one that they are for: "layer 3
+  /// head 2"; empty: they are its own, or nobody knows. The captures are not compared.
+  std::string other_head(const AttentionProblem& problem, const SelectedHead& head) const;
+  /// Throws Error(usage) where the mask does not fit the call, or the heads that are selected of
+  /// it.
+  void check(const AttentionProblem& problem, std::span<const int64_t> selected,
+             const MaskResources& resources) const;
+  Mask build(const AttentionProblem& problem, const SelectedHead& head,
              const MaskResources& resources) const;
   /// Bytes that build() makes and keeps, at most.
   int64_t bytes(const AttentionProblem& problem) const;
@@ -32,15 +51,14 @@ class MaskChoice {
  private:
   enum class Kind : uint8_t { pattern, blocks, all, any };
   static MaskChoice parse_text(const std::string& text, const std::string& option,
-                               const std::string& folder, std::optional<int64_t> block,
+                               const std::string& folder, const BlockSize& block,
                                MemoryBudget& budget);
   friend class MaskTree;
 
   Kind kind_ = Kind::pattern;
-  std::string name_, option_ = "--mask";
+  std::string name_;
   MaskPattern pattern_;
-  Mask blocks_;
-  std::shared_ptr<MemoryReservation> reservation_;
+  std::shared_ptr<const BlockMaskFile> file_;
   std::vector<MaskChoice> children_;
 };
 

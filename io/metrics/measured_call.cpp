@@ -178,7 +178,7 @@ double or_nan(const std::optional<double>& value) { return value.value_or(kNoNum
 
 std::span<const MaskNumber> mask_numbers() {
   using Q = MaskQuality;
-  static constexpr std::array<MaskNumber, 13> kList{{
+  static constexpr std::array<MaskNumber, 14> kList{{
       {"density", "entries kept, of all", [](const Q& q) { return q.density; }},
       {"effective_density", "those that the call's own mask keeps, too, of all",
        [](const Q& q) { return q.effective_density; }},
@@ -191,6 +191,9 @@ std::span<const MaskNumber> mask_numbers() {
        [](const Q& q) { return or_nan(q.oracle_recall); }},
       {"oracle_stderr", "standard error of oracle_recall",
        [](const Q& q) { return or_nan(q.oracle_stderr); }},
+      {"effective_oracle_recall",
+       "the best at as many entries a row as the mask and the call's own mask keep together",
+       [](const Q& q) { return or_nan(q.effective_oracle_recall); }},
       {"output_error", "|O_M - O| / |O| over the rows together",
        [](const Q& q) { return or_nan(q.output_error); }},
       {"output_error_mean", "mean over rows of their own ratio",

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "io/files/file_ending.h"
 #include "io/metrics/metric_csv.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -181,11 +182,8 @@ bool holds_metrics(const fs::path& path) {
 
 MetricMerge merge_metrics(const std::vector<fs::path>& parts, const fs::path& out, bool mixed,
                           bool dry_run, OutputFileOptions options, MemoryBudget& budget) {
-  const std::string extension = out.extension().string();
-  if (extension != ".h5" && extension != ".csv") {
-    throw usage_error(fmt::format("-o {}: the name must end in .h5 or .csv (got \"{}\")",
-                                  one_line(out.string()), one_line(extension)));
-  }
+  require_ending(out, {".h5", ".csv"});
+  const bool as_csv = out.extension() == ".csv";
   options.inputs = parts;
   OutputFile::check_target(out, options);
   int64_t bytes = 0;
@@ -197,14 +195,14 @@ MetricMerge merge_metrics(const std::vector<fs::path>& parts, const fs::path& ou
   const RunTable whole = joined_table(tables, parts, mixed, result.warnings);
   result.runs = std::ssize(whole.runs);
   result.groups = std::ssize(whole.groups);
-  if (extension == ".csv") {
+  if (as_csv) {
     for (const std::string& name : not_in_csv(whole)) {
       result.warnings.push_back(name + " is an array, which a .csv does not hold");
     }
   }
   if (dry_run) return result;
   OutputFile file(out, options);
-  if (extension == ".csv") {
+  if (as_csv) {
     write_metric_csv(whole, file.new_part_path());
   } else {
     write_metric_file(whole, file.new_part_path());

@@ -1,4 +1,3 @@
-#include "io/metrics/table_texts.h"
 
 #include <fmt/format.h>
 
@@ -13,7 +12,7 @@
 #include "io/files/input_file.h"
 #include "io/files/strict_json.h"
 #include "io/results/csv_table.h"
-#include "io/results/head_name_json.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "io/files/file_ending.h"
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
 #include "io/parts/part_set.h"
@@ -65,11 +66,7 @@ bool is_mask_json(const fs::path& path) {
 
 MergeResult merge_masks(const std::vector<fs::path>& parts, const fs::path& out,
                         const TableMerge& how, bool force) {
-  const std::string extension = out.extension().string();
-  if (extension != ".json" && extension != ".csv") {
-    throw usage_error(fmt::format("-o {}: the name must end in .json or .csv (got \"{}\")",
-                                  out.string(), extension));
-  }
+  require_ending(out, {".json", ".csv"});
   OutputFile::check_target(out, {.force = force, .inputs = parts});
   std::vector<OrderedJson> read;
   std::vector<PartFacts> facts;

@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/heads/head_record.h"
+#include "io/files/file_ending.h"
 #include "io/parts/merged_export.h"
 #include "io/parts/part_set.h"
 #include "io/results/head_json.h"
@@ -99,11 +100,8 @@ void write_whole(const WholeStats& whole, const std::string& extension, const fs
 
 /// ".json", ".csv" or ".h5", which needs parts of its own kind.
 std::string checked_extension(const fs::path& out, bool hdf5) {
+  require_ending(out, {".json", ".csv", ".h5"});
   std::string extension = out.extension().string();
-  if (extension != ".json" && extension != ".csv" && extension != ".h5") {
-    throw usage_error(fmt::format("-o {}: the name must end in .json, .csv or .h5 (got \"{}\")",
-                                  out.string(), extension));
-  }
   if (extension == ".h5" && !hdf5) {
     throw usage_error("-o " + out.string() +
                       ": parts that are .json do not say all that an .h5 has (write them as .h5, "

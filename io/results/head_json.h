@@ -7,11 +7,6 @@
 
 namespace attnscope {
 
-/// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
-/// "head"}, null where nobody recorded it, and "block", "slot" and "chunk" where the capture has
-/// them. parse_name_json() takes it (head_name_json.h).
-nlohmann::ordered_json name_json(const HeadName& name);
-
 /// A record as docs/metrics.md has it in JSON: {"step", "layer", "branch", "kind", "batch", "head",
 /// "class", the numbers by name (null where undefined) with NAME_stderr where sampled,
 /// "class_scores", "sinks", the arrays by name}.

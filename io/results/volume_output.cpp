@@ -1,12 +1,10 @@
 #include "io/results/volume_output.h"
 
-#include <fmt/core.h>
-
-#include <string>
+#include <algorithm>
+#include <string_view>
 #include <vector>
 
-#include "core/base/choice_list.h"
-#include "core/base/error.h"
+#include "io/files/file_ending.h"
 #include "io/results/film_files.h"
 #include "io/results/volume_files.h"
 #include "io/results/volume_hdf5.h"
@@ -34,14 +32,12 @@ std::string_view extension_of(VolumeFormat format) {
 
 VolumeFormat volume_format_of(const std::filesystem::path& path,
                               std::span<const VolumeFormat> allowed) {
-  const std::string extension = path.extension().string();
-  for (const VolumeFormat format : allowed) {
-    if (extension == extension_of(format)) return format;
-  }
-  std::vector<std::string_view> extensions;
-  for (const VolumeFormat format : allowed) extensions.push_back(extension_of(format));
-  throw usage_error(fmt::format("-o {}: the name must end in {} (got \"{}\")", path.string(),
-                                choice_list(extensions), extension));
+  std::vector<std::string_view> endings;
+  for (const VolumeFormat format : allowed) endings.push_back(extension_of(format));
+  require_ending(path, endings);
+  return *std::find_if(allowed.begin(), allowed.end(), [&](VolumeFormat format) {
+    return path.extension() == extension_of(format);
+  });
 }
 
 void check_volume_count(VolumeFormat format, const std::filesystem::path& path,

@@ -142,6 +142,7 @@ class MaskQuality:
     recall_sampled: float | None
     oracle_recall: float | None
     oracle_stderr: float | None
+    effective_oracle_recall: float | None
     output_error: float | None
     output_error_mean: float | None
     output_error_p95: float | None

@@ -131,6 +131,7 @@ nb::dict quality_dict(const MaskQuality& quality) {
   result["recall_sampled"] = or_none(quality.recall_sampled);
   result["oracle_recall"] = or_none(quality.oracle_recall);
   result["oracle_stderr"] = or_none(quality.oracle_stderr);
+  result["effective_oracle_recall"] = or_none(quality.effective_oracle_recall);
   result["output_error"] = or_none(quality.output_error);
   result["output_error_mean"] = or_none(quality.output_error_mean);
   result["output_error_p95"] = or_none(quality.output_error_p95);
@@ -144,12 +145,16 @@ nb::list call_masks(const CallHandle& call, const Engine& engine, int64_t batch,
                     const std::vector<std::string>& masks, int64_t block, bool exact,
                     const nb::object& progress) {
   std::vector<MaskQuality> qualities;
+  std::vector<std::string> others;
   run_watched(
       [&](RunWatch& watch) {
         EngineRun run(engine, watch);
-        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run);
+        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run, &others);
       },
       progress);
+  for (const std::string& line : others) {
+    if (PyErr_WarnEx(PyExc_UserWarning, line.c_str(), 1) < 0) throw nb::python_error();
+  }
   nb::list result;
   for (const MaskQuality& quality : qualities) result.append(quality_dict(quality));
   return result;

@@ -110,7 +110,8 @@ void check_measure(const StatsOptions& options) {
 }
 
 std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlace& place,
-                                          const MaskWords& words, EngineRun& run) {
+                                          const MaskWords& words, EngineRun& run,
+                                          std::vector<std::string>* others) {
   const AttentionProblem& problem = call.problem();
   require_one_sign(problem, "a share that a mask keeps");
   if (!is_normalised(problem.score())) {
@@ -118,19 +119,24 @@ std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlac
   }
   const std::vector<HeadTask> tasks = whole_heads(call, std::span(&place, 1));
   run.check_values(tasks);
+  const SelectedHead head{place.batch, place.head, {&place.head, 1}};
   std::vector<MaskChoice> choices;
   int64_t bytes = 0;
   for (const std::string& text : words.masks) {
-    choices.push_back(MaskChoice::parse(
-        text, words.block > 0 ? std::optional(words.block) : std::nullopt, run.budget()));
-    choices.back().check(problem, {run.backend(), run.budget()});
+    BlockSize block;
+    if (words.block > 0) block.told = words.block;
+    choices.push_back(MaskChoice::parse(text, block, run.budget()));
+    choices.back().check(problem, head.selected, {run.backend(), run.budget()});
+    const std::string other = choices.back().other_head(problem, head);
+    if (others != nullptr && !other.empty()) {
+      others->push_back("mask " + one_line(text) + ": is the mask of " + other);
+    }
     bytes += choices.back().bytes(problem);
   }
   const MemoryReservation reserved = run.budget().reserve(bytes, "the masks of a head");
   std::vector<Mask> masks;
   for (const MaskChoice& choice : choices) {
-    masks.push_back(choice.build(problem, place.batch, place.head,
-                                 {run.backend(), run.budget(), run.watch().stop()}));
+    masks.push_back(choice.build(problem, head, {run.backend(), run.budget(), run.watch().stop()}));
   }
   return measure_masks(tasks.front(), masks,
                        {run.backend(), run.budget(), run.watch().stop(), words.exact},

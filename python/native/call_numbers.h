@@ -34,8 +34,10 @@ struct MaskWords {
   int64_t block = 0;  ///< of masks from files; 0: not given
   bool exact = false;
 };
-/// What each mask keeps of a head, in their order. Throws as the command does.
+/// What each mask keeps of a head, in their order. `others`, where it is not null, gets a line for
+/// each whose blocks are of another head. Throws as the command does.
 std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlace& place,
-                                          const MaskWords& words, EngineRun& run);
+                                          const MaskWords& words, EngineRun& run,
+                                          std::vector<std::string>* others = nullptr);
 
 }  // namespace attnscope

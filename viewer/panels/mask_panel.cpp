@@ -190,12 +190,13 @@ void MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& 
   const bool known = mask.quality.has_value();
   std::string oracle = percent(quality.oracle_recall);
   if (quality.oracle_stderr) oracle += fmt::format(" \u00b1 {:.2f}", 100 * *quality.oracle_stderr);
-  const std::vector<std::pair<std::string, std::string>> lines{
+  std::vector<std::pair<std::string, std::string>> lines{
       {"density", known ? percent(quality.density) : "\u2026"},
       {"recall", known ? percent(quality.recall) : "\u2026"},
       {"the worse rows (5 %)", known ? percent(quality.recall_p05) : "\u2026"},
       {"oracle of this density", known ? oracle : "\u2026"},
       {"output error", known ? percent(quality.output_error) : "\u2026"}};
+  if (!mask.other.empty()) lines.insert(lines.begin(), {"blocks of", mask.other});
   float y = rect.y0;
   for (const auto& [name, value] : lines) {
     if (y + ui.px(18) > rect.y1) return;

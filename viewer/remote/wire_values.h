@@ -132,13 +132,13 @@ void carry(Wire& wire, IsA<VideoFrame> auto& frame) {
 template <class Wire>
 void carry(Wire& wire, IsA<MaskQuality> auto& q) {
   wire(q.density, q.effective_density, q.recall, q.recall_p05, q.recall_sampled, q.oracle_recall,
-       q.oracle_stderr, q.output_error, q.output_error_mean, q.output_error_p95, q.masked_rows,
-       q.empty_rows, q.sampled_rows);
+       q.oracle_stderr, q.effective_oracle_recall, q.output_error, q.output_error_mean,
+       q.output_error_p95, q.masked_rows, q.empty_rows, q.sampled_rows);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<HeadMask> auto& mask) {
-  wire(mask.problem, mask.block, mask.query_blocks, mask.key_blocks, mask.kept, mask.quality,
-       mask.all_rows, mask.mass);
+  wire(mask.problem, mask.other, mask.block, mask.query_blocks, mask.key_blocks, mask.kept,
+       mask.quality, mask.all_rows, mask.mass);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<TileSourceStatus> auto& status) {

@@ -193,11 +193,17 @@ void MaskKeeper::measure_numbers(const Wish& wish, HeadMask& mask, MemoryReserva
   const AttentionProblem& problem = *wish.problem;
   const HeadTask task = task_of(wish);
   const MaskRequest& request = wish.request;
-  const MaskChoice choice = MaskChoice::parse(request.text, request.block, budget, "mask");
-  choice.check(problem, {backend_, budget, stop});
+  const int64_t usual = MaskRequest().block;
+  BlockSize block{.otherwise = usual};
+  if (request.block != usual) block.told = request.block;
+  const MaskChoice choice = MaskChoice::parse(request.text, block, budget, "mask");
+  const std::span<const int64_t> head(&task.head, 1);
+  choice.check(problem, head, {backend_, budget, stop});
+  mask.other = choice.other_head(problem, {task.batch, task.head, head});
   const MemoryReservation held = budget.reserve(choice.bytes(problem), "the mask of a head");
-  const Mask built = edited_mask(
-      choice.build(problem, task.batch, task.head, {backend_, budget, stop}), request.edits);
+  const Mask built =
+      edited_mask(choice.build(problem, {task.batch, task.head, head}, {backend_, budget, stop}),
+                  request.edits);
   built.check_shape(problem.batch(), problem.num_heads(), problem.num_queries(),
                     problem.num_keys());
   cover(mask, task, wish.places.is_identity() ? built : reordered_mask(built, wish.places), stop);

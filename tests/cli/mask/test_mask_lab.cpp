@@ -36,6 +36,7 @@ double mean_of(const std::vector<double>& values) {
 
 struct Expected {
   double density = 0, recall = 0, recall_p05 = 0, oracle = 0, stderr_ = 0, error = 0, error_p95 = 0;
+  double effective_oracle = 0;
   int64_t masked_rows = 0, empty_rows = 0;
 };
 
@@ -45,7 +46,7 @@ Expected reference(const AttentionCapture& c, int64_t head, const Bits& mask,
   const std::vector<double> map = c.weights(head);
   const int64_t n = c.tokens;
   Expected e;
-  std::vector<double> recalls, oracles, errors;
+  std::vector<double> recalls, oracles, effective_oracles, errors;
   double error_sum = 0, norm_sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     std::vector<double> row(map.begin() + i * n, map.begin() + (i + 1) * n);
@@ -82,10 +83,12 @@ Expected reference(const AttentionCapture& c, int64_t head, const Bits& mask,
     errors.push_back(std::sqrt(error / norm));
     std::sort(row.begin(), row.end(), std::greater<>());
     oracles.push_back(std::accumulate(row.begin(), row.begin() + kept, 0.0));
+    effective_oracles.push_back(std::accumulate(row.begin(), row.begin() + useful, 0.0));
   }
   e.recall = mean_of(recalls);
   e.recall_p05 = quantile_of(recalls, 0.05);
   e.oracle = mean_of(oracles);
+  e.effective_oracle = mean_of(effective_oracles);
   double squares = 0;
   for (double value : oracles) squares += (value - e.oracle) * (value - e.oracle);
   const auto count = static_cast<double>(oracles.size());
@@ -122,6 +125,7 @@ void check_head(const Json& got, const Expected& e, bool sampled) {
   CHECK(near(got["recall"], e.recall));
   CHECK(near(got["recall_p05"], e.recall_p05));
   CHECK(near(got["oracle_recall"], e.oracle));
+  CHECK(near(got["effective_oracle_recall"], e.effective_oracle));
   CHECK(near(got["output_error"], e.error));
   CHECK(near(got["output_error_p95"], e.error_p95));
   CHECK(got["masked_rows"] == e.masked_rows);
@@ -234,6 +238,8 @@ TEST_CASE("the call's own mask shapes the weights that the lab measures") {
     CHECK(e.masked_rows == 1);
     CHECK(e.empty_rows == 1);
     check_head(head, e, false);
+    // The budget of what the call allows is a smaller one.
+    CHECK(e.effective_oracle < e.oracle - 0.005);
     CHECK(head["effective_density"] < 0.7 * head["density"].get<double>());
     CHECK(head["effective_density"] > 0.6 * head["density"].get<double>());
   }
@@ -408,6 +414,10 @@ TEST_CASE("the lab's table, file and refusals") {
   CHECK(contains(text.out, "density"));
   CHECK(contains(text.out, "spatial"));
   CHECK(contains(text.out, "time"));
+  CHECK_FALSE(contains(text.out, "eff.orc"));
+  const auto under = run_attnscope(
+      {"mask", path, "--mask", "spatial", "--heads", "0", "--own-mask", "causal", "--quiet"});
+  CHECK(contains(under.out, "oracle  eff.orc  out.err"));
   const auto csv = run_attnscope({"mask", path, "--mask", "tiles:size=1x2x2,window=1x1x1", "-o",
                                   folder / "table.csv", "--quiet"});
   CHECK(csv.exit_code == 0);
@@ -442,7 +452,9 @@ TEST_CASE("the lab's table, file and refusals") {
       {{path, "--mask", folder / "typo.json"}, 2, "did you mean spatial?"},
       {{path, "--mask", folder / "missing.npy", "--block", "8"}, 1, "missing.npy"},
       {{path, "--mask", "spatial", "-o", folder / "table.csv"}, 1, "already exists"},
-      {{path, "--mask", "spatial", "-o", folder / "table.txt"}, 2, ".csv"},
+      {{path, "--mask", "spatial", "-o", folder / "table.txt"}, 2, "must end in .csv or .json"},
+      {{path, "--mask", "spatial", "--save", folder / "x.h5"}, 2, "must end in .npy (got \".h5\")"},
+      {{path, "--mask", "spatial", "--block", "64"}, 2, "--block 64: is of --mask FILE.npy"},
       {{path, "--mask", "spatial", "--mask", "none", "--save", folder / "x.npy"}, 2, "2 masks"},
       {{path, "--mask", "spatial", "--score", "sigmoid"}, 2, "sigmoid"},
       {{path, "--mask", "spatial", "--own-mask", "casual"}, 2, "--own-mask casual"},

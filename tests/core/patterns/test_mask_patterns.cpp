@@ -135,9 +135,68 @@ void check_pattern(const std::string& text, const Grid& grid, const Rule& rule,
   CHECK(rectangles_agree(mask, expected, n));
 }
 
+/// Words, a reference picture, a video of 3x2x2, sound, and more words.
+AttentionProblem problem_of_segments() {
+  const auto part = [](const std::string& name, Modality modality, int64_t begin, int64_t count) {
+    TokenSegment segment;
+    segment.name = name;
+    segment.modality = modality;
+    segment.tokens = {begin, begin + count};
+    return segment;
+  };
+  std::vector<TokenSegment> segments{
+      part("words", Modality::text, 0, 3), part("picture", Modality::reference, 3, 4),
+      part("video", Modality::video, 7, 12), part("sound", Modality::audio, 19, 2),
+      part("more", Modality::text, 21, 2)};
+  segments[1].grid = {1, 2, 2};
+  segments[2].grid = {3, 2, 2};
+  AttentionProblem::Parts parts;
+  parts.q = parts.k = HeadTensor(
+      make_tensor("q", DType::f32, {1, 1, 23, kHeadDim}, random_values(5, 23 * kHeadDim)),
+      Layout::bhsd);
+  parts.query_tokens = parts.key_tokens = TokenGrid::of_segments(std::move(segments));
+  parts.id.kind = CallKind::joint;
+  parts.name = "test";
+  return AttentionProblem::make(std::move(parts));
+}
+
 int64_t distance(int64_t a, int64_t b) { return std::abs(a - b); }
 
 }  // namespace
+
+TEST_CASE("text=drop drops text alone: references and sound stay") {
+  const AttentionProblem problem = problem_of_segments();
+  const auto is_video = [](int64_t i) { return i >= 7 && i < 19; };
+  const auto is_text = [](int64_t i) { return i < 3 || i >= 21; };
+  for (const bool keep : {true, false}) {
+    // Blocks of one token, all of them: the blocks hold text keys, too.
+    for (const char* const pattern : {"spatial", "topk:block=1,keep=1"}) {
+      INFO(pattern << " " << keep);
+      const bool all = pattern[0] == 't';
+      const std::string drop = all ? ",text=drop" : ":text=drop";
+      const auto bits = bits_of(built(pattern + (keep ? "" : drop), problem), problem);
+      for (int64_t i = 0; i < 23; ++i) {
+        for (int64_t j = 0; j < 23; ++j) {
+          bool kept = !is_video(i) || !is_video(j) || all || (i - 7) / 4 == (j - 7) / 4;
+          if (!keep && is_video(i) && is_text(j)) kept = false;
+          INFO(i << " " << j);
+          CHECK((bits[static_cast<size_t>(i * 23 + j)] != 0) == kept);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the blocks that a pattern is made of") {
+  const auto own = [](const char* text) { return parse_mask_pattern(text, "--mask").own_block(); };
+  CHECK(own("topk:block=64,keep=0.1") == 64);
+  CHECK(own("topp") == 128);
+  CHECK(own("block_causal:48") == 48);
+  CHECK(own("radial:block=32") == 32);
+  for (const char* const text : {"none", "causal", "window:9", "spatial", "temporal", "tiles"}) {
+    CHECK(own(text) == std::nullopt);
+  }
+}
 
 TEST_CASE("patterns on the token grid keep what their definitions say") {
   for (const Grid& grid : kGrids) {

@@ -149,7 +149,7 @@ TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
   const WindowResult result =
       run_window(folder.path().string(), head,
                  "mask spatial:frames=1\nsave-mask kept.npy\nprint density\nprint recall\n"
-                 "order yxt\nmask kept.npy 2\nwait mask\nprint density\nprint recall\n");
+                 "order yxt\nmask kept.npy\nwait mask\nprint density\nprint recall\n");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   for (const char* const name : {"\ndensity", "\nrecall"}) {
@@ -157,9 +157,16 @@ TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
   }
   std::vector<std::string> arguments{"mask"};
   arguments.insert(arguments.end(), head.begin(), head.end());
-  arguments.insert(arguments.end(), {"--mask", folder / "kept.npy", "--block", "2", "--json"});
+  arguments.insert(arguments.end(), {"--mask", folder / "kept.npy", "--json"});
   const auto command = run_attnscope(arguments);
   REQUIRE(command.exit_code == 0);
+  CHECK_FALSE(contains(command.err, "is measured on"));
+  const auto facts = nlohmann::json::parse(read_file(folder / "kept.npy.json"));
+  CHECK(facts["capture"] == std::filesystem::path(kSample).filename().string());
+  CHECK(facts["mask"] == "spatial:frames=1");
+  CHECK(facts["block"] == 2);
+  CHECK(facts["heads"][0]["layer"] == 2);
+  CHECK(facts["heads"][0]["head"] == 0);
   const auto row = nlohmann::json::parse(command.out)["heads"][0];
   CHECK(printed(result.out, "density") == Approx(row["density"].get<double>()).epsilon(1e-5));
   const auto failed = [&](const std::string& script) {
@@ -167,6 +174,7 @@ TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
     CHECK(run.exit_code != 0);
     return run.err;
   };
+  CHECK(contains(failed("mask kept.npy 64\nwait mask\n"), "a block is 2 tokens, as "));
   CHECK(contains(failed("save-mask a.npy\n"), ":1: save-mask a.npy: there is no mask"));
   CHECK(contains(failed("mask causal\nsave-mask a.txt\n"), "must end in .npy"));
   CHECK(contains(failed("mask causal\nsave-mask kept.npy\n"), "already exists"));

@@ -70,3 +70,20 @@ TEST_CASE("a head with NaN says so in every pane, and nothing waits for it") {
     CHECK(contains(other.out, "\"exact\":true"));
   }
 }
+
+TEST_CASE("a part outside the map is refused, and not another one shown") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  write_broken(folder / "good.safetensors", "none");
+  for (const std::string zoom :
+       {"0,41,0,10", "0,10,0,99999", "-1,10,0,10", "5,5,0,10", "9,5,0,10"}) {
+    const WindowResult refused = run_window(at, {"good.safetensors", "--zoom", zoom}, "fit\n");
+    INFO(refused.err);
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err,
+                   "--zoom " + zoom + ": is empty or outside the map (valid: 0,40,0,40"));
+  }
+  CHECK(run_window(at, {"good.safetensors", "--zoom", "0,40,0.5,10"}, "wait exact\n").exit_code ==
+        0);
+}

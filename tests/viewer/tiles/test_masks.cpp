@@ -2,6 +2,7 @@
 #include <cmath>
 #include <fstream>
 
+#include "io/masks/block_mask_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
@@ -158,6 +159,36 @@ TEST_CASE("another mask ends the work on the one before, and going back finds it
   CHECK(harness.wait_idle());
   harness.want({});
   CHECK(harness.wait_idle());
+}
+
+TEST_CASE("a saved mask tells its block, and whose blocks it has") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "kept.npy";
+  const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
+  const AttentionProblem& problem = oracle.problem();
+  ServiceHarness harness(problem);
+  const auto save = [&](const HeadName& of) {
+    BlockMaskWriter writer(file, true, 1, 6, 5);
+    std::vector<uint8_t> bits(30);
+    bits[0] = bits[29] = 1;
+    writer.append(bits);
+    writer.commit({.mask = "by hand", .block = 16, .heads = {{of, {}, {}}}});
+  };
+  HeadName name = head_name(problem.id(), kHead.batch, kHead.head);
+  save(name);
+  const auto own = measured(harness, {kHead, file});
+  CHECK(own->problem.empty());
+  CHECK(own->other.empty());
+  // 16 x 16 at the first corner, 10 x 6 at the last.
+  CHECK(own->quality.value().density == Approx((256.0 + 60.0) / (90 * 70)).epsilon(1e-12));
+  name.head = 3;
+  name.layer += 2;
+  save(name);
+  const auto other = measured(harness, {kHead, file, 16});
+  CHECK(other->problem.empty());
+  CHECK(other->other == "layer " + std::to_string(name.layer) + " head 3");
+  const auto told = measured(harness, {kHead, file, 32});
+  CHECK(told->problem.find("a block is 16 tokens, as ") != std::string::npos);
 }
 
 TEST_CASE("what is no mask of the head is told in one line, and tried again when wanted again") {

@@ -18,7 +18,7 @@ inline constexpr size_t kMostMaskEdits = 1024;
 struct MaskLook {
   bool shown = false;     ///< its pane
   std::string text = {};  ///< a pattern, FILE.npy or FILE.json (absolute); empty: no mask
-  int64_t block = 128;    ///< tokens of a block of FILE.npy
+  int64_t block = 128;    ///< tokens of a block of FILE.npy; 128: of one that does not say
   std::vector<MaskEdit> edits = {};  ///< kept or dropped by hand, the latest last
   bool lost = false;                 ///< what is dropped is coloured by the weight lost there
   MaskBrush brush = MaskBrush::off;

@@ -19,7 +19,7 @@ inline constexpr int64_t kMostMaskBlocks = 512;
 struct MaskRequest {
   HeadId head;          ///< its blocks are told in the order of HeadId::order
   std::string text;     ///< as `attnscope mask --mask` reads it: a pattern, FILE.npy or FILE.json
-  int64_t block = 128;  ///< tokens of a block of FILE.npy
+  int64_t block = 128;  ///< tokens of a block of FILE.npy; 128: of one that does not say
   std::vector<MaskEdit> edits = {};  ///< after which it is kept and dropped, the latest last
   bool lost = false;                 ///< HeadMask::mass is wanted as well
   friend auto operator<=>(const MaskRequest&, const MaskRequest&) = default;
@@ -29,6 +29,7 @@ struct MaskRequest {
 struct HeadMask {
   MaskRequest request;
   std::string problem;  ///< why there is no mask, one line; empty: there is
+  std::string other;    ///< "layer 3 head 2": whose blocks the file has; empty: this head's, or any
   int64_t block = 1;    ///< tokens of a block that is drawn: the least power of two that fits
   int64_t query_blocks = 0, key_blocks = 0;
   /// [query_blocks, key_blocks]: 1 where the mask keeps anything of the block.

@@ -1,0 +1,52 @@
+#include "cli/mask/mask_options.h"
+
+#include "cli/common/shard_option.h"
+
+namespace attnscope {
+
+void add_mask_options(CommandParser& command, MaskOptions& o) {
+  add_capture_options(command, o.capture, "--own-mask");
+  command
+      .add_option(
+          "--mask", o.masks,
+          "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
+          "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
+          "or a FILE.json that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
+          "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
+          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
+          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
+          "All but the first four keep rows and keys that are not video (text=drop: no text keys)")
+      .one_value_each()
+      .type_name("MASK");
+  command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
+  command
+      .add_option(
+          "--save", o.save,
+          "write the blocks that the mask keeps anything of, as bool [heads, query blocks,\n"
+          "key blocks] (one call, one mask), and of what they are as FILE.npy.json")
+      .type_name("FILE.npy");
+  command
+      .add_option(
+          "--block", o.block,
+          "tokens of a block in FILE.npy (where FILE.npy.json does not say), --save (the mask's\n"
+          "own, else 128) and --time (128)")
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
+  command.add_flag("--exact", o.exact,
+                   "oracle and output errors on all rows instead of 256 spread ones");
+  command.add_flag(
+      "--time", o.time,
+      "time a few row panels with the mask's empty blocks left out and without the mask:\n"
+      "column time is their ratio");
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
+  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
+  command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
+  command.add_flag("--force", o.force, "replace files that exist");
+  command.add_flag("--json", o.json, "print the table as JSON");
+  command.add_flag("--quiet", o.quiet, "no narration");
+}
+
+}  // namespace attnscope
