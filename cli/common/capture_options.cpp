@@ -1,6 +1,7 @@
 #include "cli/common/capture_options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/name_pattern.h"
 #include "io/capture/partial_calls.h"
 
 namespace attnscope {
@@ -49,11 +51,41 @@ class MemberProgress : public ReadProgress {
 
 }  // namespace
 
-void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
+void add_capture(CommandParser& command, CaptureOptions& o) {
   command
       .add_option("capture", o.capture,
                   "a capture: a folder, or a safetensors, .npz, .pt or HDF5 file with q and k")
       .type_name("CAPTURE");
+}
+
+/// Files named one after another as bare tensors, by their names. False where these do not say
+/// which is which.
+bool take_tensors(CaptureOptions& o, const std::vector<std::string>& files) {
+  BareTensors tensors;
+  for (const std::string& file : files) {
+    const std::string role = role_of_file(file);
+    std::string* const place = role == "q"   ? &tensors.q
+                               : role == "k" ? &tensors.k
+                               : role == "v" ? &tensors.v
+                                             : nullptr;
+    std::error_code error;
+    const bool is_file =
+        !std::filesystem::is_directory(file, error) && file.find("://") == std::string::npos;
+    if (place == nullptr || !place->empty() || !is_file) return false;
+    *place = file;
+  }
+  const BareTensors& named = o.tensors;
+  if (tensors.q.empty() || tensors.k.empty() || !(named.q + named.k + named.v).empty())
+    return false;
+  o.tensors = tensors;
+  o.tensors_note = "taken by their names as --q " + tensors.q + " --k " + tensors.k +
+                   (tensors.v.empty() ? "" : " --v " + tensors.v);
+  o.capture.clear();
+  return true;
+}
+
+/// Every option but CAPTURE.
+void add_input_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
   const std::string tensors = kTensorOptions;
   command.add_option("--q", o.tensors.q, "queries: a .npy, safetensors, .npz, .pt or HDF5 file")
       .type_name("FILE[:KEY]")
@@ -65,7 +97,8 @@ void add_capture_options(CommandParser& command, CaptureOptions& o, const char* 
   command
       .add_option(
           "--pattern", o.pattern,
-          "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy'\n"
+          "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy',\n"
+          "or which tensors of a file: 'blocks.{layer}.attn.{q|k}'\n"
           "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
       .type_name("PATTERN")
       .group(tensors);
@@ -148,6 +181,36 @@ std::map<std::string, std::string> told_facts(const std::vector<std::string>& to
   return facts;
 }
 
+void add_capture_options(CommandParser& command, CaptureOptions& o, const char* mask_option) {
+  add_capture(command, o);
+  command
+      .add_option("tensors", o.more,
+                  "where CAPTURE is a file of q, the file of k, and perhaps of v: q.pt k.pt")
+      .type_name("FILE");
+  add_input_options(command, o, mask_option);
+  command.after_parsing([&o] {
+    if (o.more.empty()) return;
+    std::vector<std::string> files{o.capture};
+    files.insert(files.end(), o.more.begin(), o.more.end());
+    if (!take_tensors(o, files)) {
+      throw usage_error(
+          "unexpected argument " + o.more.front() +
+          ": one CAPTURE is expected; files of tensors whose names do not say q and k "
+          "are named, as --q " +
+          o.capture + " --k " + o.more.front());
+    }
+    o.more.clear();
+  });
+}
+
+void add_capture_options_of_two(CommandParser& command, CaptureOptions& o, std::string& second) {
+  add_capture(command, o);
+  add_input_options(command, o, "--mask");
+  command.after_parsing([&o, &second] {
+    if (!second.empty() && take_tensors(o, {o.capture, second})) second.clear();
+  });
+}
+
 std::string score_text(const std::vector<SelectedCall>& calls) {
   const ScoreFunction first = calls.front().call->problem->score();
   const bool same = std::all_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
@@ -189,7 +252,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
 Capture read_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
-  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE that is a folder");
+  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE");
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
   }
@@ -204,6 +267,7 @@ Capture read_capture(const CaptureOptions& o, const RunOptions& run, const Conso
 }
 
 Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
+  if (!o.tensors_note.empty()) console.say("note: " + one_line(o.tensors_note));
   Capture capture = read_capture(o, run, console);
   for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
   for (const std::string& note : capture.notes()) console.say("note: " + note);

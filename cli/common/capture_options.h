@@ -15,7 +15,9 @@ namespace attnscope {
 /// override the recorded ones.
 struct CaptureOptions {
   std::string capture;
+  std::vector<std::string> more;  ///< further files behind it: empty once the options are parsed
   BareTensors tensors;
+  std::string tensors_note;  ///< which of the files became which of the tensors; or empty
   std::string layout, grid, text, scale, mask, preset, rope, pattern;
   std::string cu_seqlens, cu_seqlens_k;
   std::vector<std::string> told;  ///< NAME=VALUE each
@@ -45,8 +47,13 @@ inline constexpr const char* kSelectionOptions =
 /// Adds CAPTURE --q --k --v --pattern --layout --grid --text --scale --preset --rope --cu-seqlens
 /// --cu-seqlens-k --as, and --mask --score.
 /// A command whose --mask means something else names the call's own mask otherwise.
+/// Files named together whose names say q and k (q.pt k.pt) become the bare tensors.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
+/// The same for a command that has a second CAPTURE, `second`, which is empty where that and the
+/// first become the bare tensors.
+void add_capture_options_of_two(CommandParser& command, CaptureOptions& options,
+                                std::string& second);
 /// The score of the selected calls, recorded or by option; "mixed" where they have several.
 std::string score_text(const std::vector<SelectedCall>& calls);
 /// What --as told, NAME=VALUE each, by name. Throws Error(usage) where one is told twice, or as

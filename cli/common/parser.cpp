@@ -166,6 +166,10 @@ OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const 
 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }
 
+void CommandParser::after_parsing(std::function<void()> action) {
+  app_->final_callback(std::move(action));
+}
+
 size_t CommandParser::count(const std::string& name) const { return app_->count(name); }
 
 bool CommandParser::has(const std::string& name) const {

@@ -59,6 +59,9 @@ class CommandParser {
   /// "--on,!--off" gives both ways.
   OptionSetup add_flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
+  /// What is done once the command line has been read, before the command runs; may throw
+  /// Error(usage).
+  void after_parsing(std::function<void()> action);
 
   /// How often the option stood on the command line.
   size_t count(const std::string& name) const;

@@ -245,7 +245,7 @@ Command add_diff_command(CLI::App& app) {
   CommandParser command(
       app, "diff",
       "heads, layers, steps, branches, captures, exports or tables of metrics against each other");
-  add_capture_options(command, o.capture);
+  add_capture_options_of_two(command, o.capture, o.second);
   command.add_option("SECOND", o.second,
                      "the capture, export or table that side B is of (default: the first)");
   command

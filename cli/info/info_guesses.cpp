@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFromName = "from the file's name";
+constexpr std::string_view kFromTensorName = "from the tensor's name";
 
 /// What the origin of a fact says where it is a guess; empty where it is none.
 std::string reason_of(const std::string& fact, const CallEntry::Fact& known, const CallEntry& call,
@@ -27,10 +28,11 @@ std::string reason_of(const std::string& fact, const CallEntry::Fact& known, con
     return fmt::format("{} tokens of head dimension {}, as in the preset {}", p.num_queries(),
                        p.head_dim(), origin.substr(kPreset.size()));
   }
-  if (origin == kFromName) {
-    return folder ? "the file's name, as " + folder->pattern : "the file's name";
+  if (origin == kFromName || origin == kFromTensorName) {
+    const std::string name = origin.substr(std::string_view("from ").size());
+    return folder ? name + ", as " + folder->pattern : name;
   }
-  if (origin == "one file a head") return origin;
+  if (origin == "one file a head" || origin == "one tensor a head") return origin;
   if (origin != "default") return "";
   if (fact == "scale")
     return fmt::format("1/sqrt({}), the head dimension", call.problem->head_dim());
@@ -107,9 +109,10 @@ Json presets_json(const std::vector<FittingPreset>& presets) {
 
 std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder) {
   if (!folder) return {};
-  std::string line = fmt::format("pattern: {}{}: {} file{}", folder->pattern,
+  const std::string noun = folder->of_tensors ? "tensor" : "file";
+  std::string line = fmt::format("pattern: {}{}: {} {}{}", folder->pattern,
                                  folder->pattern_given ? "" : " (guessed; --pattern overrides)",
-                                 folder->files, folder->files == 1 ? "" : "s");
+                                 folder->files, noun, folder->files == 1 ? "" : "s");
   const auto add = [&](const char* what, const std::vector<int64_t>& values) {
     if (!values.empty()) line += fmt::format(", {} {}", what, format_index_list(values));
   };
@@ -117,7 +120,8 @@ std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& fo
   add("layers", folder->layers);
   add("heads", folder->heads);
   std::vector<std::string> lines{line};
-  if (!folder->left_out.empty()) lines.push_back("left out: " + first_names(folder->left_out));
+  if (!folder->left_out.empty())
+    lines.push_back("left out: " + first_names(folder->left_out, noun));
   return lines;
 }
 

@@ -174,7 +174,7 @@ Command add_serve_command(CLI::App& app) {
   auto options = std::make_shared<ServeRequest>();
   ServeRequest& o = *options;
   CommandParser command(app, "serve", "the window in a browser, here or on another machine");
-  add_capture_options(command, o.capture);
+  add_capture_options_of_two(command, o.capture, o.second);
   command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
   command.add_option("--port", o.port, "the port of 127.0.0.1 that it listens at; a free one")
       .in_range(1, 65535);

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "io/capture/call/call_tensors.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/named_tensors.h"
 #include "io/capture/rank_folders.h"
 #include "io/tensors/open_tensor_file.h"
 
@@ -29,13 +31,13 @@ CaptureLocation locate_catalogue(const fs::path& folder, const ReadControl& cont
   return location;
 }
 
-/// The safetensors files of a folder, ascending.
-std::vector<fs::path> safetensors_files(const fs::path& folder) {
+/// What a folder has, ascending.
+std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   for (fs::directory_iterator item(folder, error), end; !error && item != end;
        item.increment(error)) {
-    if (item->path().extension() == ".safetensors") paths.push_back(item->path());
+    paths.push_back(item->path());
   }
   if (error) {
     throw file_error(folder.string(), "", "cannot be read: " + errno_text(error.value()));
@@ -48,7 +50,8 @@ std::vector<fs::path> safetensors_files(const fs::path& folder) {
 CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& control) {
   CaptureLocation location;
   std::optional<Error> first_bad;
-  for (const fs::path& path : safetensors_files(folder)) {
+  for (const fs::path& path : files_of(folder)) {
+    if (path.extension() != ".safetensors") continue;
     std::shared_ptr<const TensorFile> file;
     try {
       file = open_tensor_file(path, control);
@@ -59,7 +62,7 @@ CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& cont
       location.calls.emplace_back(CaptureFile{path});
       continue;
     }
-    if (file->metadata().count("format") == 0) {
+    if (capture_format(file->metadata()).empty()) {
       location.calls.emplace_back(PassedOver{path.string() + ": left out, it has no format \"" +
                                              std::string(kCaptureFormat) + "\""});
       continue;
@@ -73,28 +76,74 @@ CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& cont
   return location;
 }
 
-/// Files that are told by their names; no calls where no pattern fits.
-CaptureLocation locate_named(const fs::path& folder, const std::optional<std::string>& pattern) {
-  NamedFiles found = find_named_files(folder, pattern);
+/// What the names of `what` ("file", "tensor") in `path` told; no calls where they told none.
+CaptureLocation named_location(const fs::path& path, const std::string& what, NamedFiles found,
+                               const std::optional<std::string>& pattern) {
   if (pattern && found.calls.empty()) {
-    throw file_error(folder.string(), "",
-                     "no file has a name like --pattern " + *pattern + " (it has " +
-                         (found.left_out.empty() ? "none" : first_names(found.left_out)) + ")");
+    throw file_error(path.string(), "",
+                     "no " + what + " has a name like --pattern " + *pattern + " (it has " +
+                         (found.left_out.empty() ? "none" : first_names(found.left_out, what)) +
+                         ")");
   }
   CaptureLocation location;
   if (found.calls.empty()) return location;
   location.named = summary_of(found, pattern.has_value());
-  location.notes.push_back(folder.string() + ": files told by their names, as " + found.pattern);
+  location.notes.push_back(path.string() + ": " + what + "s told by their names, as " +
+                           found.pattern);
   if (!found.left_out.empty()) {
-    location.notes.push_back(folder.string() + ": left out: " + first_names(found.left_out));
+    location.notes.push_back(path.string() + ": left out: " + first_names(found.left_out, what));
   }
-  for (NamedCall& call : found.calls) {
-    for (const auto& [role, parts] : call.files) {
-      for (const auto& part : parts) location.files.push_back(part.second);
-    }
-    location.calls.emplace_back(std::move(call));
-  }
+  for (NamedCall& call : found.calls) location.calls.emplace_back(std::move(call));
   return location;
+}
+
+/// Files that are told by their names; no calls where no pattern fits.
+CaptureLocation locate_named(const fs::path& folder, const std::optional<std::string>& pattern) {
+  NamedFiles found = find_named_files(folder, pattern);
+  std::vector<fs::path> files;
+  for (const NamedCall& call : found.calls) {
+    for (const auto& [role, parts] : call.parts) {
+      for (const NamedPart& part : parts) files.push_back(part.path);
+    }
+  }
+  CaptureLocation location = named_location(folder, "file", std::move(found), pattern);
+  location.files = std::move(files);
+  return location;
+}
+
+/// One tensor file: one call, or several that are told by the names of their tensors.
+CaptureLocation locate_file(const fs::path& path, const std::optional<std::string>& pattern,
+                            const ReadControl& control) {
+  auto file = open_tensor_file(path, control);
+  if (file->keys() == std::vector<std::string>{""}) {
+    throw file_error(
+        path.string(), "",
+        "is one bare tensor, no capture: give --q FILE and --k FILE, or the folder that "
+        "they stand in");
+  }
+  CaptureLocation location;
+  if (pattern || (capture_format(file->metadata()).empty() && !tell_call(file->keys()))) {
+    location = named_location(path, "tensor", find_named_tensors(file, pattern), pattern);
+  }
+  location.files = file->files();
+  if (location.calls.empty()) location.calls.emplace_back(CaptureFile{path, {}, std::move(file)});
+  return location;
+}
+
+/// The folder's index of safetensors files; no calls where it has none.
+CaptureLocation locate_indexed(const fs::path& folder, const ReadControl& control) {
+  std::vector<fs::path> found;
+  for (const fs::path& path : files_of(folder)) {
+    if (path.filename().string().ends_with(".safetensors.index.json")) found.push_back(path);
+  }
+  if (found.empty()) return {};
+  if (found.size() > 1) {
+    throw file_error(folder.string(), "",
+                     "has " + std::to_string(found.size()) + " indices of safetensors files, " +
+                         found[0].filename().string() + " and " + found[1].filename().string() +
+                         ": name one of them instead of the folder");
+  }
+  return locate_file(found.front(), std::nullopt, control);
 }
 
 CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std::string>& pattern,
@@ -103,6 +152,7 @@ CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std
   std::error_code error;
   if (fs::exists(folder / kCatalogueName, error)) return locate_catalogue(folder, control);
   CaptureLocation location = locate_formatted(folder, control);
+  if (location.calls.empty()) location = locate_indexed(folder, control);
   if (location.calls.empty()) location = locate_named(folder, pattern);
   if (!location.calls.empty()) return location;
   const std::vector<RankFolder> ranks = rank_folders(folder);
@@ -119,25 +169,17 @@ CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std
                        "\", and no files whose names say what they are (--pattern tells)");
 }
 
-CaptureLocation locate_file(const fs::path& path, const std::optional<std::string>& pattern,
-                            const ReadControl& control) {
+CaptureLocation locate_no_folder(const fs::path& path, const std::optional<std::string>& pattern,
+                                 const ReadControl& control) {
   std::error_code error;
-  if (pattern) throw usage_error("--pattern is for folders (" + path.string() + " is none)");
-  if (path.filename() == kCatalogueName) return locate_catalogue(path.parent_path(), control);
+  if (path.filename() == kCatalogueName) {
+    if (pattern) throw usage_error("--pattern is for what has no " + std::string(kCatalogueName));
+    return locate_catalogue(path.parent_path(), control);
+  }
   if (!fs::exists(path, error)) {
     throw file_error(path.string(), "", "there is no such file or folder");
   }
-  auto file = open_tensor_file(path, control);
-  if (file->keys() == std::vector<std::string>{""}) {
-    throw file_error(
-        path.string(), "",
-        "is one bare tensor, no capture: give --q FILE and --k FILE, or the folder that "
-        "they stand in");
-  }
-  CaptureLocation location;
-  location.files = {path};
-  location.calls.emplace_back(CaptureFile{path, {}, std::move(file)});
-  return location;
+  return locate_file(path, pattern, control);
 }
 
 }  // namespace
@@ -154,7 +196,7 @@ CaptureLocation locate_capture(const fs::path& path, const std::optional<std::st
   std::error_code error;
   CaptureLocation location = fs::is_directory(path, error)
                                  ? locate_in_folder(path, pattern, control)
-                                 : locate_file(path, pattern, control);
+                                 : locate_no_folder(path, pattern, control);
   // "dump/" and "dump" are the same capture.
   location.path = path.has_filename() ? path : path.parent_path();
   return location;

@@ -34,8 +34,9 @@ struct CaptureLocation {
 std::optional<std::filesystem::path> capture_folder(const std::filesystem::path& path);
 
 /// Tells what `path` is: a folder with capture.json, one of files in the capture's format or told
-/// by their names (with `pattern` by those alone), or one tensor file. Throws Error(file) where it
-/// is no capture, Error(usage) where a pattern is given and it is no folder.
+/// by their names (with `pattern` by those alone), or one tensor file, of one call or of several
+/// that the names of its tensors tell. Throws Error(file) where it is no capture, Error(usage)
+/// where a pattern is none or is given for a capture.json.
 CaptureLocation locate_capture(const std::filesystem::path& path,
                                const std::optional<std::string>& pattern,
                                const ReadControl& control);

@@ -22,9 +22,10 @@ struct RoleWord {
 };
 /// Longer words first: "key" is no "k" followed by "ey".
 constexpr std::array kRoleWords{
-    RoleWord{"query", "q"}, RoleWord{"value", "v"}, RoleWord{"key", "k"},
-    RoleWord{"q", "q"},     RoleWord{"k", "k"},     RoleWord{"v", "v"},
-    RoleWord{"Q", "q"},     RoleWord{"K", "k"},     RoleWord{"V", "v"}};
+    RoleWord{"queries", "q"}, RoleWord{"values", "v"}, RoleWord{"keys", "k"},
+    RoleWord{"query", "q"},   RoleWord{"value", "v"},  RoleWord{"key", "k"},
+    RoleWord{"q", "q"},       RoleWord{"k", "k"},      RoleWord{"v", "v"},
+    RoleWord{"Q", "q"},       RoleWord{"K", "k"},      RoleWord{"V", "v"}};
 
 bool is_number(const std::string& placeholder) {
   return placeholder == "step" || placeholder == "layer" || placeholder == "head";
@@ -42,7 +43,7 @@ std::string& text_of(NameFields& fields, const std::string& placeholder) {
 
 }  // namespace
 
-NamePattern::NamePattern(const std::string& text) : text_(text) {
+NamePattern::NamePattern(const std::string& text, Of of) : text_(text) {
   const auto fail = [&](const std::string& what) {
     return usage_error("--pattern " + text + ": " + what);
   };
@@ -75,13 +76,18 @@ NamePattern::NamePattern(const std::string& text) : text_(text) {
     at = close + 1;
   }
   if (seen.empty()) throw fail("has no placeholder, such as {layer}");
-  if (text.find('/') != std::string::npos) throw fail("is for file names, not for paths");
+  if (of == Of::files && text.find('/') != std::string::npos) {
+    throw fail("is for file names, not for paths");
+  }
   if (seen.count("head") != 0 && !has_role_) throw fail("{head} needs {q|k} too");
 }
 
-std::optional<NameFields> NamePattern::match(std::string_view file_name) const {
+std::optional<NameFields> NamePattern::match(std::string_view name) const {
   NameFields fields;
-  if (!match_from(0, file_name, fields)) return std::nullopt;
+  if (!match_from(0, name, fields)) return std::nullopt;
+  // They were counted from the end.
+  const auto size = static_cast<int64_t>(name.size());
+  if (has_role_) fields.role_place = {size - fields.role_place.begin, size - fields.role_place.end};
   return fields;
 }
 
@@ -97,6 +103,8 @@ bool NamePattern::match_from(size_t index, std::string_view rest, NameFields& fi
       if (!rest.starts_with(word.word)) continue;
       if (!match_from(index + 1, rest.substr(word.word.size()), fields)) continue;
       fields.role = word.role;
+      const auto left = static_cast<int64_t>(rest.size());
+      fields.role_place = {left, left - static_cast<int64_t>(word.word.size())};
       return true;
     }
     return false;
@@ -165,8 +173,10 @@ namespace {
 using CallKey = std::tuple<std::optional<int64_t>, std::optional<int64_t>, std::string, std::string,
                            std::string>;
 
-NamedFiles group_files(const fs::path& folder, const std::vector<std::string>& names,
-                       const NamePattern& pattern) {
+}  // namespace
+
+NamedFiles group_named(const std::vector<std::string>& names, const NamePattern& pattern,
+                       const std::function<NamedPart(const std::string& name)>& part) {
   NamedFiles result;
   result.pattern = pattern.text();
   std::map<CallKey, NamedCall> calls;
@@ -178,16 +188,21 @@ NamedFiles group_files(const fs::path& folder, const std::vector<std::string>& n
     }
     NamedCall& call =
         calls[{fields->step, fields->layer, fields->branch, fields->kind, fields->name}];
-    call.files[fields->role].emplace_back(fields->head, folder / name);
+    NamedPart& added = call.parts[fields->role].emplace_back(part(name));
+    added.head = fields->head;
     call.fields = std::move(*fields);
   }
   for (auto& [key, call] : calls) {
-    for (auto& [role, files] : call.files) {
-      std::sort(files.begin(), files.end());
-      for (size_t i = 1; i < files.size(); ++i) {
-        if (files[i].first != files[i - 1].first) continue;
-        throw file_error(files[i].second.string(), "",
-                         "is the same tensor as " + files[i - 1].second.filename().string() +
+    for (auto& [role, parts] : call.parts) {
+      std::sort(parts.begin(), parts.end(), [](const NamedPart& a, const NamedPart& b) {
+        return std::tie(a.head, a.path, a.key) < std::tie(b.head, b.path, b.key);
+      });
+      for (size_t i = 1; i < parts.size(); ++i) {
+        const NamedPart &one = parts[i - 1], &other = parts[i];
+        if (one.head != other.head) continue;
+        throw file_error(other.path.string(), other.key.empty() ? "" : "tensor " + other.key,
+                         "is the same tensor as " +
+                             (one.key.empty() ? one.path.filename().string() : one.key) +
                              " by the pattern " + pattern.text());
       }
     }
@@ -196,15 +211,26 @@ NamedFiles group_files(const fs::path& folder, const std::vector<std::string>& n
   return result;
 }
 
-/// Whether the files make calls: with a role, both q and k of every one.
-bool is_whole(const NamedFiles& files, bool has_role) {
+bool are_whole_calls(const NamedFiles& files) {
   return !files.calls.empty() &&
-         (!has_role || std::all_of(files.calls.begin(), files.calls.end(), [](const NamedCall& c) {
-           return c.files.count("q") != 0 && c.files.count("k") != 0;
-         }));
+         std::all_of(files.calls.begin(), files.calls.end(), [](const NamedCall& c) {
+           return c.parts.count("") != 0 || (c.parts.count("q") != 0 && c.parts.count("k") != 0);
+         });
 }
 
-}  // namespace
+bool is_role_word(std::string_view word) {
+  return std::any_of(kRoleWords.begin(), kRoleWords.end(),
+                     [&](const RoleWord& known) { return known.word == word; });
+}
+
+std::string role_of_file(const fs::path& file) {
+  const std::string name = file.stem().string();
+  for (const char* pattern : {"{q|k|v}", "{name}_{q|k|v}", "{name}-{q|k|v}", "{name}.{q|k|v}",
+                              "{q|k|v}_{name}", "{q|k|v}-{name}", "{q|k|v}.{name}"}) {
+    if (const auto fields = NamePattern(pattern).match(name)) return fields->role;
+  }
+  return "";
+}
 
 NamedFiles find_named_files(const fs::path& folder, const std::optional<std::string>& pattern) {
   std::vector<std::string> names;
@@ -217,15 +243,18 @@ NamedFiles find_named_files(const fs::path& folder, const std::optional<std::str
     throw file_error(folder.string(), "", "cannot be read: " + errno_text(error.value()));
   }
   std::sort(names.begin(), names.end());
-  if (pattern) return group_files(folder, names, NamePattern(*pattern));
+  const auto part = [&](const std::string& name) {
+    return NamedPart{.head = {}, .path = folder / name, .key = {}};
+  };
+  if (pattern) return group_named(names, NamePattern(*pattern), part);
   for (const std::string& text : common_patterns()) {
     const NamePattern common(text);
     if (std::none_of(names.begin(), names.end(),
                      [&](const std::string& name) { return common.match(name).has_value(); })) {
       continue;
     }
-    NamedFiles files = group_files(folder, names, common);
-    if (is_whole(files, common.has_role())) return files;
+    NamedFiles files = group_named(names, common, part);
+    if (are_whole_calls(files)) return files;
   }
   return {"", {}, names};
 }

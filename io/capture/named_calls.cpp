@@ -58,20 +58,33 @@ class JoinedHeads : public TensorSource {
   std::vector<int64_t> shape_;
 };
 
-using Parts = std::vector<std::pair<std::optional<int64_t>, std::filesystem::path>>;
+using Parts = std::vector<NamedPart>;
 
-std::shared_ptr<const TensorSource> open_parts(const Parts& parts, const char* role,
+/// "file" or "tensor", what parts are.
+std::string kind_of(const NamedPart& part) { return part.key.empty() ? "file" : "tensor"; }
+
+Error bad_part(const NamedPart& part, const std::string& what) {
+  return file_error(part.path.string(), part.key.empty() ? "" : "tensor " + part.key, what);
+}
+
+std::shared_ptr<const TensorSource> open_part(const NamedCall& named, const NamedPart& part,
+                                              const std::string& role, const ReadControl& control) {
+  if (named.file) return named.file->tensor(part.key);
+  return open_tensor_reference(part.path.string(), usual_names(role), control);
+}
+
+std::shared_ptr<const TensorSource> open_parts(const NamedCall& named, const std::string& role,
                                                const ReadControl& control) {
-  if (!parts[0].first)
-    return open_tensor_reference(parts[0].second.string(), usual_names(role), control);
+  const Parts& parts = named.parts.at(role);
+  if (!parts[0].head) return open_part(named, parts[0], role, control);
   std::vector<std::shared_ptr<const TensorSource>> heads;
-  for (const auto& [head, path] : parts) {
-    const int64_t expected = *parts[0].first + static_cast<int64_t>(heads.size());
-    if (*head != expected) {
-      throw file_error(path.string(), "",
-                       "there is no file of head " + std::to_string(expected) + " before it");
+  for (const NamedPart& part : parts) {
+    const int64_t expected = *parts[0].head + static_cast<int64_t>(heads.size());
+    if (*part.head != expected) {
+      throw bad_part(part, "there is no " + kind_of(part) + " of head " + std::to_string(expected) +
+                               " before it");
     }
-    heads.push_back(open_tensor_reference(path.string(), usual_names(role), control));
+    heads.push_back(open_part(named, part, role, control));
   }
   return std::make_shared<JoinedHeads>(std::move(heads));
 }
@@ -79,19 +92,19 @@ std::shared_ptr<const TensorSource> open_parts(const Parts& parts, const char* r
 CallTensors open_roles(const NamedCall& named, const ReadControl& control) {
   CallTensors tensors;
   for (const char* needed : {"q", "k"}) {
-    if (named.files.count(needed) != 0) continue;
-    throw file_error(named.files.begin()->second[0].second.string(), "",
-                     std::string("there is no file of ") + needed + " beside it");
+    if (named.parts.count(needed) != 0) continue;
+    const NamedPart& part = named.parts.begin()->second[0];
+    throw bad_part(part, "there is no " + kind_of(part) + " of " + needed + " beside it");
   }
-  const Parts& q = named.files.at("q");
-  for (const auto& [role, parts] : named.files) {
+  const NamedPart& q = named.parts.at("q")[0];
+  for (const auto& [role, parts] : named.parts) {
     // Grouped queries have fewer key heads, but they begin with the same one.
-    if (parts[0].first != q[0].first) {
-      throw file_error(parts[0].second.string(), "",
-                       "begins with another head than " + q[0].second.filename().string());
+    if (parts[0].head != q.head) {
+      throw bad_part(parts[0], "begins with another head than " +
+                                   (q.key.empty() ? q.path.filename().string() : q.key));
     }
     auto& place = role == "q" ? tensors.q : role == "k" ? tensors.k : tensors.v;
-    place = open_parts(parts, role.c_str(), control);
+    place = open_parts(named, role, control);
   }
   return tensors;
 }
@@ -110,30 +123,32 @@ nlohmann::json entry_of(const NameFields& fields) {
 
 OpenedCall open_named_call(const NamedCall& named, const FactOverrides& overrides,
                            const ReadControl& control) {
-  const Parts& first = named.files.begin()->second;
-  const std::filesystem::path& path =
-      named.files.count("q") != 0 ? named.files.at("q")[0].second : first[0].second;
+  const NamedPart& first =
+      named.parts.count("q") != 0 ? named.parts.at("q")[0] : named.parts.begin()->second[0];
+  const std::filesystem::path& path = first.path;
+  const std::string origin = "from the " + kind_of(first) + "'s name";
   OpenedCall call{path, CallFacts(path.string()), {}, {}, true};
   CallTensors tensors;
-  if (named.files.count("") != 0) {
-    const auto file = open_tensor_file(path, control);
+  if (named.within || named.parts.count("") != 0) {
+    const auto file = named.within ? named.within : open_tensor_file(path, control);
     if (file->keys() == std::vector<std::string>{""}) {
       throw file_error(path.string(), "",
                        "is one bare tensor, and the pattern has no {q|k} that says which");
     }
     call.facts.add_metadata(file->metadata(), path.string());
     FoundTensors found = usual_tensors(*file);
+    set_layout(call.facts, found.layout);
     tensors = std::move(found.tensors);
     call.unknown = std::move(found.unknown);
+    call.notes = std::move(found.notes);
   } else {
     tensors = open_roles(named, control);
   }
-  call.facts.add_entry(entry_of(named.fields), path.string() + ": its name",
-                       "from the file's name");
-  if (first[0].first) {
-    call.facts.set("layout", "hsd", "one file a head");
-    if (*first[0].first != 0) {
-      call.facts.set("head_offset", static_cast<uint64_t>(*first[0].first), "from the file's name");
+  call.facts.add_entry(entry_of(named.fields), path.string() + ": its name", origin);
+  if (first.head) {
+    call.facts.set("layout", "hsd", "one " + kind_of(first) + " a head");
+    if (*first.head != 0) {
+      call.facts.set("head_offset", static_cast<uint64_t>(*first.head), origin);
     }
   }
   call.tensors = with_packed_options(std::move(tensors), overrides, control, call.notes);

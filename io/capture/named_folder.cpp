@@ -13,10 +13,11 @@ NamedFolder summary_of(const NamedFiles& files, bool pattern_given) {
   for (const NamedCall& call : files.calls) {
     if (call.fields.step) steps.insert(*call.fields.step);
     if (call.fields.layer) layers.insert(*call.fields.layer);
-    for (const auto& [role, parts] : call.files) {
+    folder.of_tensors = call.file != nullptr;
+    for (const auto& [role, parts] : call.parts) {
       folder.files += static_cast<int64_t>(parts.size());
-      for (const auto& [head, path] : parts) {
-        if (head) heads.insert(*head);
+      for (const NamedPart& part : parts) {
+        if (part.head) heads.insert(*part.head);
       }
     }
   }
@@ -26,9 +27,9 @@ NamedFolder summary_of(const NamedFiles& files, bool pattern_given) {
   return folder;
 }
 
-std::string first_names(const std::vector<std::string>& names) {
+std::string first_names(const std::vector<std::string>& names, const std::string& what) {
   constexpr size_t kMostNamed = 5;
-  std::string text = std::to_string(names.size()) + (names.size() == 1 ? " file: " : " files: ");
+  std::string text = std::to_string(names.size()) + " " + what + (names.size() == 1 ? ": " : "s: ");
   for (size_t i = 0; i < names.size() && i < kMostNamed; ++i) text += (i ? ", " : "") + names[i];
   if (names.size() > kMostNamed) text += " …";
   return text;

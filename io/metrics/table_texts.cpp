@@ -1,3 +1,4 @@
+#include "io/metrics/table_texts.h"
 
 #include <fmt/format.h>
 

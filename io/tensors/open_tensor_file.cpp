@@ -11,6 +11,7 @@
 #include "io/tensors/npy.h"
 #include "io/tensors/npz.h"
 #include "io/tensors/safetensors.h"
+#include "io/tensors/tensor_index.h"
 #include "io/tensors/torch_file.h"
 
 namespace attnscope {
@@ -54,6 +55,7 @@ std::shared_ptr<const TensorFile> open_tensor_file(const std::filesystem::path& 
     throw file_error(path.string(), "",
                      "is a pickle, which is never executed: save the tensors as safetensors");
   }
+  if (start.starts_with("{")) return open_tensor_index(*file, control);
   if (json || extension == ".safetensors") return read_safetensors(file, path, limits);
   throw file_error(path.string(), "", "is no safetensors, .npy, .npz, .pt or HDF5 file");
 }

@@ -45,7 +45,8 @@ std::optional<DType> safetensors_dtype(const std::string& name) {
 
 struct TensorEntry {
   std::string key;
-  DType dtype = DType::f32;
+  std::string type;            ///< as the file calls it
+  std::optional<DType> dtype;  ///< none: a type that is not known, whose elements have no size
   std::vector<int64_t> shape;
   int64_t begin = 0;
   int64_t end = 0;
@@ -145,10 +146,11 @@ class HeaderReader {
     TensorEntry entry;
     entry.key = key;
     const nlohmann::json& dtype = field(value, "dtype", where);
-    const auto known =
-        dtype.is_string() ? safetensors_dtype(dtype.get<std::string>()) : std::nullopt;
-    if (!known) throw file_error(name_, where, "unknown dtype (got " + dtype.dump() + ")");
-    entry.dtype = *known;
+    if (!dtype.is_string()) {
+      throw file_error(name_, where, "unknown dtype (got " + dtype.dump() + ")");
+    }
+    entry.type = dtype.get<std::string>();
+    entry.dtype = safetensors_dtype(entry.type);
     const nlohmann::json& shape = field(value, "shape", where);
     if (!shape.is_array()) throw file_error(name_, where, "shape: expected a list");
     if (shape.size() > kMaxRank) {
@@ -182,15 +184,16 @@ class HeaderReader {
                            std::to_string(entry.end) + ", limit " + std::to_string(data_bytes) +
                            ")");
     }
+    if (!entry.dtype) return;
     const auto count = checked_count(entry.shape);
-    const auto bytes = count ? checked_mul(*count, dtype_bytes(entry.dtype)) : std::nullopt;
+    const auto bytes = count ? checked_mul(*count, dtype_bytes(*entry.dtype)) : std::nullopt;
     if (!bytes) {
       throw file_error(name_, where, "the shape " + shape_text(entry.shape) + " overflows");
     }
     if (*bytes != entry.end - entry.begin) {
       throw file_error(name_, where,
                        "shape " + shape_text(entry.shape) + " of " +
-                           std::string(dtype_name(entry.dtype)) + " takes " +
+                           std::string(dtype_name(*entry.dtype)) + " takes " +
                            std::to_string(*bytes) + " bytes (got " +
                            std::to_string(entry.end - entry.begin) + ")");
     }
@@ -253,10 +256,11 @@ class SafetensorsFile : public TensorFile {
   std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
     for (const TensorEntry& entry : tensors_) {
       if (entry.key != key) continue;
+      if (!entry.dtype) throw unknown_type(*this, key, "\"" + entry.type + "\"");
       return std::make_shared<FileTensor>(
           file_, path().string() + ": tensor " + key,
           FileTensorLayout{
-              .dtype = entry.dtype, .shape = entry.shape, .offset = data_begin_ + entry.begin});
+              .dtype = *entry.dtype, .shape = entry.shape, .offset = data_begin_ + entry.begin});
     }
     throw missing_tensor(*this, key);
   }

@@ -18,4 +18,9 @@ Error missing_tensor(const TensorFile& file, const std::string& key) {
   return file_error(file.path().string(), "tensor " + key, text);
 }
 
+Error unknown_type(const TensorFile& file, const std::string& key, const std::string& type) {
+  return file_error(file.path().string(), key.empty() ? "" : "tensor " + key,
+                    "unknown dtype (got " + type + ")");
+}
+
 }  // namespace attnscope

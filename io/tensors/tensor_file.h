@@ -23,12 +23,15 @@ class TensorFile {
   const std::filesystem::path& path() const { return path_; }
   /// Tensor names, in the file's order. A .npy file has one tensor, named "".
   virtual std::vector<std::string> keys() const = 0;
-  /// Throws Error(file) that lists the names that exist, nearest first.
+  /// Throws Error(file) that lists the names that exist, nearest first, or that says why this one
+  /// cannot be read (an unknown type), which is no trouble to the others.
   virtual std::shared_ptr<const TensorSource> tensor(const std::string& key) const = 0;
   /// What the file says beside its tensors, in the form of safetensors' __metadata__: strings,
   /// other values as JSON. In .npz and .pt files, values with usual names under those of the
   /// capture format's facts (layer_idx → layer).
   virtual const std::map<std::string, std::string>& metadata() const = 0;
+  /// Every file that it consists of.
+  virtual std::vector<std::filesystem::path> files() const { return {path_}; }
 
  protected:
   explicit TensorFile(std::filesystem::path path) : path_(std::move(path)) {}
@@ -39,5 +42,7 @@ class TensorFile {
 
 /// The error for a tensor that `file` does not have.
 Error missing_tensor(const TensorFile& file, const std::string& key);
+/// The error for a tensor whose elements are of a type that this program does not read.
+Error unknown_type(const TensorFile& file, const std::string& key, const std::string& type);
 
 }  // namespace attnscope

@@ -1,5 +1,7 @@
 #include "io/tensors/torch_file.h"
 
+#include <algorithm>
+#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -21,6 +23,8 @@ using Kind = TorchPickle::Kind;
 
 constexpr int64_t kByteOrderBytes = 16;
 constexpr int kMaxPickleDepth = 64;
+/// Of a storage, where values are looked for first.
+constexpr int64_t kFirstBytes = 64 << 10;
 /// Bytes of a number, string or list as JSON, without its letters; and of a tensor, with its places
 /// in lists, without its name and shape.
 constexpr int64_t kPlainBytes = 64;
@@ -53,11 +57,13 @@ class TorchFile : public TensorFile {
       : TensorFile(zip.path()), zip_(std::move(zip)), memory_(zip_.head_memory()) {
     const ZipMember& member = find_pickle();
     root_ = root_of(member.name);
+    has_checksums_ = member.crc != 0;
     check_byte_order();
     take_memory(member.bytes);
     const std::string bytes = read_text(member);
     pickle_ = read_torch_pickle(bytes, path().string(), memory_);
     for (const TorchStorage& storage : pickle_.storages) open_storage(storage);
+    if (!has_checksums_) require_values();
     add_value(pickle_.root, "", 0);
     if (tensors_.empty()) fail("data.pkl", "holds no tensor");
     pickle_ = {};
@@ -67,11 +73,17 @@ class TorchFile : public TensorFile {
   std::shared_ptr<const TensorSource> tensor(const std::string& key) const override {
     const auto found = tensors_.find(key);
     if (found == tensors_.end()) throw missing_tensor(*this, key);
-    return found->second;
+    if (!found->second.source) throw unknown_type(*this, key, found->second.type);
+    return found->second.source;
   }
   const std::map<std::string, std::string>& metadata() const override { return metadata_; }
 
  private:
+  struct NamedTensor {
+    std::shared_ptr<const TensorSource> source;  ///< null: of a type that is not known
+    std::string type;
+  };
+
   void take_memory(int64_t bytes) { memory_.take(bytes, "data.pkl", "what it holds"); }
   [[noreturn]] void fail(const std::string& where, const std::string& what) const {
     throw file_error(path().string(), where, what);
@@ -87,8 +99,16 @@ class TorchFile : public TensorFile {
     return *found;
   }
 
+  /// torch.save may be told to compute no checksums (torch.utils.serialization.config), and writes
+  /// 0 as each: that of data.pkl tells, since torch.serialization.skip_data leaves 0 for values
+  /// that it did not write, too.
+  std::shared_ptr<const ByteSource> open_member(ZipMember member) const {
+    member.has_crc = has_checksums_;
+    return zip_.open(member);
+  }
+
   std::string read_text(const ZipMember& member) const {
-    const auto source = zip_.open(member);
+    const auto source = open_member(member);
     source->verify();
     std::string text(static_cast<size_t>(member.bytes), '\0');
     source->read_at(0, std::as_writable_bytes(std::span(text)));
@@ -112,15 +132,46 @@ class TorchFile : public TensorFile {
     const std::string name = root_ + "data/" + storage.key;
     const ZipMember* member = zip_.find(name);
     if (member == nullptr) fail("member " + name, "is missing");
-    const auto bytes = checked_mul(storage.count, dtype_bytes(storage.dtype));
+    if (!storage.type.dtype) return;
+    const auto bytes = checked_mul(storage.count, dtype_bytes(*storage.type.dtype));
     if (!bytes || *bytes != member->bytes) {
       fail("member " + name, "does not have its storage's size (got " +
                                  std::to_string(member->bytes) + " bytes, expected " +
                                  std::to_string(storage.count) + " x " +
-                                 std::string(dtype_name(storage.dtype)) + ")");
+                                 std::string(dtype_name(*storage.type.dtype)) + ")");
     }
     auto& source = storages_[storage.key];
-    if (!source) source = zip_.open(*member);
+    if (!source) source = open_member(*member);
+  }
+
+  /// Without checksums nothing else tells the file of a tensor's values from one that has only room
+  /// for them.
+  void require_values() const {
+    for (const int64_t piece : {kFirstBytes, std::numeric_limits<int64_t>::max()}) {
+      int64_t bytes = 0;
+      for (const auto& [key, source] : storages_) {
+        bytes += source->size();
+        if (has_values(*source, std::min(piece, source->size()), key)) return;
+      }
+      if (bytes == 0) return;
+    }
+    fail("", "holds zeros alone, and no checksums: torch.serialization.skip_data saves no values");
+  }
+
+  /// Whether one of the first `count` bytes is not 0.
+  bool has_values(const ByteSource& source, int64_t count, const std::string& key) const {
+    LongRead pass(zip_.control(), path().string() + ": member " + root_ + "data/" + key, count);
+    std::vector<std::byte> buffer(static_cast<size_t>(std::min(count, kFirstBytes)));
+    for (int64_t at = 0; at < count; at += static_cast<int64_t>(buffer.size())) {
+      const auto part = static_cast<size_t>(std::min<int64_t>(count - at, kFirstBytes));
+      source.read_at(at, std::span(buffer).first(part));
+      const auto end = buffer.begin() + static_cast<std::ptrdiff_t>(part);
+      if (std::find_if(buffer.begin(), end, [](std::byte b) { return b != std::byte{0}; }) != end) {
+        return true;
+      }
+      pass.update(at + static_cast<int64_t>(part));
+    }
+    return false;
   }
 
   void add_value(size_t index, const std::string& key, int depth) {
@@ -217,38 +268,47 @@ class TorchFile : public TensorFile {
 
   void add_tensor(const TorchTensor& tensor, const std::string& key) {
     const TorchStorage& storage = pickle_.storages[tensor.storage];
+    take_memory(kTensorBytes + 3 * static_cast<int64_t>(key.size()) +
+                16 * static_cast<int64_t>(tensor.shape.size()));
+    if (!tensor.type.dtype) return add_named(key, {nullptr, tensor.type.name});
+    const DType dtype = *tensor.type.dtype;
+    const int64_t element = dtype_bytes(dtype);
     const auto count = checked_count(tensor.shape);
-    if (!count || !checked_mul(*count, dtype_bytes(storage.dtype))) {
+    if (!count || !checked_mul(*count, element)) {
       fail(where(key), "the shape " + shape_text(tensor.shape) + " overflows");
     }
-    if (!fits_storage(tensor, storage.count)) {
+    // A storage without a type counts bytes.
+    if (!fits_storage(tensor, storage.count * dtype_bytes(*storage.type.dtype) / element)) {
       fail(where(key), "shape " + shape_text(tensor.shape) + " with strides " +
                            shape_text(tensor.strides) + " from element " +
                            std::to_string(tensor.offset) + " does not fit its storage of " +
                            std::to_string(storage.count));
     }
-    take_memory(kTensorBytes + 3 * static_cast<int64_t>(key.size()) +
-                16 * static_cast<int64_t>(tensor.shape.size()));
     auto source = std::make_shared<FileTensor>(
         storages_.at(storage.key), path().string() + (key.empty() ? "" : ": tensor " + key),
-        FileTensorLayout{.dtype = storage.dtype,
+        FileTensorLayout{.dtype = dtype,
                          .shape = tensor.shape,
-                         .offset = tensor.offset * dtype_bytes(storage.dtype),
+                         .offset = tensor.offset * element,
                          .strides = tensor.strides});
     if (!fact_of_key(key).empty() && *count == 1 &&
         record_value(metadata_, key, *single_value(*source))) {
       return;
     }
-    if (!tensors_.emplace(key, std::move(source)).second) fail(where(key), "is there twice");
+    add_named(key, {std::move(source), tensor.type.name});
+  }
+
+  void add_named(const std::string& key, NamedTensor tensor) {
+    if (!tensors_.emplace(key, std::move(tensor)).second) fail(where(key), "is there twice");
     keys_.push_back(key);
   }
 
   ZipFile zip_;
   HeadMemory memory_;
   std::string root_;
+  bool has_checksums_ = true;
   TorchPickle pickle_;
   std::map<std::string, std::shared_ptr<const ByteSource>> storages_;
-  std::map<std::string, std::shared_ptr<const TensorSource>> tensors_;
+  std::map<std::string, NamedTensor> tensors_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> metadata_;
 };

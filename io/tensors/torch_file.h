@@ -11,8 +11,9 @@ namespace attnscope {
 /// joined by ".", list items count from 0, a single tensor is "". Nothing in the file is executed:
 /// of pickle only what plain tensors need is understood, all else refused by name. Checks what can
 /// be checked without reading the tensors' data; the checksum of a storage is checked before its
-/// first value is served. Numbers with the usual names (timestep, layer_idx …) become metadata()
-/// and are no keys then.
+/// first value is served, where the archive has checksums. A tensor of a type that is not known is
+/// an error when it is asked for, no trouble to the others. Numbers with the usual names (timestep,
+/// layer_idx …) become metadata() and are no keys then.
 std::shared_ptr<const TensorFile> open_torch(ZipFile zip);
 /// Whether the archive is torch.save's.
 bool is_torch_zip(const ZipFile& zip);

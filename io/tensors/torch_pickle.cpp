@@ -26,8 +26,10 @@ constexpr int64_t kMemoBytes = 64;
 
 struct StorageName {
   std::string_view name;
-  DType dtype;
+  std::optional<DType> dtype;
 };
+/// Storages without a type, whose tensors have one each.
+constexpr std::string_view kUntyped = "torch.storage.UntypedStorage";
 constexpr std::array kStorages{StorageName{"torch.FloatStorage", DType::f32},
                                StorageName{"torch.HalfStorage", DType::f16},
                                StorageName{"torch.BFloat16Storage", DType::bf16},
@@ -37,17 +39,54 @@ constexpr std::array kStorages{StorageName{"torch.FloatStorage", DType::f32},
                                StorageName{"torch.ShortStorage", DType::i16},
                                StorageName{"torch.CharStorage", DType::i8},
                                StorageName{"torch.ByteStorage", DType::u8},
-                               StorageName{"torch.BoolStorage", DType::boolean}};
+                               StorageName{"torch.BoolStorage", DType::boolean},
+                               StorageName{"torch.ComplexFloatStorage", std::nullopt},
+                               StorageName{"torch.ComplexDoubleStorage", std::nullopt},
+                               StorageName{kUntyped, DType::u8}};
 
 /// What may be called, each with arguments that are checked.
-constexpr std::array<std::string_view, 5> kCallables{
-    "collections.OrderedDict", "torch.Size", "torch.device", "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_parameter"};
+constexpr std::array<std::string_view, 6> kCallables{"collections.OrderedDict",
+                                                     "torch.Size",
+                                                     "torch.device",
+                                                     "torch._utils._rebuild_tensor_v2",
+                                                     "torch._utils._rebuild_tensor_v3",
+                                                     "torch._utils._rebuild_parameter"};
 
-/// Values that are names.
-constexpr std::array<std::string_view, 10> kDtypes{
-    "torch.float64", "torch.float32", "torch.float16", "torch.bfloat16", "torch.int64",
-    "torch.int32",   "torch.int16",   "torch.int8",    "torch.uint8",    "torch.bool"};
+/// What makes a tensor of some class of its own: the name that follows is the class's, which is
+/// told.
+constexpr std::string_view kRebuildClass = "torch._tensor._rebuild_from_type_v2";
+
+struct TypeName {
+  std::string_view name;
+  DType dtype;
+};
+constexpr std::array kTypes{TypeName{"float64", DType::f64}, TypeName{"float32", DType::f32},
+                            TypeName{"float16", DType::f16}, TypeName{"bfloat16", DType::bf16},
+                            TypeName{"int64", DType::i64},   TypeName{"int32", DType::i32},
+                            TypeName{"int16", DType::i16},   TypeName{"int8", DType::i8},
+                            TypeName{"uint64", DType::u64},  TypeName{"uint32", DType::u32},
+                            TypeName{"uint16", DType::u16},  TypeName{"uint8", DType::u8},
+                            TypeName{"bool", DType::boolean}};
+
+constexpr size_t kLongestTypeName = 64;
+
+/// torch's types of elements, those of later versions too: a kind of number and how many bits.
+std::optional<TorchType> torch_type(const std::string& global) {
+  constexpr std::string_view kModule = "torch.";
+  if (!global.starts_with(kModule) || global.size() > kLongestTypeName) return std::nullopt;
+  const std::string_view name = std::string_view(global).substr(kModule.size());
+  for (const TypeName& known : kTypes) {
+    if (known.name == name) return TorchType{global, known.dtype};
+  }
+  for (const std::string_view kind :
+       {"float", "bfloat", "int", "uint", "complex", "qint", "quint", "bits"}) {
+    const bool is_one = name.size() > kind.size() && name.starts_with(kind) &&
+                        name[kind.size()] >= '0' && name[kind.size()] <= '9' &&
+                        name.find('.') == std::string_view::npos;
+    if (is_one) return TorchType{global, std::nullopt};
+  }
+  return std::nullopt;
+}
 
 /// Opcodes that make objects of any class or look into a registry of them: refused by name.
 std::string opcode_text(unsigned char code) {
@@ -335,16 +374,17 @@ class PickleMachine {
 
   void push_global(const std::string& module, const std::string& name) {
     const std::string full = module + "." + name;
-    const auto is_full = [&](std::string_view known) { return known == full; };
-    if (std::any_of(kDtypes.begin(), kDtypes.end(), is_full)) {
-      return push({Kind::text, 0, 0, full, {}});
-    }
+    if (torch_type(full)) return push({Kind::text, 0, 0, full, {}});
     const bool storage = std::any_of(kStorages.begin(), kStorages.end(),
                                      [&](const StorageName& s) { return s.name == full; });
-    if (!storage && !std::any_of(kCallables.begin(), kCallables.end(), is_full)) {
-      fail("the global " + full +
-           " is not allowed: the file holds more than tensors, numbers and "
-           "strings");
+    const bool callable = full == kRebuildClass ||
+                          std::find(kCallables.begin(), kCallables.end(), full) != kCallables.end();
+    if (!storage && !callable) {
+      const bool nested = full.find("nested") != std::string::npos;
+      fail("the global " + full + " is not allowed: the file holds " +
+           (nested ? "a nested (jagged) tensor: save its values() as q and k, and its offsets() as "
+                     "cu_seqlens"
+                   : "more than tensors, numbers and strings"));
     }
     push({Kind::name, 0, 0, full, {}});
   }
@@ -363,7 +403,7 @@ class PickleMachine {
     const auto known = std::find_if(kStorages.begin(), kStorages.end(),
                                     [&](const StorageName& s) { return s.name == item(1).text; });
     if (known == kStorages.end()) fail(item(1).text + " is no storage");
-    storage.dtype = known->dtype;
+    storage.type = {std::string(known->name), known->dtype};
     storage.key = item(2).text;
     storage.count = item(4).integer;
     const bool safe = !storage.key.empty() && storage.key != "." && storage.key != ".." &&
@@ -396,6 +436,7 @@ class PickleMachine {
       return;
     }
     if (name == "torch._utils._rebuild_tensor_v2") return push_tensor(items);
+    if (name == "torch._utils._rebuild_tensor_v3") return push_untyped_tensor(items);
     fail("calls " + name + " with arguments that no plain tensor has");
   }
 
@@ -408,8 +449,18 @@ class PickleMachine {
     return v.kind == Kind::none || (v.kind == Kind::dict && v.items.empty());
   }
 
-  /// (storage, offset, size, stride, requires_grad, backward_hooks[, metadata])
-  void push_tensor(const std::vector<size_t>& items) {
+  /// (untyped storage, offset, size, stride, requires_grad, backward_hooks, dtype[, metadata])
+  void push_untyped_tensor(std::vector<size_t> items) {
+    const bool typed = items.size() >= 7 && value(items[6]).kind == Kind::text;
+    const auto type = typed ? torch_type(value(items[6]).text) : std::nullopt;
+    if (!type) fail("a tensor has no known kind of type");
+    items.erase(items.begin() + 6);
+    push_tensor(items, type);
+  }
+
+  /// (storage, offset, size, stride, requires_grad, backward_hooks[, metadata]); the elements are
+  /// of `type` where the storage has none.
+  void push_tensor(const std::vector<size_t>& items, std::optional<TorchType> type = {}) {
     const bool plain =
         (items.size() == 6 || items.size() == 7) && value(items[0]).kind == Kind::storage &&
         value(items[1]).kind == Kind::integer &&
@@ -417,6 +468,11 @@ class PickleMachine {
     if (!plain) fail("a tensor is no plain one (complex or negated views, hooks)");
     TorchTensor tensor;
     tensor.storage = static_cast<size_t>(value(items[0]).integer);
+    const TorchType& stored = result_.storages[tensor.storage].type;
+    if (type.has_value() != (stored.name == kUntyped)) {
+      fail("a tensor's type and its storage do not fit each other");
+    }
+    tensor.type = type.value_or(stored);
     tensor.offset = value(items[1]).integer;
     tensor.shape = numbers(items[2]);
     tensor.strides = numbers(items[3]);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,16 +12,23 @@
 
 namespace attnscope {
 
+/// A type of elements as torch calls it.
+struct TorchType {
+  std::string name;            ///< "torch.float8_e4m3fn", "torch.ComplexFloatStorage"
+  std::optional<DType> dtype;  ///< none: one that this program does not know
+};
+
 /// The bytes of several tensors, as torch.save keeps them: archive member data/KEY.
 struct TorchStorage {
-  DType dtype = DType::f32;
+  TorchType type;  ///< of a storage without a type: bytes
   std::string key;
   int64_t count = 0;  ///< elements
 };
 
-/// A view of a storage, in elements; not checked against it.
+/// A view of a storage, in elements of the tensor's type; not checked against it.
 struct TorchTensor {
   size_t storage = 0;
+  TorchType type;
   int64_t offset = 0;
   std::vector<int64_t> shape, strides;
 };

@@ -35,7 +35,9 @@ class ZipFile {
   const ZipMember* find(const std::string& name) const;
   /// What is left of the memory for the file's head, for what a member tells of the others.
   const HeadMemory& head_memory() const { return head_memory_; }
-  /// As open_zip_member, with the control that the archive was opened with.
+  /// What the archive was opened with.
+  const ReadControl& control() const { return control_; }
+  /// As open_zip_member, with this control.
   std::shared_ptr<const ByteSource> open(const ZipMember& member) const;
 
  private:

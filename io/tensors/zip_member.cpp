@@ -52,7 +52,7 @@ class Member : public ByteSource {
   }
   std::string what() const { return file_name_ + ": member " + member_.name; }
   void check_crc(uLong crc) const {
-    if (crc == member_.crc) return;
+    if (crc == member_.crc || !member_.has_crc) return;
     fail("is damaged: its checksum does not match (CRC-32 " + hex(static_cast<uint32_t>(crc)) +
          ", recorded " + hex(member_.crc) + ")");
   }
@@ -73,6 +73,7 @@ class StoredMember : public Member {
   }
 
   void verify() const override {
+    if (!member_.has_crc) return;
     const std::lock_guard lock(mutex_);
     if (verified_) return;
     std::vector<std::byte> buffer(static_cast<size_t>(std::min<int64_t>(size(), 4 * kBufferBytes)));

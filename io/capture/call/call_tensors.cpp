@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/capture/call/fused_tensors.h"
 
 namespace attnscope {
 namespace {
@@ -33,6 +34,13 @@ const std::vector<Role>& roles() {
   return list;
 }
 
+/// Tensors that hold several, by the number of their parts.
+const Role& fused_role(int64_t parts) {
+  static const Role qkv{"qkv", nullptr, {"qkv", "qkv_packed", "packed_qkv", "qkvpacked"}};
+  static const Role kv{"kv", nullptr, {"kv", "kv_packed", "packed_kv", "kvpacked"}};
+  return parts == 3 ? qkv : kv;
+}
+
 /// "block.attn.q" and "block/attn/q" → "q".
 std::string last_part(const std::string& key) {
   const size_t at = key.find_last_of("./");
@@ -54,6 +62,22 @@ std::string key_of(const Role& role, const std::vector<std::string>& keys) {
   return "";
 }
 
+/// Whether a call has the same maps without it.
+bool is_beside_maps(std::string_view role) {
+  return role == "v" || role == "lse" || role == "out" || role == "out_rows";
+}
+
+/// The tensor, or null and why it cannot be read.
+std::pair<std::shared_ptr<const TensorSource>, std::string> readable_tensor(
+    const TensorFile& file, const std::string& key) {
+  try {
+    return {file.tensor(key), ""};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    return {nullptr, error.what()};
+  }
+}
+
 std::string key_list(const std::vector<std::string>& keys) {
   constexpr size_t kMostNamed = 20;
   std::string text;
@@ -64,13 +88,37 @@ std::string key_list(const std::vector<std::string>& keys) {
   return text;
 }
 
+const Role& role_of(std::string_view name) {
+  if (name == "qkv" || name == "kv") return fused_role(name == "qkv" ? 3 : 2);
+  return *std::find_if(roles().begin(), roles().end(),
+                       [&](const Role& r) { return r.name == name; });
+}
+
+/// The key of the tensor that holds k and v, and q where that stands nowhere by itself; empty where
+/// there is none or none is needed.
+std::string fused_key(const std::vector<std::string>& keys) {
+  if (!key_of(role_of("k"), keys).empty()) return "";
+  return key_of(fused_role(key_of(role_of("q"), keys).empty() ? 3 : 2), keys);
+}
+
+/// Puts the parts of a fused tensor into their places.
+void add_fused(const TensorFile& file, const std::string& key, FoundTensors& found) {
+  CallTensors& tensors = found.tensors;
+  SplitTensor split = split_fused(file.tensor(key), tensors.q ? 2 : 3);
+  if (!tensors.q) {
+    tensors.q = split.parts.front();
+    found.q_key = key;
+  }
+  tensors.k = split.parts[split.parts.size() - 2];
+  tensors.v = split.parts.back();
+  found.k_key = key;
+  found.layout = split.layout;
+  found.notes.push_back(split.note);
+}
+
 }  // namespace
 
-const std::vector<std::string>& usual_names(std::string_view role) {
-  const auto found =
-      std::find_if(roles().begin(), roles().end(), [&](const Role& r) { return r.name == role; });
-  return found->names;
-}
+const std::vector<std::string>& usual_names(std::string_view role) { return role_of(role).names; }
 
 std::span<const MaskTensor> mask_tensors() {
   static constexpr std::array<MaskTensor, 5> kList{{{"mask", &CallTensors::mask},
@@ -99,7 +147,8 @@ FoundTensors format_tensors(const TensorFile& file, bool second) {
     });
     if (role == roles().end()) {
       found.unknown.push_back(one_line("tensor " + key));
-      found.tensors.others.emplace(key, file.tensor(key));
+      auto other = readable_tensor(file, key);
+      if (other.first) found.tensors.others.emplace(key, std::move(other.first));
     } else {
       found.tensors.*role->place = file.tensor(key);
     }
@@ -115,20 +164,33 @@ FoundTensors usual_tensors(const TensorFile& file) {
   const std::vector<std::string> keys = file.keys();
   FoundTensors found;
   std::set<std::string> taken;
+  const std::string fused = fused_key(keys);
   for (const Role& role : roles()) {
     const std::string key = key_of(role, keys);
     const bool needed = role.name == "q" || role.name == "k";
-    if (key.empty() && needed) {
+    if (key.empty() && needed && fused.empty()) {
       const std::string path = file.path().string();
       throw file_error(path, "",
                        "which tensor is " + std::string(role.name) + "? It has " +
                            (keys.empty() ? "none" : key_list(keys)) + ": name them, as --q " +
-                           path + ":KEY --k " + path + ":KEY");
+                           path + ":KEY --k " + path +
+                           ":KEY, or those of several calls, as --pattern "
+                           "'blocks.{layer}.attn.{q|k|v}'");
     }
     if (key.empty()) continue;
-    found.tensors.*role.place = file.tensor(key);
     taken.insert(key);
+    if (is_beside_maps(role.name)) {
+      auto [tensor, fault] = readable_tensor(file, key);
+      if (!tensor) found.notes.push_back(fault + ": left out");
+      found.tensors.*role.place = std::move(tensor);
+    } else {
+      found.tensors.*role.place = file.tensor(key);
+    }
     if (needed) (role.name == "q" ? found.q_key : found.k_key) = key;
+  }
+  if (!fused.empty()) {
+    taken.insert(fused);
+    add_fused(file, fused, found);
   }
   // The output of all rows is of no use here; it is the rows that are checked.
   if (found.tensors.out && !found.tensors.out_rows) {
@@ -139,6 +201,11 @@ FoundTensors usual_tensors(const TensorFile& file) {
     if (taken.count(key) == 0) found.unknown.push_back(one_line("tensor " + key));
   }
   return found;
+}
+
+bool tell_call(const std::vector<std::string>& keys) {
+  if (!fused_key(keys).empty()) return true;
+  return !key_of(role_of("q"), keys).empty() && !key_of(role_of("k"), keys).empty();
 }
 
 }  // namespace attnscope

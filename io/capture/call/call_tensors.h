@@ -29,11 +29,15 @@ struct CallTensors {
 struct FoundTensors {
   CallTensors tensors;
   std::string q_key, k_key;
+  /// The order of the axes of q, k and v, where a fused tensor tells it: "bshd", "shd".
+  std::string layout;
   std::vector<std::string> unknown;  ///< what is none of them: "tensor KEY"
+  std::vector<std::string> notes;  ///< of what is fused, and what is left out for it cannot be read
 };
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
-/// first. `role` is that name: q, k, v, mask, lse, out, out_rows, cu_seqlens_q, cu_seqlens_k.
+/// first. `role` is that name: q, k, v, mask, lse, out, out_rows, cu_seqlens_q, cu_seqlens_k; or
+/// qkv, kv of a fused tensor.
 const std::vector<std::string>& usual_names(std::string_view role);
 
 /// A tensor that tells a mask, and where it stands.
@@ -48,8 +52,12 @@ std::span<const MaskTensor> mask_tensors();
 FoundTensors format_tensors(const TensorFile& file, bool second);
 
 /// The tensors of a call in a file of no particular format, by their usual names: as a whole key,
-/// or as the last part of exactly one (block.attn.q, /attn/q). Throws Error(file) that lists what
-/// there is where q or k cannot be told.
+/// or as the last part of exactly one (block.attn.q, /attn/q); or q, k and v in one (qkv), or k and
+/// v (kv). What a map is not made of (v, lse,
+/// out) is left out where it cannot be read. Throws Error(file) that lists what there is where q or
+/// k cannot be told.
 FoundTensors usual_tensors(const TensorFile& file);
+/// Whether the names tell q and k.
+bool tell_call(const std::vector<std::string>& keys);
 
 }  // namespace attnscope

@@ -37,9 +37,34 @@ struct LayoutGuess {
   std::string reason;
 };
 
-/// Which of two neighbouring axes is the sequence, and which the heads.
-LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& packed,
-                         const FactOverrides& overrides) {
+/// Whether q's heads share k's evenly, and both have as many batch items, in this order of axes: 3
+/// or 4 of each.
+bool fits_both(const TensorSource& q, const TensorSource& k, Layout layout) {
+  const auto of_q = q.shape(), of_k = k.shape();
+  const size_t rank = of_q.size();
+  const bool heads_first = layout == Layout::bhsd || layout == Layout::hsd;
+  const size_t heads = heads_first ? rank - 3 : rank - 2;
+  return of_k.size() == rank && of_k[heads] > 0 && of_q[heads] % of_k[heads] == 0 &&
+         (rank == 3 || of_q[0] == of_k[0]);
+}
+
+/// "--layout bshd (32 heads, 8 of k; 7 queries, 7 keys)".
+std::string reading_text(const TensorSource& q, const TensorSource& k, Layout layout) {
+  const auto of_q = q.shape(), of_k = k.shape();
+  const size_t rank = of_q.size();
+  const bool heads_first = layout == Layout::bhsd || layout == Layout::hsd;
+  const size_t heads = heads_first ? rank - 3 : rank - 2;
+  const size_t tokens = heads_first ? rank - 2 : rank - 3;
+  const bool grouped = of_q[heads] != of_k[heads];
+  return "--layout " + std::string(layout_name(layout)) + " (" + std::to_string(of_q[heads]) +
+         " heads" + (grouped ? ", " + std::to_string(of_k[heads]) + " of k" : "") + "; " +
+         std::to_string(of_q[tokens]) + " queries, " + std::to_string(of_k[tokens]) + " keys)";
+}
+
+/// Which of two neighbouring axes is the sequence, and which the heads. Throws Error(usage) where
+/// that would be a guess between maps of different shapes.
+LayoutGuess guess_layout(const TensorSource& q, const TensorSource& k,
+                         const std::optional<int64_t>& packed, const FactOverrides& overrides) {
   const auto shape = q.shape();
   const size_t rank = shape.size();
   if (rank == 2) return {Layout::sd, "two axes"};
@@ -54,10 +79,17 @@ LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& pa
   if (packed && rank == 3) {
     if (first == *packed) return {tokens_first, "the end of cu_seqlens"};
     if (second == *packed) return {heads_first, "the end of cu_seqlens"};
+    // Neither is right, and whoever reads cu_seqlens tells why.
+    return {tokens_first, "the order of packed sequences"};
   }
   if (const auto tokens = stated_tokens(overrides)) {
     if (second == *tokens && first != *tokens) return {heads_first, "the grid's token count"};
     if (first == *tokens && second != *tokens) return {tokens_first, "the grid's token count"};
+  }
+  const bool fits_heads_first = fits_both(q, k, heads_first);
+  if (fits_heads_first != fits_both(q, k, tokens_first)) {
+    return {fits_heads_first ? heads_first : tokens_first,
+            "in the other order the heads of k do not divide those of q"};
   }
   if (preset_has(second, d) != preset_has(first, d)) {
     return {preset_has(second, d) ? heads_first : tokens_first, "a preset's token count"};
@@ -65,6 +97,13 @@ LayoutGuess guess_layout(const TensorSource& q, const std::optional<int64_t>& pa
   // Models have at most 128 heads and far more tokens.
   if (first > 128 && second <= 128) return {tokens_first, "the longer axis is the sequence"};
   if (second > 128 && first <= 128) return {heads_first, "the longer axis is the sequence"};
+  const auto of_k = k.shape();
+  if (fits_heads_first && !std::equal(shape.begin(), shape.end() - 1, of_k.begin())) {
+    throw usage_error(q.name() + ": the axes of q " + shape_text(shape) + " and k " +
+                      shape_text(of_k) + " can be read in two ways, " +
+                      reading_text(q, k, heads_first) + " or " + reading_text(q, k, tokens_first) +
+                      ": say which");
+  }
   return {heads_first, "the usual order"};
 }
 
@@ -108,7 +147,7 @@ CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOv
   if (!overrides.layout && !facts.has("layout")) {
     std::optional<int64_t> packed;
     if (tensors.cu_seqlens_q) packed = read_boundaries(*tensors.cu_seqlens_q).back();
-    const LayoutGuess guess = guess_layout(q, packed, overrides);
+    const LayoutGuess guess = guess_layout(q, k, packed, overrides);
     facts.set("layout", std::string(layout_name(guess.layout)), "guessed: " + guess.reason);
     notes.push_back("guessed layout " + std::string(layout_name(guess.layout)) +
                     " from the shape " + shape_text(q.shape()) + " (" + guess.reason +

@@ -25,14 +25,19 @@ void require_first_format(const CallFacts& facts, const std::string& format) {
 
 }  // namespace
 
+void set_layout(CallFacts& facts, const std::string& layout) {
+  if (layout.empty() || facts.has("layout")) return;
+  facts.set("layout", layout, "guessed: the order of a fused tensor's axes");
+}
+
 OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control) {
   const std::string path = call_file.path.string();
   const auto file = call_file.opened ? call_file.opened : open_tensor_file(call_file.path, control);
   const auto& metadata = file->metadata();
-  const auto format = metadata.find("format");
-  if (format != metadata.end()) check_capture_format(format->second, path);
-  std::string version = format != metadata.end() ? format->second : "";
+  const std::string format = capture_format(metadata);
+  if (!format.empty()) check_capture_format(format, path);
+  std::string version = format;
   OpenedCall call{call_file.path, CallFacts(path), {}};
   call.facts.add_metadata(metadata, path);
   if (call_file.listing) {
@@ -44,13 +49,17 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   }
   const bool second = version == kCaptureFormat2;
   if (!second) require_first_format(call.facts, version);
-  call.guess = format == metadata.end() && !call_file.listing;
+  call.guess = format.empty() && !call_file.listing;
   FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file, second);
+  set_layout(call.facts, found.layout);
   call.unknown = std::move(found.unknown);
+  call.notes = std::move(found.notes);
   call.tensors = with_packed_options(std::move(found.tensors), overrides, control, call.notes);
   if (call.guess) {
-    call.notes.push_back(path + ": has no format \"" + std::string(kCaptureFormat) +
-                         "\": taken as one call for its tensors " + found.q_key + " and " +
+    const auto other = metadata.find("format");
+    call.notes.push_back(path + ": has no format \"" + std::string(kCaptureFormat) + "\"" +
+                         (other == metadata.end() ? "" : " (got \"" + other->second + "\")") +
+                         ": taken as one call for its tensors " + found.q_key + " and " +
                          found.k_key);
   }
   return call;

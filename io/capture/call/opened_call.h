@@ -27,6 +27,8 @@ struct OpenedCall {
 /// the names of its tensors. Throws Error(file), Error(usage) for what options name.
 OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control);
+/// States the order of axes that a fused tensor told (FoundTensors::layout) where none is recorded.
+void set_layout(CallFacts& facts, const std::string& layout);
 /// The same of bare tensors.
 OpenedCall open_bare_tensors(const BareTensors& tensors, const FactOverrides& overrides,
                              const ReadControl& control);

@@ -30,12 +30,18 @@ void check_boundaries(const std::vector<int64_t>& list, const TensorSource& tens
                  "runs backwards at " + std::to_string(i) + " (got " + std::to_string(list[i]) +
                      " after " + std::to_string(list[i - 1]) + ")");
   }
-  if (list.back() != packed.tokens()) {
+  if (list.back() == packed.tokens()) return;
+  const std::string tokens = std::to_string(packed.tokens()) + " " + what;
+  const std::string by = " (by the layout " + std::string(layout_name(packed.layout())) + ")";
+  if (list.back() > packed.tokens()) {
     throw misfit(code, tensor,
-                 "does not end at the last of the " + std::string(what) + " (got " +
-                     std::to_string(list.back()) + ", expected " + std::to_string(packed.tokens()) +
-                     ", by the layout " + std::string(layout_name(packed.layout())) + ")");
+                 "ends at " + std::to_string(list.back()) + ", beyond the " + tokens + by);
   }
+  throw misfit(code, tensor,
+               "ends at " + std::to_string(list.back()) + " of " + tokens + by +
+                   ": where the rest is padding, cut it off, or make it a sequence of its own by a "
+                   "further boundary, " +
+                   std::to_string(packed.tokens()));
 }
 
 /// Boundaries that were written out in an option.

@@ -53,6 +53,9 @@ constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text, ""},
                                            {"chunk", FactType::integer},
                                            {"score", FactType::text, "--score"}}};
 
+/// What every format of captures begins with.
+constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
+
 constexpr std::array<std::string_view, 9> kFormat2Facts{
     "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk", "score"};
 
@@ -161,6 +164,12 @@ std::string quoted(const nlohmann::json& value) {
 
 }  // namespace
 
+std::string capture_format(const std::map<std::string, std::string>& metadata) {
+  const auto format = metadata.find("format");
+  const bool is_ours = format != metadata.end() && format->second.starts_with(kAnyCaptureFormat);
+  return is_ours ? format->second : "";
+}
+
 void check_capture_format(const nlohmann::json& format, const std::string& file) {
   if (format == kCaptureFormat || format == kCaptureFormat2) return;
   throw file_error(file, "format",
@@ -182,6 +191,7 @@ std::optional<double> parse_number(const std::string& text) {
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
                              const std::string& file) {
   for (const auto& [name, text] : metadata) {
+    if (name == "format" && capture_format(metadata).empty()) continue;
     const FactName* fact = find_fact(name);
     if (fact == nullptr) {
       unknown_.push_back(one_line("metadata key " + name));

@@ -13,6 +13,9 @@ namespace attnscope {
 /// the first does not have.
 constexpr std::string_view kCaptureFormat = "attnscope-capture/1";
 constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
+/// The format that metadata state where it is one of ours, known to this program or not; empty
+/// where they state none, or somebody else's: most writers of safetensors put "pt" there.
+std::string capture_format(const std::map<std::string, std::string>& metadata);
 /// Throws Error(file) naming `file` where `format` is another.
 void check_capture_format(const nlohmann::json& format, const std::string& file);
 /// Whether format 1 does not have this fact of a call.

@@ -1,11 +1,11 @@
 #include "io/capture/facts/capture_catalogue.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/error.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/files/inner_path.h"
 #include "io/files/input_set.h"
 #include "io/files/read_progress.h"
 #include "io/files/strict_json.h"
@@ -19,20 +19,15 @@ constexpr int64_t kMaxCatalogueValues = 2 << 20;
 constexpr size_t kMaxListed = 1 << 17;
 
 /// A file name that capture.json gives: plain, and below the capture's folder.
-std::filesystem::path inner_path(const nlohmann::json& entry, const std::filesystem::path& folder,
-                                 const std::string& file, const std::string& where) {
+std::filesystem::path listed_path(const nlohmann::json& entry, const std::filesystem::path& folder,
+                                  const std::string& file, const std::string& where) {
   if (!entry.is_object() || !entry.contains("file") || !entry["file"].is_string()) {
     throw file_error(file, where, "expected an object with a string \"file\"");
   }
   const std::string text = entry["file"].get<std::string>();
-  const std::filesystem::path name(text);
-  const bool climbs = std::find(name.begin(), name.end(), "..") != name.end();
-  if (text.empty() || name.is_absolute() || climbs || text.find('\0') != std::string::npos) {
-    throw file_error(
-        file, where,
-        "the file name must be relative and inside the capture (got \"" + text + "\")");
-  }
-  return folder / name;
+  if (const auto path = inner_path(folder, text)) return *path;
+  throw file_error(file, where,
+                   "the file name must be relative and inside the capture (got \"" + text + "\")");
 }
 
 /// The whole of capture.json, its format checked.
@@ -91,7 +86,7 @@ FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& f
   for (size_t i = 0; i < entries.size(); ++i) {
     const nlohmann::json& entry = entries[i];
     const std::string where = "frames[" + std::to_string(i) + "]";
-    FrameFile frame{inner_path(entry, folder, name, where), 0};
+    FrameFile frame{listed_path(entry, folder, name, where), 0};
     if (!entry.contains("t") || !entry["t"].is_number_unsigned()) {
       throw file_error(name, where, "expected \"t\", the latent frame, a whole number from 0");
     }
@@ -148,7 +143,7 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
   const nlohmann::json& calls = listed(*root, "calls", name);
   for (size_t i = 0; i < calls.size(); ++i) {
     catalogue.calls.push_back(
-        {inner_path(calls[i], folder, name, "calls[" + std::to_string(i) + "]"),
+        {listed_path(calls[i], folder, name, "calls[" + std::to_string(i) + "]"),
          CaptureFile::Listing{name, root, i}});
   }
   return catalogue;

@@ -84,9 +84,8 @@ TEST_CASE("packed cross attention has boundaries of its own for the keys") {
   without.insert(without.end(), {"-o", out});
   const auto refused = run_attnscope(without);
   CHECK(refused.exit_code == 2);
-  CHECK(
-      refused.err.find("--cu-seqlens: does not end at the last of the keys (got 24, expected 30") !=
-      std::string::npos);
+  CHECK(refused.err.find("--cu-seqlens: ends at 24 of 30 keys (by the layout ") !=
+        std::string::npos);
   arguments.insert(arguments.end(),
                    {"--cu-seqlens-k", "0,5,15,30", "--dtype", "f32", "-o", out, "--no-sync"});
   const auto result = run_attnscope(arguments);

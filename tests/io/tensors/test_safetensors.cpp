@@ -183,11 +183,12 @@ TEST_CASE("safetensors: malformed files are refused in one line that names the p
        with(R"({"q":{"dtype":"F32","dtype":"F32","shape":[2],"data_offsets":[0,8]}})"), "twice"},
       {"metadata number", with(R"({"__metadata__":{"a":1}})"), "string"},
       {"metadata list", with(R"({"__metadata__":[]})"), "object of strings"},
-      {"unknown dtype", with("{" + tensor_json("q", "F31", "[2]", 0, 8) + "}"), "dtype"},
-      {"sub-byte dtype F4", with("{" + tensor_json("q", "F4", "[16]", 0, 8) + "}"),
-       "unknown dtype (got \"F4\")"},
-      {"sub-byte dtype F6_E2M3", with("{" + tensor_json("q", "F6_E2M3", "[8]", 0, 6) + "}"),
-       "unknown dtype (got \"F6_E2M3\")"},
+      {"dtype that is a number", with(R"({"q":{"dtype":4,"shape":[2],"data_offsets":[0,8]}})"),
+       "unknown dtype (got 4)"},
+      {"unknown dtype beyond the file", with("{" + tensor_json("q", "F4", "[64]", 0, 32) + "}"),
+       "beyond"},
+      {"unknown dtype that leaves a hole", with("{" + tensor_json("q", "F4", "[12]", 0, 6) + "}"),
+       "do not cover"},
       {"missing offsets", with(R"({"q":{"dtype":"F32","shape":[2]}})"),
        "tensor q: the field \"data_offsets\" is missing"},
       {"missing shape", with(R"({"q":{"dtype":"F32","data_offsets":[0,8]}})"),
@@ -241,6 +242,26 @@ TEST_CASE("safetensors: malformed files are refused in one line that names the p
     CHECK(text.find(c.part) != std::string::npos);
     CHECK(std::none_of(text.begin(), text.end(), [](unsigned char byte) { return byte < ' '; }));
     CHECK(text.size() < 1300);
+  }
+}
+
+TEST_CASE("safetensors: a type that nobody knows locks its own tensor alone") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a.safetensors";
+  const auto json = [](const std::string& name, const std::string& type, const std::string& shape,
+                       int begin, int end) { return tensor_json(name, type, shape, begin, end); };
+  write_bytes(path, safetensors_bytes("{" + json("q", "F32", "[2]", 0, 8) + "," +
+                                          json("w4", "F4", "[2,8]", 8, 16) + "," +
+                                          json("w6", "F6_E2M3", "[8]", 16, 22) + "," +
+                                          json("s", "F8_E8M0", "[2]", 22, 24) + "," +
+                                          json("none", "C64", "[0]", 24, 24) + "}",
+                                      raw<float>({1, 2}) + std::string(16, 'x')));
+  const auto file = open_tensor_file(path);
+  CHECK(file->keys().size() == 5);
+  CHECK(read_all<float>(*file->tensor("q")) == std::vector<float>{1, 2});
+  for (const auto& [name, type] : {std::pair("w4", "F4"), {"w6", "F6_E2M3"}, {"s", "F8_E8M0"}}) {
+    CHECK(thrown_text(ErrorCode::file, [&] { file->tensor(name); }) ==
+          path.string() + ": tensor " + name + ": unknown dtype (got \"" + type + "\")");
   }
 }
 

@@ -22,6 +22,21 @@ std::string data_bytes() {
   return raw(values);
 }
 
+std::string untyped_storage(int64_t bytes) {
+  return tuple(text("storage") + global("torch.storage", "UntypedStorage") + text("0") +
+               text("cpu") + number(bytes)) +
+         "Q";
+}
+
+/// A tensor of the 24 bytes of data/0, whose type stands beside its storage.
+std::string untyped_tensor(const std::string& type, int64_t offset,
+                           const std::vector<int64_t>& shape, const std::vector<int64_t>& strides) {
+  return global("torch._utils", "_rebuild_tensor_v3") +
+         tuple(untyped_storage(24) + number(offset) + numbers(shape) + numbers(strides) + "\x89" +
+               global("collections", "OrderedDict") + ")R" + global("torch", type)) +
+         "R";
+}
+
 std::string archive(const std::string& pickle_bytes) {
   return zip_bytes(
       {{"a/data.pkl", pickle_bytes}, {"a/byteorder", "little"}, {"a/data/0", data_bytes()}});
@@ -150,7 +165,28 @@ TEST_CASE("torch: whatever is no plain tensor is refused by name") {
        "storage's size"},
       {"storage type", body(tensor(storage("DoubleStorage", "0", 6), 0, {2, 3}, {3, 1})),
        "storage's size"},
-      {"unknown storage", body(storage("ComplexFloatStorage", "0", 6)), "ComplexFloatStorage"},
+      {"unknown storage", body(storage("QUInt8Storage", "0", 6)), "QUInt8Storage"},
+      {"a class of tensors",
+       body(global("torch._tensor", "_rebuild_from_type_v2") + "(" + global("mine", "Tagged") +
+            "t"),
+       "mine.Tagged"},
+      {"a jagged tensor",
+       body(global("torch._tensor", "_rebuild_from_type_v2") + "(" +
+            global("torch.nested._internal.nested_tensor", "_rebuild_njt") + "t"),
+       "a nested (jagged) tensor: save its values() as q and k"},
+      {"a nested tensor", body(global("torch._utils", "_rebuild_nested_tensor")),
+       "a nested (jagged) tensor"},
+      {"bytes as numbers of no type", body(untyped_tensor("load", 0, {2}, {1})), "torch.load"},
+      {"numbers as bytes", body(tensor(untyped_storage(24), 0, {2}, {1})), "do not fit each other"},
+      {"two types",
+       body(global("torch._utils", "_rebuild_tensor_v3") +
+            tuple(storage("FloatStorage", "0", 6) + number(0) + numbers({2}) + numbers({1}) +
+                  "\x89" + global("collections", "OrderedDict") + ")R" +
+                  global("torch", "uint16")) +
+            "R"),
+       "do not fit each other"},
+      {"16 bits beyond their bytes", body(untyped_tensor("uint16", 1, {12}, {1})),
+       "does not fit its storage of 24"},
       {"missing storage", body(tensor(storage("FloatStorage", "1", 6), 0, {2}, {1})),
        "data/1: is missing"},
       {"unsafe key", body(storage("FloatStorage", "../0", 6)), "unsafe key"},
@@ -192,6 +228,59 @@ TEST_CASE("torch: whatever is no plain tensor is refused by name") {
   const auto source = open_tensor_file(path)->tensor("");
   CHECK(thrown_text(ErrorCode::file, [&] { read_all<float>(*source); }).find("checksum") !=
         std::string::npos);
+}
+
+TEST_CASE("torch: a type that nobody knows locks its own tensor alone") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "types.pt";
+  const std::string items = text("q") + kPlain + text("u") + untyped_tensor("uint16", 3, {3}, {2}) +
+                            text("v") + untyped_tensor("float8_e4m3fn", 0, {24}, {1}) +
+                            text("new") + untyped_tensor("float3_later", 0, {64}, {1}) +
+                            text("freqs_cis") +
+                            tensor(storage("ComplexFloatStorage", "0", 3), 0, {3}, {1}) +
+                            text("dtype") + global("torch", "float8_e8m0fnu");
+  write_bytes(path, archive(pickle(dict(items))));
+  const auto file = open_tensor_file(path);
+  CHECK(file->keys() == std::vector<std::string>{"q", "u", "v", "new", "freqs_cis"});
+  CHECK(file->metadata() == std::map<std::string, std::string>{{"dtype", "torch.float8_e8m0fnu"}});
+  CHECK(read_all<float>(*file->tensor("q")) == std::vector<float>{0, 1, 2, 3, 4, 5});
+  // The upper halves of 1, 2 and 3.
+  CHECK(file->tensor("u")->dtype() == DType::u16);
+  CHECK(read_all<uint16_t>(*file->tensor("u")) == std::vector<uint16_t>{0x3f80, 0x4000, 0x4040});
+  for (const auto& [name, type] : {std::pair("v", "torch.float8_e4m3fn"),
+                                   {"new", "torch.float3_later"},
+                                   {"freqs_cis", "torch.ComplexFloatStorage"}}) {
+    CHECK(thrown_text(ErrorCode::file, [&] { file->tensor(name); }) ==
+          path.string() + ": tensor " + name + ": unknown dtype (got " + type + ")");
+  }
+}
+
+TEST_CASE("torch: a checksum of 0 is none where the archive has none") {
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "a.pt";
+  const auto write = [&](const std::string& data, bool deflate, int64_t pickle_crc) {
+    write_bytes(path, zip_bytes({{"a/data.pkl", pickle(kPlain), false, 0, -1, pickle_crc},
+                                 {"a/byteorder", "little", false, 0, -1, pickle_crc},
+                                 {"a/data/0", data, deflate, 0, -1, 0}}));
+  };
+  for (const bool deflate : {false, true}) {
+    write(data_bytes(), deflate, 0);
+    CHECK(read_all<float>(*open_tensor_file(path)->tensor("")) ==
+          std::vector<float>{0, 1, 2, 3, 4, 5});
+    // Room for values that were never written, with and without checksums.
+    write(std::string(24, '\0'), deflate, 0);
+    CHECK(thrown_text(ErrorCode::file, [&] {
+            open_tensor_file(path);
+          }).find("skip_data saves no values") != std::string::npos);
+    write(std::string(24, '\0'), deflate, -1);
+    CHECK(thrown_text(ErrorCode::file, [&] {
+            read_all<float>(*open_tensor_file(path)->tensor(""));
+          }).find("recorded 00000000") != std::string::npos);
+    write(data_bytes(), deflate, -1);
+    CHECK(thrown_text(ErrorCode::file, [&] {
+            read_all<float>(*open_tensor_file(path)->tensor(""));
+          }).find("recorded 00000000") != std::string::npos);
+  }
 }
 
 TEST_CASE("torch: a hundred thousand values are no reason to refuse a file") {

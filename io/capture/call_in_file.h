@@ -1,0 +1,29 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/tensors/tensor_file.h"
+
+namespace attnscope {
+
+/// What stands before and after the names of a call's tensors in the keys of a file of several
+/// calls: of layer_3.q, layer_3.mask "layer_3." and "".
+struct KeyFrame {
+  std::string before, after;
+  friend auto operator<=>(const KeyFrame&, const KeyFrame&) = default;
+};
+
+/// The calls of a file, each as a file of its own whose tensors have the names between its frame,
+/// with its numbers as facts; what belongs to no call, but is a fact, a mask or cu_seqlens of the
+/// file as a whole, belongs to each. They share `file`.
+struct CallsInFile {
+  std::vector<std::shared_ptr<const TensorFile>> calls;  ///< one a frame
+  std::vector<std::string> left_out;                     ///< tensors of no call
+};
+CallsInFile calls_in_file(const std::shared_ptr<const TensorFile>& file,
+                          const std::vector<KeyFrame>& frames);
+
+}  // namespace attnscope
