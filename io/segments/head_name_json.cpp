@@ -4,9 +4,8 @@
 
 namespace attnscope {
 
-using Json = nlohmann::ordered_json;
-
-Json name_json(const HeadName& name) {
+nlohmann::ordered_json name_json(const HeadName& name) {
+  using Json = nlohmann::ordered_json;
   const Unrecorded& unrecorded = name.place.unrecorded;
   const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
   Json json{{"step", unrecorded.step ? Json() : Json(name.step)},
