@@ -9,6 +9,7 @@
 #include "cli/common/head_table.h"
 #include "cli/diff/diff_report.h"
 #include "core/base/error.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
