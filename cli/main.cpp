@@ -160,6 +160,7 @@ int run(int argc, char** argv) {
     extras.insert(extras.end(), others.begin(), others.end());
     std::erase(extras, "--");
     if (!extras.empty()) return reject_extras(command.parser.app(), extras);
+    command.parser.finish();
     check_option_use(command.parser);
     return command.run();
   }

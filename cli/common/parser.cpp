@@ -118,7 +118,8 @@ OptionSetup& OptionSetup::check(std::function<std::string(const std::string&)> c
 }
 
 CommandParser::CommandParser(CLI::App& program, const std::string& name, const std::string& help)
-    : app_(program.add_subcommand(name, help)) {}
+    : app_(program.add_subcommand(name, help)),
+      after_(std::make_shared<std::vector<std::function<void()>>>()) {}
 
 OptionSetup CommandParser::add_option(const std::string& name, std::string& value,
                                       const std::string& help) {
@@ -167,7 +168,11 @@ OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }
 
 void CommandParser::after_parsing(std::function<void()> action) {
-  app_->final_callback(std::move(action));
+  after_->push_back(std::move(action));
+}
+
+void CommandParser::finish() const {
+  for (const auto& action : *after_) action();
 }
 
 size_t CommandParser::count(const std::string& name) const { return app_->count(name); }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -59,9 +60,10 @@ class CommandParser {
   /// "--on,!--off" gives both ways.
   OptionSetup add_flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
-  /// What is done once the command line has been read, before the command runs; may throw
-  /// Error(usage).
+  /// What finish() does once the command line has been read and every word of it is known; may
+  /// throw Error(usage).
   void after_parsing(std::function<void()> action);
+  void finish() const;
 
   /// How often the option stood on the command line.
   size_t count(const std::string& name) const;
@@ -75,6 +77,7 @@ class CommandParser {
 
  private:
   CLI::App* app_ = nullptr;
+  std::shared_ptr<std::vector<std::function<void()>>> after_;
 };
 
 /// What is wrong with a command line that the parser refused, in our words: the option, what was

@@ -417,7 +417,8 @@ const std::vector<WordRule>& rules() {
        make_mask,
        {"mask PATTERN|FILE.json|FILE.npy [BLOCK] | mask on|off | mask keep|drop Q0 Q1 K0 K1 | "
         "mask unedited | mask brush keep|drop|off | mask lost on|off",
-        "a sparse mask over the matrix, as attnscope mask reads it (blocks of 128 tokens unless "
+        "a sparse mask over the matrix, as attnscope mask reads it (blocks as FILE.npy.json says, "
+        "else of 128 tokens unless "
         "told); its pane; no mask; entries of it kept or dropped by hand; what dragging does; what "
         "is dropped by the weight lost there"}},
       {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
@@ -506,7 +507,11 @@ const std::vector<WordRule>& rules() {
        {"expect NAME OP VALUE", "fail unless it compares so: == != < <= > >="}},
       {"shot", 1, 1, make_shot, {"shot FILE", "write the window as a PNG"}},
       {"save-session", 1, 1, make_save, {"save-session FILE", "write what is open and shown"}},
-      {"save-mask", 1, 1, make_save_mask, {"save-mask FILE.npy", "write the mask's blocks"}},
+      {"save-mask",
+       1,
+       1,
+       make_save_mask,
+       {"save-mask FILE.npy", "write the mask's blocks, and FILE.npy.json of what they are"}},
       {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
   return kRules;
 }

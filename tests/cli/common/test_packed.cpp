@@ -123,7 +123,7 @@ TEST_CASE("boundaries in an option that do not fit are a usage error") {
   const std::vector<Case> cases{
       {{"--cu-seqlens", "1,24"}, 2, "--cu-seqlens: does not begin with 0 (got 1)"},
       {{"--cu-seqlens", "0,9,5,24"}, 2, "--cu-seqlens: runs backwards at 2 (got 5 after 9)"},
-      {{"--cu-seqlens", "0,23"}, 2, "(got 23, expected 24, by the layout shd)"},
+      {{"--cu-seqlens", "0,23"}, 2, "--cu-seqlens: ends at 23 of 24 queries (by the layout shd)"},
       {{"--cu-seqlens", "0,9.5,24"}, 2, "--cu-seqlens 0,9.5,24: neither a list"},
       {{"--cu-seqlens", "0,-9,24"}, 2, "\"-9\" is no whole number"},
       {{"--cu-seqlens", "0,,24"}, 2, "\"\" is no whole number"},
@@ -158,6 +158,7 @@ TEST_CASE("boundaries that do not fit are an error") {
   };
   CHECK(error({1, 24}).find("does not begin with 0") != std::string::npos);
   CHECK(error({0, 9, 5, 24}).find("runs backwards at 2") != std::string::npos);
-  CHECK(error({0, 9, 23}).find("(got 23, expected 24, by the layout bhsd)") != std::string::npos);
+  CHECK(error({0, 9, 23}).find("ends at 23 of 24 queries (by the layout bhsd)") !=
+        std::string::npos);
   CHECK(error({0, 24}, 2).find("one batch item") != std::string::npos);
 }

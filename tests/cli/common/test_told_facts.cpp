@@ -219,7 +219,7 @@ TEST_CASE("a copy of a capture states what was told, and nothing that was not") 
   CHECK(Json::parse(read_file(folder / "known/capture.json")).at("model") == "m");
 }
 
-TEST_CASE("--as overrides what was recorded, and says so") {
+TEST_CASE("a told fact (--as) overrides what was recorded, and says so") {
   const TemporaryFolder folder;
   const std::string path = folder / "r.safetensors";
   ReferenceCall call({1, 1, 1, 12, 12, 8}, 3);
@@ -264,7 +264,7 @@ TEST_CASE("bad --as ends in one line that names what is wrong") {
   CHECK(contains(stored.err, "--as: "));
 }
 
-TEST_CASE("--as of several calls that would become one is refused with both files") {
+TEST_CASE("a told fact (--as) of several calls that would become one is refused with both files") {
   const TemporaryFolder folder;
   const std::string path = folder / "dump";
   std::filesystem::create_directory(path);

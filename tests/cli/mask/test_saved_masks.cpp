@@ -249,12 +249,12 @@ TEST_CASE("a mask of one head is measured on another only with a line") {
   CHECK(notes({path, "--mask", two, "--heads", "2"}).empty());
   const std::string of = "note: --mask " + one + ": is the mask of ";
   CHECK(notes({path, "--mask", one, "--heads", "3"}) ==
-        of + "step 3 layer 12 all joint batch 0 head 2, and is measured on step 3 layer 12 all "
-             "joint batch 0 head 3\n");
+        of + "step 3 layer 12 joint batch 0 head 2, and is measured on step 3 layer 12 joint "
+             "batch 0 head 3\n");
   const std::string more = notes({path, "--mask", one, "--heads", "0-2"});
   CHECK(holds(more, "joint batch 0 head 0, and on 1 other\n"));
   CHECK(holds(notes({other, "--mask", one, "--heads", "2"}),
-              of + "capture call.safetensors step 3 layer 12 all joint batch 0 head 2, and is "
+              of + "capture call.safetensors step 3 layer 12 joint batch 0 head 2, and is "
                    "measured on capture other.safetensors step 3 layer 13"));
   // Of the same name, but another one.
   CallFile renamed = AttentionCapture(22, 293).file();
