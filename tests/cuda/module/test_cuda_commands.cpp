@@ -149,7 +149,7 @@ TEST_CASE("an export can be made again by the kernels that it names") {
   const TemporaryFolder folder;
   const auto make = [&](const std::string& name, const std::vector<std::string>& more) {
     auto arguments = of_the_sample(
-        "export", {"-o", folder / (name + ".npy"), "--heads", "0", "--layers", "0", "--quiet"});
+        "export", {"-o", folder / (name + ".h5"), "--heads", "0", "--layers", "0", "--quiet"});
     arguments.erase(arguments.begin() + 4, arguments.begin() + 6);
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_attnscope(arguments, emulated());
@@ -159,13 +159,13 @@ TEST_CASE("an export can be made again by the kernels that it names") {
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
   }
-  CHECK(read_file(folder / "cuda.npy") == read_file(folder / "cuda-mma.npy"));
+  CHECK(read_file(folder / "cuda.h5") == read_file(folder / "cuda-mma.h5"));
   const auto none = make("none", {"--backend", "cuda-wgmma"});
   CHECK(none.exit_code == 1);
   CHECK(none.err ==
         "attnscope: backend cuda-wgmma: Emulated device has compute capability 8.0, "
         "the kernels need 9.0\n");
-  CHECK_FALSE(std::filesystem::exists(folder / "none.npy"));
+  CHECK_FALSE(std::filesystem::exists(folder / "none.h5"));
 }
 
 TEST_CASE("an export of float32 tensors says that TF32 multiplied them") {
