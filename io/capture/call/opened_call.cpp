@@ -59,8 +59,10 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
     const auto other = metadata.find("format");
     call.notes.push_back(path + ": has no format \"" + std::string(kCaptureFormat) + "\"" +
                          (other == metadata.end() ? "" : " (got \"" + other->second + "\")") +
-                         ": taken as one call for its tensors " + found.q_key + " and " +
-                         found.k_key);
+                         ": taken as one call for its " +
+                         (found.q_key == found.k_key
+                              ? "tensor " + found.q_key
+                              : "tensors " + found.q_key + " and " + found.k_key));
   }
   return call;
 }

@@ -194,6 +194,7 @@ TEST_CASE("fused q, k and v are read where they stand") {
     }
     CHECK(any_contains(capture.notes(),
                        "tensor attn/qkv: taken as q, k and v along axis 2 of [2, 5, 3, 2, 4]"));
+    CHECK(any_contains(capture.notes(), "taken as one call for its tensor attn/qkv"));
     CHECK(capture.calls()[0].facts.at("layout").json == "\"bshd\"");
   }
   // Packed, and k and v beside q.
