@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -36,6 +38,7 @@ class Helper {
     process_.reset();
     program_ = std::move(program);
     left_ = {program_->processor_time, program_->standstill};
+    computed_.clear();
   }
 
   Json ask(const HelperQuestion& question, const std::string& file, const Json& arguments,
@@ -49,13 +52,17 @@ class Helper {
   }
   std::unique_ptr<HelperProcess> start(const std::string& file, const std::stop_token& stop);
   HelperPatience patience(bool is_new) const;
-  void spend(const HelperReply& reply, const HelperPatience& granted);
+  void spend(const std::string& file, const HelperReply& reply, const HelperPatience& granted);
+  Error verdict(const HelperReply& reply, const HelperPatience& granted,
+                const std::optional<int>& status, const std::string& file) const;
 
   std::mutex mutex_;
   std::optional<HelperProgram> program_;
   std::unique_ptr<HelperProcess> process_;
   pid_t owner_ = -1;  ///< the process that started it
   HelperPatience left_{};
+  /// What questions about a file computed without an answer.
+  std::map<std::string, nanoseconds> computed_;
 };
 
 HelperPatience Helper::patience(bool is_new) const {
@@ -87,8 +94,8 @@ Error end_error(const std::optional<int>& status, const std::string& file) {
 }
 
 /// What a reply without an answer means, after its helper has ended with `status`.
-Error verdict(const HelperReply& reply, const HelperPatience& granted,
-              const std::optional<int>& status, const std::string& file) {
+Error Helper::verdict(const HelperReply& reply, const HelperPatience& granted,
+                      const std::optional<int>& status, const std::string& file) const {
   switch (reply.kind) {
     case Kind::stopped:
       return Error(ErrorCode::interrupted, "interrupted while reading " + file);
@@ -96,7 +103,7 @@ Error verdict(const HelperReply& reply, const HelperPatience& granted,
       return file_error(file, "",
                         fmt::format("reading it took more than {:.0f} s of processor time: the "
                                     "file is damaged",
-                                    seconds_of(granted.processor_time)));
+                                    std::floor(seconds_of(computed_.at(file)))));
     case Kind::standstill:
       return Error(
           ErrorCode::resource,
@@ -113,8 +120,10 @@ Error verdict(const HelperReply& reply, const HelperPatience& granted,
   return error ? *error : broke_down(file);
 }
 
-void Helper::spend(const HelperReply& reply, const HelperPatience& granted) {
+void Helper::spend(const std::string& file, const HelperReply& reply,
+                   const HelperPatience& granted) {
   if (reply.kind == Kind::looping) {
+    computed_[file] += reply.processor_time;
     left_.processor_time -= std::min(left_.processor_time, reply.processor_time);
   } else if (reply.kind == Kind::standstill) {
     left_.standstill -= std::min(left_.standstill, granted.standstill);
@@ -131,7 +140,7 @@ std::unique_ptr<HelperProcess> Helper::start(const std::string& file, const std:
   const HelperPatience granted = patience(true);
   const HelperReply greeting = process->await_greeting(granted, stop);
   if (greeting.kind == Kind::message && greeting.message == helper_greeting()) return process;
-  spend(greeting, granted);
+  spend(file, greeting, granted);
   if (greeting.kind == Kind::stopped || greeting.kind == Kind::standstill) {
     throw verdict(greeting, granted, std::nullopt, file);
   }
@@ -165,7 +174,7 @@ Json Helper::ask(const HelperQuestion& question, const std::string& file, const 
       process_ = std::move(process);
       return std::move(*answer);
     }
-    spend(reply, granted);
+    spend(file, reply, granted);
     const auto status = process->end();
     const bool is_last = is_new || reply.kind == Kind::stopped || reply.kind == Kind::standstill;
     if (is_last) throw verdict(reply, granted, status, file);
