@@ -160,7 +160,7 @@ std::string extension_of_diff(const std::filesystem::path& path) {
 std::string precision_text(const std::string& dtype) {
   if (dtype.empty()) return "computed";
   if (dtype == "f16") return "f16 of the file, rounded to 2^-11 of its size";
-  if (dtype == "u8") return "u8 of the file, a code to 3.3 %";
+  if (dtype == "u8") return "u8 of the file, a code to 3.34 %";
   return dtype + " of the file";
 }
 

@@ -47,6 +47,11 @@ def in_device_memory(array: Any, engine: Engine) -> bool:
     return engine.takes_device_arrays or (_way_to_host(array) is None and _native.reads_device_memory())
 
 
+def as_stored(array: Any) -> Any:
+    """torch's views that read their memory negated (`z.conj().imag`) as a copy: DLPack does not say what they are."""
+    return array.resolve_neg() if hasattr(array, "resolve_neg") else array
+
+
 def device_capsule(array: Any, name: str) -> Any:
     """DLPack's capsule of an array of a CUDA device: whoever waits for the default stream finds its content."""
     current: contextlib.AbstractContextManager[Any] = contextlib.nullcontext()
@@ -92,6 +97,7 @@ def _take(array: Any, name: str, bf16: list[str], engine: Engine | None = None) 
     """The array as the compiled part takes it. engine: what computes with it; None: the host does."""
     if hasattr(array, "detach"):
         array = array.detach()
+    array = as_stored(array)
     if engine is not None and in_device_memory(array, engine):
         return device_capsule(array, name)
     array = _host(array, name)

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .arrays import device_capsule, in_device_memory
+from .arrays import as_stored, device_capsule, in_device_memory
 from .capture import Capture, CaptureError, Forward, Job, Options, Slot
 from .capture import Call as SeenCall
 from .errors import make_error
@@ -80,7 +80,7 @@ class _Measurement:
         """The heads of a call, as they would be measured if its file were opened."""
         facts = {name: fact for name, fact in job.facts.items() if name != "part"}
         metadata = {name: f if isinstance(f, str) else json.dumps(f) for name, f in facts.items()}
-        tensors = {name: self._taken(name, tensor.detach()) for name, tensor in job.tensors.items()}
+        tensors = {name: self._taken(name, as_stored(tensor.detach())) for name, tensor in job.tensors.items()}
         call = _native.recorded_call(job.name, tensors, metadata)
         p = self.products
         return _native.measure(

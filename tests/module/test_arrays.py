@@ -63,6 +63,18 @@ class Types(unittest.TestCase):
         q = torch.from_numpy(Q[0, 0]).float().requires_grad_()
         check_weights(attnscope.weights(q, q), softmax(logits(Q[0, 0], Q[0, 0]))[0], 150)
 
+    def test_a_view_that_negates(self) -> None:
+        z = torch.complex(torch.zeros(2, 5, 40), torch.from_numpy(Q[0, :2, :5]).float())
+        q = z.conj().imag  # the memory of z, and a bit that says it is read negated
+        self.assertTrue(q.is_neg())
+        k = torch._neg_view(torch.from_numpy(K[0, :2]).float())
+        expected = attnscope.weights(q.resolve_neg().numpy(), k.resolve_neg().numpy())
+        np.testing.assert_array_equal(attnscope.weights(q, k), expected)
+        bias = torch._neg_view(torch.arange(5.0 * k.shape[1]).reshape(5, -1))
+        np.testing.assert_array_equal(
+            attnscope.weights(q, k, mask=bias), attnscope.weights(q, k, mask=bias.resolve_neg().numpy())
+        )
+
     def test_types_that_are_none(self) -> None:
         for wrong, words in (
             (np.zeros((4, 8), np.int32), "float16, bfloat16, float32 or float64"),

@@ -65,7 +65,7 @@ TEST_CASE("a query of an export is the query of its capture") {
       of_export.insert(of_export.end(), how.begin(), how.end());
       const NpyArray got = query_npy(folder, of_export);
       CHECK(got.shape == expected.shape);
-      // The log code is good for 3.3 %.
+      // The log code is good for 3.34 %.
       if (file == coded) {
         CHECK(worst_error(got.values, values, 1e-4) <= 0.034);
       } else {

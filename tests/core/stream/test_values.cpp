@@ -10,7 +10,7 @@
 
 using namespace attnscope;
 
-TEST_CASE("the u8 code covers 24 octaves within 3.3 %") {
+TEST_CASE("the u8 code covers 24 octaves within 3.34 %") {
   CHECK(encode_u8_log2(0) == 0);
   CHECK(encode_u8_log2(std::nextafter(0x1p-24, 0)) == 0);
   CHECK(encode_u8_log2(0x1p-24) == 1);

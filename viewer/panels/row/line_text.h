@@ -16,7 +16,7 @@ std::string chosen_line_text(const Scene& scene);
 std::string how_text(const Scene& scene);
 /// "sum of 2 words' weight", "weight".
 std::string line_unit(const Scene& scene);
-/// "exact row", "column of u8 codes, ± 3.3 %".
+/// "exact row", "column of u8 codes, ± 3.34 %".
 std::string exactness_text(const Scene& scene);
 /// Why there is no line, or none that is filmed; empty: there is one.
 std::string no_line_text(const Scene& scene);
