@@ -16,6 +16,11 @@ void Palette::draw(const Ui& ui, const ScreenRect& window) {
   if (const auto taken = panel_.draw(ui, window, items_)) take(items_[*taken]);
 }
 
+void Palette::press(const KeyChord& chord) {
+  items_ = palette_items(panel_.text(), window_.context());
+  if (const auto taken = panel_.press(chord, items_.size())) take(items_[*taken]);
+}
+
 void Palette::take(const PaletteItem& item) {
   if (!item.fill.empty()) {
     panel_.set_text(item.fill);
@@ -44,7 +49,7 @@ void Palette::tell(const std::string& problem) {
 }
 
 bool Palette::go_on(double seconds, int64_t frames) {
-  const bool taken = taken_command_ || !taken_line_.empty();
+  const bool taken = has_taken();
   if (!taken) taken_at_.reset();
   if (taken && !taken_at_) taken_at_ = frames;
   // Pictures that are taken then are of the window without it.

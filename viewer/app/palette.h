@@ -28,7 +28,11 @@ class Palette {
   void set_host(std::unique_ptr<ScriptHost> host) { host_ = std::move(host); }
   bool is_open() const { return panel_.is_open(); }
   void open() { panel_.open(); }
-  void press(const KeyChord& chord) { panel_.press(chord, items_.size()); }
+  /// Keys are kept: those for the field until it is there, those behind a line until that was
+  /// begun.
+  bool keeps_keys() const { return is_open() ? !panel_.takes_keys() : has_taken(); }
+  /// Enter takes what fits the text as it is now, whatever list was drawn last.
+  void press(const KeyChord& chord);
   /// As if it were typed.
   void type(const std::string& text) { panel_.set_text(panel_.text() + text); }
   /// Draws it; what was taken is done after the frame, by go_on().
@@ -39,6 +43,7 @@ class Palette {
   bool go_on(double seconds, int64_t frames);
 
  private:
+  bool has_taken() const { return taken_command_ || !taken_line_.empty(); }
   void take(const PaletteItem& item);
   void begin(const std::string& line);
   void tell(const std::string& problem);

@@ -43,9 +43,15 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
       palette_({[this] { return palette_context(); },
                 [this](CommandId command) { run_command(command); },
                 [this] { window_->close(); }}) {
-  window_->set_handlers({[this](const KeyChord& chord) { press(chord); },
+  window_->set_handlers({[this](const KeyChord& chord) {
+                           // Its field is not to take Enter for its own end.
+                           const bool palettes = front() == Front::palette;
+                           press(chord);
+                           return palettes;
+                         },
                          [this](const std::string& path) { try_open(path); },
-                         [this](const KeyChord& chord) { release(chord); }});
+                         [this](const KeyChord& chord) { release(chord); },
+                         [this] { return keeps_keys(); }});
   if (!settings_.recent_list.empty()) recent_ = recent_files(settings_.recent_list);
   link_textures();
 }
@@ -97,7 +103,10 @@ void ViewerApp::apply(PanelRequests& requests) {
     document_->preview = requests.preview;
     window_->request_frames();
   }
-  for (const Action& action : requests.actions) act_or_fail(action);
+  if (document_ && (ImGui::IsMouseDown(0) || ImGui::IsMouseReleased(0))) {
+    document_->history.hold_gesture(seconds(), ImGui::IsMouseClicked(0));
+  }
+  for (const Action& action : requests.actions) act_or_tell(action);
   if (requests.play) play(*requests.play);
   again_at_.reset();
   if (requests.again_in) again_at_ = seconds() + *requests.again_in;
@@ -193,7 +202,8 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
 
 /// The dialog in front alone: what stands behind it takes no mouse.
 void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
-  switch (dialog()) {
+  drawn_dialog_ = dialog();
+  switch (drawn_dialog_) {
     case Front::failure:
       if (!draw_error(ui, window, failure_->title, failure_->message, failure_->problem))
         failure_.reset();

@@ -187,12 +187,13 @@ class ViewerApp {
   void ask(PaneSize pane);
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
-  void act_or_fail(const Action& action);
+  void act_or_tell(const Action& action);
   /// What stands in front, whose the keys and the mouse are.
   enum class Front : uint8_t { list, failure, help, browser, palette, panels };
   Front front() const;
   /// The same without lists: which dialog covers the panels, if any does.
   Front dialog() const;
+  bool keeps_keys() const;
   bool is_mouse_held_back();
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
@@ -272,7 +273,8 @@ class ViewerApp {
     double until = 0;
   };
   std::optional<Notice> notice_;
-  std::vector<KeyChord> list_keys_;  ///< since the last frame, for the list that is open
+  Front drawn_dialog_ = Front::panels;  ///< in the frame that was drawn last
+  std::vector<KeyChord> list_keys_;     ///< since the last frame, for the list that is open
   std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale
   std::vector<std::filesystem::path> recent_;
 

@@ -96,6 +96,15 @@ ViewerApp::Front ViewerApp::dialog() const {
   return palette_.is_open() ? Front::palette : Front::panels;
 }
 
+/// Whose the next key is shows in what stands in front once a frame was drawn.
+bool ViewerApp::keeps_keys() const {
+  const Front of = dialog();
+  if (of != drawn_dialog_) return true;
+  const bool ends_list = !list_keys_.empty() &&
+                         (list_keys_.back().key == Key::escape || takes_item(list_keys_.back()));
+  return ends_list || ((of == Front::palette || of == Front::panels) && palette_.keeps_keys());
+}
+
 void ViewerApp::press_on_panels(const KeyChord& chord) {
   const auto command = command_on(chord);
   if (command == CommandId::go_to_pin) {
@@ -103,7 +112,7 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
         static_cast<int64_t>(chord.key) - static_cast<int64_t>(printable_key('0'));
     if (!document_) return;
     const ViewState& state = document_->history.now();
-    act_or_fail(go_to_pin(state, document_->call_of(state.head), number));
+    act_or_tell(go_to_pin(state, document_->call_of(state.head), number));
   } else if (command) {
     run_command(*command);
   } else if (chord.key == Key::escape && document_) {
@@ -130,10 +139,10 @@ void ViewerApp::toggle_pin() {
   const Pins& pins = document_->history.now().pins;
   const Pin place{readout->point.query, readout->point.key};
   if (const auto number = pins.number_of(place)) {
-    act_or_fail(action::SetPin{*number, {}});
+    act_or_tell(action::SetPin{*number, {}});
     tell("pin " + std::to_string(*number) + " let go");
   } else if (const auto free = pins.first_free()) {
-    act_or_fail(action::SetPin{*free, place});
+    act_or_tell(action::SetPin{*free, place});
     const std::string name = std::to_string(*free);
     tell("pin " + name + " kept: " + name + " goes back to it");
   } else {
@@ -196,21 +205,21 @@ void ViewerApp::run_command(CommandId command) {
     } else if (command == CommandId::hold_other) {
       show_other(true);
     } else {
-      act_or_fail(action::SetDifference{next_difference(document_->history.now())});
+      act_or_tell(action::SetDifference{next_difference(document_->history.now())});
     }
   } else if (const auto action =
                  command_action(command, document_->history.now(), document_->picker)) {
-    act_or_fail(*action);
+    act_or_tell(*action);
   }
 }
 
-/// What a hand asks for and cannot be had is told in a dialog.
-void ViewerApp::act_or_fail(const Action& action) {
+/// A slip of a hand ends nothing.
+void ViewerApp::act_or_tell(const Action& action) {
   try {
     act(action);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::usage) throw;
-    fail("This cannot be done", e.what());
+    tell(e.what());
   }
 }
 
@@ -270,7 +279,8 @@ void ViewerApp::copy(CommandId what) {
     ImGui::SetClipboardText(text.c_str());
     tell("copied: " + text);
   } catch (const Error& e) {
-    fail("Nothing was copied", e.what());
+    if (e.code() != ErrorCode::usage) return fail("Nothing was copied", e.what());
+    tell(std::string("nothing was copied: ") + e.what());
   }
 }
 

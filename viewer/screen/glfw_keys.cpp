@@ -59,6 +59,12 @@ std::optional<KeyChord> chord_of_key(int key, int mods) {
   return normalised(chord);
 }
 
+bool makes_command(int key) {
+  return key == GLFW_KEY_LEFT_CONTROL || key == GLFW_KEY_RIGHT_CONTROL ||
+         key == GLFW_KEY_LEFT_ALT || key == GLFW_KEY_RIGHT_ALT || key == GLFW_KEY_LEFT_SUPER ||
+         key == GLFW_KEY_RIGHT_SUPER;
+}
+
 std::optional<KeyChord> chord_of_character(unsigned code) {
   if (code <= ' ' || code >= 127) return std::nullopt;
   const auto c = static_cast<char>(code);

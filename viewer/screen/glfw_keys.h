@@ -10,6 +10,9 @@ namespace attnscope {
 /// Nothing for the signs that keyboards have in different places: they come as characters.
 std::optional<KeyChord> chord_of_key(int key, int mods);
 
+/// Whether keys beside it are commands: Ctrl, Alt, and the key of the system.
+bool makes_command(int key);
+
 /// The chord of a typed sign that is neither letter, digit nor space.
 std::optional<KeyChord> chord_of_character(unsigned code);
 

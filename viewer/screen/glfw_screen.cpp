@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
-#include <vector>
 
 #include "core/base/error.h"
 #include "viewer/screen/glfw_keys.h"
@@ -87,13 +86,17 @@ class GlfwScreen : public Screen {
   }
   void wake() override { glfwPostEmptyEvent(); }
 
-  void join_imgui() override { ImGui_ImplGlfw_InitForOpenGL(window_, true); }
+  void join_imgui() override {
+    ImGui_ImplGlfw_InitForOpenGL(window_, true);
+    // In place of those of ImGui's backend, which is told in a frame's time.
+    listen_to_keys();
+  }
   void leave_imgui() override { ImGui_ImplGlfw_Shutdown(); }
   void begin_frame() override {
     ImGui_ImplGlfw_NewFrame();
     feed_mouse();
-    feed_keys();
   }
+  bool mouse_done() const override { return mouse_.done(); }
   void swap() override { glfwSwapBuffers(window_); }
 
  private:
@@ -105,24 +108,15 @@ class GlfwScreen : public Screen {
     glfwSetWindowUserPointer(window_, this);
     glfwSetCursorPosCallback(window_, [](GLFWwindow* w, double x, double y) {
       of(w).mouse_.moved(x, y);
+      of(w).events_.key(KeyEvents::move());
       of(w).events_.input();
     });
     glfwSetMouseButtonCallback(window_, [](GLFWwindow* w, int button, int action, int) {
       of(w).mouse_.button(button, action == GLFW_PRESS, glfwGetTime());
+      of(w).events_.key(KeyEvents::click());
       of(w).events_.input();
     });
     glfwSetScrollCallback(window_, [](GLFWwindow* w, double, double) { of(w).events_.input(); });
-    glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int, int action, int mods) {
-      of(w).events_.input();
-      if (action == GLFW_PRESS && key >= 0) of(w).pressed_.push_back(key);
-      const auto chord = chord_of_key(key, mods);
-      if (action != GLFW_RELEASE && chord) of(w).events_.key(*chord);
-      if (action == GLFW_RELEASE && chord) of(w).events_.released(*chord);
-    });
-    glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
-      of(w).events_.input();
-      if (const auto chord = chord_of_character(code)) of(w).events_.key(*chord);
-    });
     glfwSetCursorEnterCallback(window_, [](GLFWwindow* w, int) { of(w).events_.input(); });
     glfwSetWindowFocusCallback(window_, [](GLFWwindow* w, int) { of(w).events_.input(); });
     glfwSetWindowRefreshCallback(window_, [](GLFWwindow* w) { of(w).events_.input(); });
@@ -130,6 +124,23 @@ class GlfwScreen : public Screen {
     glfwSetDropCallback(window_, [](GLFWwindow* w, int count, const char** paths) {
       of(w).events_.input();
       if (count > 0) of(w).events_.drop(paths[0]);
+    });
+  }
+
+  void listen_to_keys() {
+    glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int code, int action, int mods) {
+      of(w).events_.input();
+      of(w).events_.key({action == GLFW_PRESS     ? KeyEvent::What::down
+                         : action == GLFW_RELEASE ? KeyEvent::What::up
+                                                  : KeyEvent::What::repeat,
+                         chord_of_key(key, mods),
+                         [=] { ImGui_ImplGlfw_KeyCallback(w, key, code, action, mods); },
+                         makes_command(key)});
+    });
+    glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
+      of(w).events_.input();
+      of(w).events_.key({KeyEvent::What::text, chord_of_character(code),
+                         [=] { ImGui_ImplGlfw_CharCallback(w, code); }});
     });
   }
 
@@ -149,26 +160,8 @@ class GlfwScreen : public Screen {
     if (!mouse_.done()) events_.input();
   }
 
-  /// ImGui before 1.87 knows only which keys are down when a frame begins: one that was let go of
-  /// before, as between slow frames, is held for a frame more.
-  void feed_keys() {
-#if IMGUI_VERSION_NUM < 18700
-    ImGuiIO& io = ImGui::GetIO();
-    for (const int key : held_) io.KeysDown[key] = glfwGetKey(window_, key) == GLFW_PRESS;
-    held_.clear();
-    for (const int key : pressed_) {
-      if (!io.KeysDown[key]) held_.push_back(key);
-      io.KeysDown[key] = true;
-    }
-    if (!held_.empty()) events_.input();
-#endif
-    pressed_.clear();
-  }
-
   GLFWwindow* window_ = nullptr;
   const ScreenEvents events_;
-  std::vector<int> pressed_;  ///< since the frame before, in their order
-  std::vector<int> held_;     ///< shown to ImGui as down though they are not
   MouseEvents mouse_;
   float scale_ = 1;
 };

@@ -3,17 +3,16 @@
 #include <functional>
 #include <string>
 
-#include "viewer/commands/key_chord.h"
+#include "viewer/screen/key_events.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {
 
 /// What the desktop tells of a screen. All are called within Screen::wait().
 struct ScreenEvents {
-  std::function<void()> input;  ///< anything at all: something may look different now
-  std::function<void(const KeyChord&)> key;
-  std::function<void(const std::string&)> drop;        ///< a file was dropped
-  std::function<void(const KeyChord&)> released = {};  ///< a key was let go
+  std::function<void()> input;        ///< anything at all: something may look different now
+  std::function<void(KeyEvent)> key;  ///< and clicks of the mouse, for their order
+  std::function<void(const std::string&)> drop;  ///< a file was dropped
 };
 
 /// Where a window's pixels go and its input comes from: a window of the desktop, or a buffer that
@@ -42,6 +41,8 @@ class Screen {
   virtual void leave_imgui() = 0;
   /// Tells ImGui its size, the time and the mouse; before ImGui's own NewFrame.
   virtual void begin_frame() = 0;
+  /// Whether the frame that was begun last has all that the mouse did until then.
+  virtual bool mouse_done() const { return true; }
   virtual void swap() = 0;
 };
 

@@ -4,54 +4,20 @@
 #include <imgui_impl_opengl3.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/base/error.h"
 #include "viewer/gl/gl_api.h"
+#include "viewer/screen/imgui_text.h"
 #include "viewer/screen/open_screen.h"
 
 namespace attnscope {
-namespace {
-
-/// Whether a field that takes text has use for a key by itself.
-bool edits_text(const KeyChord& chord) {
-  switch (chord.key) {
-    case Key::escape:
-    case Key::enter:
-    case Key::tab:
-    case Key::up:
-    case Key::down:
-    case Key::page_up:
-    case Key::page_down:
-      return false;
-    case Key::left:
-    case Key::right:
-    case Key::home:
-    case Key::end:
-    case Key::insert:
-    case Key::del:
-    case Key::backspace:
-    case Key::space:
-      return true;
-    default:
-      break;
-  }
-  if (chord.key >= Key::f1) return false;
-  const bool edits = chord.key == Key{'A'} || chord.key == Key{'C'} || chord.key == Key{'V'} ||
-                     chord.key == Key{'X'} || chord.key == Key{'Y'} || chord.key == Key{'Z'};
-  return !chord.ctrl || edits;
-}
-
-}  // namespace
-
 Window::Window(const Settings& settings)
     : screen_(open_screen(
           settings.title, clamped(settings.size), settings.visible,
-          {[this] { request_frames(); }, [this](const KeyChord& chord) { on_key(chord); },
+          {[this] { request_frames(); }, [this](KeyEvent event) { keys_.push(std::move(event)); },
            [this](const std::string& path) {
              if (handlers_.drop) handlers_.drop(path);
-           },
-           [this](const KeyChord& chord) {
-             if (handlers_.released) handlers_.released(chord);
            }})) {
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
@@ -97,7 +63,20 @@ bool Window::should_close() const { return screen_->should_close(); }
 
 void Window::close() { screen_->close(); }
 
-void Window::wait(double seconds) { screen_->wait(frames_due_ > 0 ? 0 : seconds); }
+void Window::wait(double seconds) {
+  screen_->wait(frames_due_ > 0 ? 0 : seconds);
+  hand_out_keys();
+}
+
+void Window::hand_out_keys() {
+  keys_.hand_out({[this] { return handlers_.waits && handlers_.waits(); }, takes_text,
+                  [this](const KeyChord& chord) { return handlers_.key && handlers_.key(chord); },
+                  [this](const KeyChord& chord) {
+                    if (handlers_.released) handlers_.released(chord);
+                  }});
+  // The others are for frames to come.
+  if (!keys_.done()) request_frames();
+}
 
 void Window::request_frames() { frames_due_ = kFramesAfterEvent; }
 
@@ -126,10 +105,9 @@ void Window::render() {
 
 void Window::swap() { screen_->swap(); }
 
-void Window::frame_done() { frames_due_ = std::max(0, frames_due_ - 1); }
-
-void Window::on_key(const KeyChord& chord) {
-  if (handlers_.key && (!ImGui::GetIO().WantTextInput || !edits_text(chord))) handlers_.key(chord);
+void Window::frame_done() {
+  frames_due_ = std::max(0, frames_due_ - 1);
+  keys_.frame_done(screen_->mouse_done());
 }
 
 }  // namespace attnscope

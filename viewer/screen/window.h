@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "viewer/commands/key_chord.h"
 #include "viewer/panels/fonts.h"
+#include "viewer/screen/key_events.h"
 #include "viewer/screen/screen.h"
 #include "viewer/view/window_size.h"
 
@@ -24,9 +24,12 @@ class Window {
     bool visible = true;
   };
   struct Handlers {
-    std::function<void(const KeyChord&)> key;            ///< that no text field takes
+    /// A key that no text field takes; true: that such a field is not to know of either.
+    std::function<bool(const KeyChord&)> key;
     std::function<void(const std::string&)> drop;        ///< a file that was dropped on the window
     std::function<void(const KeyChord&)> released = {};  ///< a key that was let go
+    /// Whose the next key is shows in a frame that is not drawn yet: keys are kept until then.
+    std::function<bool()> waits = {};
   };
 
   /// Throws Error(unavailable) where there is no display for a visible window, or no OpenGL 3.3.
@@ -72,10 +75,11 @@ class Window {
 
  private:
   WindowSize pixels() const;
-  void on_key(const KeyChord& chord);
+  void hand_out_keys();
   void load_letters();
 
   Handlers handlers_;
+  KeyEvents keys_;
   Fonts fonts_;
   std::u32string letters_;
   bool letters_changed_ = false;

@@ -25,6 +25,11 @@ ViewHistory::Gesture ViewHistory::gesture_of(const Action& action) {
   return Gesture::none;
 }
 
+void ViewHistory::hold_gesture(double seconds, bool pressed) {
+  if (pressed && seconds - last_ > kGestureGap) end_gesture();
+  last_ = seconds;
+}
+
 void ViewHistory::apply(const Action& action, const ViewLimits& limits, double seconds) {
   ViewState next = apply_action(now_, action, limits);
   const Gesture gesture = gesture_of(action);

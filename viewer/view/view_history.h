@@ -26,6 +26,9 @@ class ViewHistory {
   /// Applies an action at the time `seconds` of any steady clock. An action that changes nothing is
   /// no step. Throws what apply_action() throws, and is then as it was.
   void apply(const Action& action, const ViewLimits& limits, double seconds);
+  /// The mouse's button is held in a frame at the time `seconds`; `pressed`: it went down in it.
+  /// What is moved meanwhile is one gesture, however long its frames take.
+  void hold_gesture(double seconds, bool pressed);
   /// Ends the gesture: the mouse button was let go. The next move is a step of its own.
   void end_gesture() { gesture_ = Gesture::none; }
   bool can_undo() const { return !before_.empty(); }

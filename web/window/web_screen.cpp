@@ -94,15 +94,9 @@ class WebScreen : public Screen {
 
   void wait(double seconds) override {
     web_screen_turns().sleep = seconds;
-    const std::vector<Event> happened = std::exchange(happened_, {});
+    std::vector<KeyEvent> happened = std::exchange(happened_, {});
     if (std::exchange(touched_, false) || !happened.empty()) events_.input();
-    for (const Event& event : happened) {
-      if (event.down) {
-        events_.key(event.chord);
-      } else {
-        events_.released(event.chord);
-      }
-    }
+    for (KeyEvent& event : happened) events_.key(std::move(event));
   }
 
   void wake() override {
@@ -144,8 +138,12 @@ class WebScreen : public Screen {
     if (!mouse_.done()) touch();
     io.MouseWheel = std::exchange(wheel_, 0.0f);
     io.MouseWheelH = std::exchange(wheel_across_, 0.0f);
-    feed_keys(io);
+    std::copy(down_.begin(), down_.end(), io.KeysDown);
+    io.KeyCtrl = ctrl_;
+    io.KeyShift = shift_;
+    io.KeyAlt = alt_;
   }
+  bool mouse_done() const override { return mouse_.done(); }
 
   void swap() override {
     const char* const cursor = cursor_name(ImGui::GetMouseCursor());
@@ -163,17 +161,18 @@ class WebScreen : public Screen {
 
   void pasted(const char* text) {
     clipboard_ = text;
-    pressed_.push_back(ImGuiKey_V);
-    ctrl_once_ = true;
+    const KeyChord chord{.key = printable_key('V'), .ctrl = true};
+    const Modifiers before{ctrl_, shift_, alt_};
+    add(KeyEvent::What::down, chord, ImGuiKey_V, {true, false, false});
+    add(KeyEvent::What::up, chord, ImGuiKey_V, before);
     touch();
   }
 
   static WebScreen* the_one;
 
  private:
-  struct Event {
-    KeyChord chord;
-    bool down = true;
+  struct Modifiers {
+    bool ctrl = false, shift = false, alt = false;
   };
 
   void touch() {
@@ -213,25 +212,37 @@ class WebScreen : public Screen {
     return EM_FALSE;
   }
 
-  void take_modifiers(bool ctrl, bool shift, bool alt) {
-    ctrl_ = ctrl;
-    shift_ = shift;
-    alt_ = alt;
+  void take_modifiers(const Modifiers& held) {
+    ctrl_ = held.ctrl;
+    shift_ = held.shift;
+    alt_ = held.alt;
+  }
+
+  /// `number`: ImGui's key; below 0: none. `held` is what ImGui learns with it.
+  void add(KeyEvent::What what, const std::optional<KeyChord>& chord, int number,
+           const Modifiers& held) {
+    happened_.push_back({what, chord, [this, what, number, held] {
+                           take_modifiers(held);
+                           if (number < 0) return;
+                           down_[static_cast<size_t>(number)] = what != KeyEvent::What::up;
+                         }});
   }
 
   void take_mouse(int type, const EmscriptenMouseEvent& e) {
-    take_modifiers(e.ctrlKey || e.metaKey, e.shiftKey, e.altKey);
+    take_modifiers({e.ctrlKey || e.metaKey, e.shiftKey != 0, e.altKey != 0});
     touch();
     if (type == EMSCRIPTEN_EVENT_MOUSELEAVE) {
       if (e.buttons == 0) mouse_at_.reset();
       return;
     }
     take_place(e);
+    happened_.push_back(KeyEvents::move());
     if (type == EMSCRIPTEN_EVENT_MOUSEMOVE) return;
     // The browser's second button is the middle one.
     constexpr std::array kButtons{0, 2, 1};
     if (e.button >= kButtons.size()) return;
     mouse_.button(kButtons[e.button], type == EMSCRIPTEN_EVENT_MOUSEDOWN, seconds_now());
+    happened_.push_back(KeyEvents::click());
   }
 
   void take_place(const EmscriptenMouseEvent& e) {
@@ -243,7 +254,8 @@ class WebScreen : public Screen {
 
   void take_wheel(const EmscriptenWheelEvent& e) {
     take_place(e.mouse);
-    take_modifiers(e.mouse.ctrlKey || e.mouse.metaKey, e.mouse.shiftKey, e.mouse.altKey);
+    take_modifiers(
+        {e.mouse.ctrlKey || e.mouse.metaKey, e.mouse.shiftKey != 0, e.mouse.altKey != 0});
     double notch = 1;
     if (e.deltaMode == DOM_DELTA_PIXEL) notch = kNotchPixels;
     if (e.deltaMode == DOM_DELTA_LINE) notch = kNotchLines;
@@ -260,13 +272,12 @@ class WebScreen : public Screen {
   /// Whether the browser is to do nothing else with it.
   EM_BOOL take_key(bool down, const EmscriptenKeyboardEvent& e) {
     const WebKey key = web_key(e);
-    take_modifiers(key.ctrl || key.meta, key.shift, key.alt);
+    const Modifiers held{key.ctrl || key.meta, key.shift, key.alt};
     touch();
     const auto chord = chord_of_web_key(key);
     const int number = imgui_key_of_web_key(key);
     if (!down) {
-      if (number >= 0) down_[static_cast<size_t>(number)] = false;
-      if (chord) happened_.push_back({*chord, false});
+      add(KeyEvent::What::up, chord, number, held);
       // Keys that are let go of while Command is held are not told of.
       if (key.key == "Meta") let_go();
       return EM_FALSE;
@@ -274,23 +285,26 @@ class WebScreen : public Screen {
     const bool typing = ImGui::GetIO().WantTextInput;
     // Pasting comes as an event of its own, with what is pasted.
     if (number == ImGuiKey_V && (key.ctrl || key.meta)) return EM_FALSE;
-    if (number >= 0) {
-      down_[static_cast<size_t>(number)] = true;
-      pressed_.push_back(number);
+    add(e.repeat ? KeyEvent::What::repeat : KeyEvent::What::down, chord, number, held);
+    happened_.back().makes_command = key.key == "Control" || key.key == "Alt" || key.key == "Meta";
+    if (const std::string text(text_of_web_key(key)); !text.empty()) {
+      happened_.push_back({KeyEvent::What::text, std::nullopt,
+                           [text] { ImGui::GetIO().AddInputCharactersUTF8(text.c_str()); }});
     }
-    text_ += text_of_web_key(key);
-    if (chord) happened_.push_back({*chord, true});
     if (!chord) return EM_FALSE;
     const bool bare = !chord->ctrl && !chord->alt && !(chord->key >= Key::f1);
     return command_on(*chord) || bare || (typing && number >= 0) ? EM_TRUE : EM_FALSE;
   }
 
   void let_go() {
-    for (size_t i = 0; i < down_.size(); ++i) down_[i] = false;
+    happened_.push_back({KeyEvent::What::up, std::nullopt, [this] {
+                           down_.fill(false);
+                           take_modifiers({});
+                         }});
     // A key that is held for as long as something is seen.
-    if (const auto held = chord_of_command(CommandId::hold_other))
-      happened_.push_back({*held, false});
-    take_modifiers(false, false, false);
+    if (const auto held = chord_of_command(CommandId::hold_other)) {
+      add(KeyEvent::What::up, held, -1, {});
+    }
     touch();
   }
 
@@ -299,35 +313,19 @@ class WebScreen : public Screen {
     return chords.empty() ? std::nullopt : std::optional(parse_chord(chords.front()));
   }
 
-  /// A key that was pressed and let go of between two frames is down for one.
-  void feed_keys(ImGuiIO& io) {
-    std::copy(down_.begin(), down_.end(), io.KeysDown);
-    for (const int key : pressed_) {
-      if (!down_[static_cast<size_t>(key)]) touch();
-      io.KeysDown[key] = true;
-    }
-    pressed_.clear();
-    io.KeyCtrl = std::exchange(ctrl_once_, false) || ctrl_;
-    io.KeyShift = shift_;
-    io.KeyAlt = alt_;
-    if (!text_.empty()) io.AddInputCharactersUTF8(text_.c_str());
-    text_.clear();
-  }
-
   const ScreenEvents events_;
   EMSCRIPTEN_WEBGL_CONTEXT_HANDLE context_ = 0;
   WindowSize size_, drawn_size_{0, 0};
   float scale_ = 1;
   double pixels_per_unit_ = 1;
-  std::vector<Event> happened_;
+  std::vector<KeyEvent> happened_;
   bool touched_ = false;
   MouseEvents mouse_;
   std::optional<std::array<double, 2>> mouse_at_;  ///< nothing: it is not over the window
   float wheel_ = 0, wheel_across_ = 0;
   std::array<bool, ImGuiKey_COUNT> down_{};
-  std::vector<int> pressed_;  ///< since the frame before
-  bool ctrl_ = false, shift_ = false, alt_ = false, ctrl_once_ = false;
-  std::string text_, clipboard_;
+  bool ctrl_ = false, shift_ = false, alt_ = false;
+  std::string clipboard_;
   const char* cursor_ = "";
   double last_frame_ = seconds_now();
 };

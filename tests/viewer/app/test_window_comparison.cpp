@@ -49,7 +49,7 @@ TEST_CASE("heads are compared by words, by clicks and by keys") {
       "expect difference == off\nwait exact\nclick B/Range\nclick B/Zoom\nwait exact\n"
       "b ranked on\nwait idle\nexpect js_rows == 1024\nexpect js > 0.01\nexpect js < 1\n"
       "click Rows/0\nexpect query != none\nb show on\nwait exact\nb show off\n"
-      "difference abs\nwait exact\nkey Ctrl+E\nclick \"Error/Close\"\nexpect exact == true\nprobe "
+      "difference abs\nwait exact\nkey Ctrl+E\nexpect exact == true\nprobe "
       "100 120\nsave-session s.json\n"
       "key Ctrl+Z\nexpect difference == off\nclick Toolbar/B\nexpect b == none\n");
   INFO(r.err);

@@ -4,12 +4,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
+#include <thread>
 
 namespace attnscope::test {
 namespace {
@@ -230,6 +232,8 @@ void RealInput::tap(uint32_t symbol) {
   key(symbol, true);
   key(symbol, false);
   if (shifted) key(kShift, false);
+  // GLFW takes two presses of a key within a millisecond for one.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 void RealInput::type(const std::string& text) {

@@ -28,7 +28,8 @@ class RealInput {
   /// Taps a letter after the other.
   void type(const std::string& text);
 
-  static constexpr uint32_t kShift = 0xffe1, kControl = 0xffe3, kEscape = 0xff1b, kReturn = 0xff0d;
+  static constexpr uint32_t kShift = 0xffe1, kControl = 0xffe3, kEscape = 0xff1b, kReturn = 0xff0d,
+                            kBackspace = 0xff08;
 
  private:
   void connect_display();

@@ -204,6 +204,127 @@ TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the 
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
 }
 
+TEST_CASE("a quick hand loses no key of the palette, however few frames are drawn meanwhile") {
+  SeenApp seen;
+  seen.point("Matrix/Map");
+  const MapRect all = seen.state().rect;
+  const auto layer = [&] { return seen.app.document()->picker.values(seen.state().head).layer; };
+  // All of it before the next frame, as where that one is slow.
+  const auto at_once = [&](const std::string& text, uint32_t last = RealInput::kReturn) {
+    seen.hand.key(RealInput::kControl, true);
+    seen.hand.tap('p');
+    seen.hand.key(RealInput::kControl, false);
+    seen.hand.type(text);
+    seen.hand.tap(last);
+  };
+  at_once("layer 2");
+  seen.settle();
+  CHECK(layer() == 2);
+  CHECK_FALSE(seen.there("Palette/Field"));
+  at_once("3,5,11");
+  seen.settle();
+  CHECK(seen.state().query->tokens == std::vector<int64_t>{16 + (3 * 12 + 5) * 12 + 11});
+  // Words behind each other, and keys of the window behind them.
+  at_once("layer 3");
+  at_once("colormap magma");
+  seen.hand.tap(']');
+  seen.settle();
+  CHECK(layer() == 3);
+  CHECK(seen.state().colormap == "magma");
+  CHECK(seen.app.document()->picker.values(seen.state().head).head == 1);
+  // What is mended while it is typed.
+  seen.hand.key(RealInput::kControl, true);
+  seen.hand.tap('p');
+  seen.hand.key(RealInput::kControl, false);
+  seen.hand.type("layr");
+  seen.hand.tap(RealInput::kBackspace);
+  seen.hand.type("er 1x");
+  seen.hand.tap(RealInput::kBackspace);
+  seen.hand.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(layer() == 1);
+  // With frames in between, anywhere.
+  for (int every = 1; every < 6; ++every) {
+    const std::string line = "layer " + std::to_string(every % 2 == 0 ? 2 : 3);
+    seen.hand.key(RealInput::kControl, true);
+    seen.hand.tap('p');
+    seen.hand.key(RealInput::kControl, false);
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (i % static_cast<size_t>(every) == 0) seen.app.step(0);
+      seen.hand.tap(static_cast<uint8_t>(line[i]));
+    }
+    seen.hand.tap(RealInput::kReturn);
+    seen.settle();
+    INFO(every);
+    CHECK(layer() == (every % 2 == 0 ? 2 : 3));
+    CHECK_FALSE(seen.there("Palette/Field"));
+  }
+  CHECK(seen.state().rect == all);
+}
+
+TEST_CASE("Enter in an empty field of the palette does nothing, on a marked line what it says") {
+  SeenApp seen;
+  const ViewState before = seen.state();
+  const auto open = [&] {
+    seen.hand.key(RealInput::kControl, true);
+    seen.hand.tap('p');
+    seen.hand.key(RealInput::kControl, false);
+  };
+  open();
+  seen.hand.tap(RealInput::kReturn);
+  seen.hand.type("  ");
+  seen.hand.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(seen.there("Palette/Field"));
+  CHECK(seen.state() == before);
+  // The field has the keys still.
+  seen.hand.type("layer 2");
+  seen.hand.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK_FALSE(seen.there("Palette/Field"));
+  CHECK(seen.app.document()->picker.values(seen.state().head).layer == 2);
+  // What cannot be done waits to be mended.
+  open();
+  seen.hand.type("layer 9");
+  seen.hand.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(seen.there("Palette/Field"));
+  seen.hand.tap(RealInput::kEscape);
+  seen.hand.tap('+');
+  seen.settle();
+  CHECK_FALSE(seen.there("Palette/Field"));
+  CHECK_FALSE(seen.state().rect == before.rect);
+}
+
+TEST_CASE("a click that gives a field the keys comes before what is typed behind it") {
+  SeenApp seen;
+  seen.tap('M');
+  REQUIRE(seen.state().mask.shown);
+  seen.point("Mask/Text");
+  seen.hand.button(1, true);
+  seen.hand.button(1, false);
+  seen.hand.type("temporal");
+  seen.hand.tap(RealInput::kReturn);
+  seen.hand.tap('p');
+  seen.settle();
+  CHECK(seen.state().mask.text == "temporal");
+  CHECK_FALSE(seen.state().atlas.shown);
+  CHECK(seen.app.notice() == "the mouse is over no entry of the map: there is nothing to pin");
+}
+
+TEST_CASE("a slip of a hand is told in the status line and stops nobody") {
+  SeenApp seen;
+  seen.point("Toolbar/Head");
+  seen.tap_with(RealInput::kControl, 'c');
+  CHECK_FALSE(seen.app.failed());
+  CHECK(seen.app.notice() == "nothing was copied: the mouse is over no entry of the map");
+  seen.tap('5');
+  CHECK_FALSE(seen.app.failed());
+  CHECK(seen.app.notice() == "pin 5: there is no pin 5");
+  seen.tap('+');
+  CHECK(seen.state().rect.q1 - seen.state().rect.q0 < 1024);
+}
+
 TEST_CASE("a hand drags the histogram, masks, looks at frames, and asks the palette") {
   SeenApp seen;
   seen.drag("Histogram/White", 0.5, 0.5, -4, 0.5);

@@ -63,6 +63,20 @@ TEST_CASE("moves of one gesture are one step") {
   CHECK_FALSE(history.undo());
 }
 
+TEST_CASE("what is moved while the button is held is one step, however slow the frames are") {
+  ViewHistory history(opened_view(kLimits));
+  history.apply(action::ZoomAt{500, 500, 2}, kLimits, 0);
+  const ViewState zoomed = history.now();
+  for (int i = 0; i < 4; ++i) {
+    history.hold_gesture(2.0 * i + 2, i == 0);
+    history.apply(action::Pan{1, 2}, kLimits, 2.0 * i + 2);
+  }
+  CHECK(history.now().rect.q0 == 254);
+  history.end_gesture();
+  CHECK(history.undo());
+  CHECK(history.now() == zoomed);
+}
+
 TEST_CASE("another action, a released button and a step back end a gesture") {
   ViewHistory history(opened_view(kLimits));
   history.apply(action::ZoomAt{500, 500, 2}, kLimits, 0);

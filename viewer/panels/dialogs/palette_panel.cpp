@@ -24,6 +24,7 @@ int take_text(ImGuiInputTextCallbackData* data) {
 
 void PalettePanel::open() {
   open_ = true;
+  active_ = false;
   problem_.clear();
   set_text("");
 }
@@ -33,21 +34,28 @@ void PalettePanel::set_text(const std::string& text) {
   std::copy_n(text.begin(), size, text_.begin());
   text_[size] = 0;
   refill_ = true;
-  marked_ = 0;
+  mark_first();
+}
+
+void PalettePanel::mark_first() {
+  const bool empty = text().find_first_not_of(' ') == std::string::npos;
+  marked_ = empty ? std::nullopt : std::optional<size_t>(0);
   moved_ = true;
 }
 
-void PalettePanel::press(const KeyChord& chord, size_t items) {
+std::optional<size_t> PalettePanel::press(const KeyChord& chord, size_t items) {
   if (chord.key == Key::escape) {
     close();
-  } else if (chord.key == Key::enter && items > 0) {
-    takes_ = true;
+  } else if (chord.key == Key::enter) {
+    if (marked_ && items > 0) return std::min(*marked_, items - 1);
   } else if (chord.key != Key::home && chord.key != Key::end && items > 0) {
-    const auto to = moved_in_list(chord, static_cast<int>(marked_), static_cast<int>(items));
-    if (!to) return;
+    const int at = marked_ ? static_cast<int>(*marked_) : -1;
+    const auto to = moved_in_list(chord, at, static_cast<int>(items));
+    if (!to) return std::nullopt;
     marked_ = static_cast<size_t>(*to);
     moved_ = true;
   }
+  return std::nullopt;
 }
 
 void PalettePanel::draw_field(const Ui& ui, float width) {
@@ -55,7 +63,10 @@ void PalettePanel::draw_field(const Ui& ui, float width) {
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, {ui.px(10), ui.px(7)});
   ImGui::PushStyleColor(ImGuiCol_FrameBg, to_vec4(ui.theme.window));
   ImGui::SetNextItemWidth(width);
-  if (ImGui::IsWindowAppearing() || !ImGui::IsAnyItemActive()) ImGui::SetKeyboardFocusHere();
+  // The field has the keys a frame later.
+  if (ImGui::IsWindowAppearing() || (!active_ && !ImGui::IsMouseDown(0))) {
+    ImGui::SetKeyboardFocusHere();
+  }
   std::string wanted = text();
   const std::string before = wanted;
   ImGui::InputTextWithHint(
@@ -63,10 +74,10 @@ void PalettePanel::draw_field(const Ui& ui, float width) {
       text_.size(), refill_ ? ImGuiInputTextFlags_CallbackAlways : ImGuiInputTextFlags_None,
       refill_ ? take_text : nullptr, refill_ ? &wanted : nullptr);
   mark(ui, "Palette/Field");
+  active_ = ImGui::IsItemActive();
   refill_ = false;
   if (text() != before) {
-    marked_ = 0;
-    moved_ = true;
+    mark_first();
     problem_.clear();
   }
   ImGui::PopStyleColor();
@@ -78,7 +89,7 @@ std::optional<size_t> PalettePanel::draw_items(const Ui& ui, const std::vector<P
                                                float width) {
   const float line = ui.px(kItemHeight);
   std::optional<size_t> taken;
-  marked_ = items.empty() ? 0 : std::min(marked_, items.size() - 1);
+  if (marked_) marked_ = items.empty() ? 0 : std::min(*marked_, items.size() - 1);
   for (size_t i = 0; i < items.size(); ++i) {
     const PaletteItem& item = items[i];
     const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -134,8 +145,6 @@ std::optional<size_t> PalettePanel::draw(const Ui& ui, const ScreenRect& window,
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
   ui.labels.add("Palette/Panel", {at.x, at.y, at.x + width, at.y + height});
-  if (takes_ && !items.empty()) taken = marked_;
-  takes_ = false;
   if (outside) close();
   return taken;
 }

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+
+#include "viewer/commands/key_chord.h"
+
+namespace attnscope {
+
+/// What a keyboard did, as a screen tells it.
+struct KeyEvent {
+  /// text: a letter was typed, after its key went down. mouse: the mouse did something meanwhile.
+  enum class What : uint8_t { down, repeat, up, text, mouse };
+  What what = What::down;
+  std::optional<KeyChord> chord = {};     ///< nothing: nobody listens to it by itself
+  std::function<void()> tell_imgui = {};  ///< lets ImGui know, from its next frame on
+  bool makes_command = false;             ///< Ctrl, Alt or the like: keys beside it type nothing
+  int frames = 0;                         ///< of the mouse: drawn until it is known what it means
+};
+
+/// Whether a field that takes text has use for a key by itself.
+bool edits_text(const KeyChord& chord);
+
+/// What the keyboard did since the last frame, handed out in its order, and so that no frame hides
+/// any of it. Of one frame ImGui knows only which letters were typed, which keys are down, and that
+/// letters come first: a field that takes text gets letters or one key a frame, however many came
+/// while a slow one was drawn. Keys also wait for frames that decide whose they are.
+class KeyEvents {
+ public:
+  /// A click chooses whose keys are in the frame that has it; where the mouse is, a frame has found
+  /// out, and the one after it what is there.
+  static KeyEvent click() { return {.what = KeyEvent::What::mouse, .frames = 1}; }
+  static KeyEvent move() { return {.what = KeyEvent::What::mouse, .frames = 2}; }
+
+  struct Taker {
+    std::function<bool()> waits;   ///< nothing is taken before another frame is drawn
+    std::function<bool()> typing;  ///< a field takes text in the next frame
+    std::function<bool(const KeyChord&)> pressed;  ///< true: ImGui is not to know
+    std::function<void(const KeyChord&)> released;
+  };
+
+  void push(KeyEvent event);
+  /// Hands out what comes before the next frame.
+  void hand_out(const Taker& taker);
+  /// A frame was drawn; `mouse_done`: all that the mouse did was in it.
+  void frame_done(bool mouse_done);
+  /// No key waits.
+  bool done() const;
+
+ private:
+  bool fits(const KeyEvent& event, bool typing) const;
+  void give(const KeyEvent& event, bool typing, const Taker& taker);
+  void press(const KeyEvent& event, bool typing, const Taker& taker);
+
+  std::deque<KeyEvent> events_;
+  // Of the next frame:
+  bool typed_ = false;        ///< a field gets letters
+  bool chosen_ = false;       ///< a key went to the window beside a field
+  bool edited_ = false;       ///< a field gets a key
+  bool let_go_ = false;       ///< a key that edits went up
+  bool was_command_ = false;  ///< the letter of the key that went down last is nobody's text
+};
+
+}  // namespace attnscope
