@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "io/files/json_text.h"
 
 namespace attnscope {
 
@@ -86,8 +87,7 @@ void write_error_text(std::string_view text) noexcept {
 }
 
 void print_json(const nlohmann::ordered_json& json, bool pretty) {
-  fmt::print("{}\n",
-             json.dump(pretty ? 2 : -1, ' ', false, nlohmann::json::error_handler_t::replace));
+  fmt::print("{}\n", json_text(json, pretty ? 2 : -1));
 }
 
 bool finish_standard_output() noexcept {

@@ -10,6 +10,7 @@
 #include "cli/common/head_table.h"
 #include "core/base/error.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_text.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
 #include "io/results/table_hdf5.h"
@@ -240,9 +241,7 @@ void write_diff(const Json& json, const std::filesystem::path& path, bool force,
     }
     write_table_hdf5(texts, list.dimension, columns_of(items, names), file.part_path());
   } else {
-    const std::string text = extension == ".csv"
-                                 ? csv_of(items, names)
-                                 : json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = extension == ".csv" ? csv_of(items, names) : json_text(json, 1) + "\n";
     file.append(std::as_bytes(std::span(text)));
   }
   file.commit();

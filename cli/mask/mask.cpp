@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -29,6 +28,7 @@
 #include "io/export/format/export_part_json.h"
 #include "io/files/checksum.h"
 #include "io/files/file_ending.h"
+#include "io/files/file_text.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
 #include "io/results/mask_files.h"
@@ -176,8 +176,7 @@ void add_file_digests(const std::filesystem::path& file, Json& digests) {
   // Which of its planes is whose.
   if (file.extension() == ".npy") add_digest(block_facts_path(file), digests);
   if (file.extension() != ".json") return;
-  std::ifstream stream(file, std::ios::binary);
-  const Json tree = Json::parse(stream, nullptr, false).flatten();
+  const Json tree = Json::parse(read_file_text(file), nullptr, false).flatten();
   for (const auto& [place, word] : tree.items()) {
     if (!word.is_string()) continue;
     const std::filesystem::path named = file.parent_path() / word.get<std::string>();

@@ -12,6 +12,7 @@
 #include "io/capture/facts/capture_catalogue.h"
 #include "io/capture/picture_file.h"
 #include "io/files/input_set.h"
+#include "io/files/json_text.h"
 #include "io/files/staged_file.h"
 
 namespace attnscope {
@@ -19,10 +20,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
-
-std::string json_text(const Json& json, int indent) {
-  return json.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
-}
 
 /// Names of blocks and slots as parts of file names.
 std::string file_part(const std::string& name) {
@@ -37,7 +34,8 @@ std::string file_part(const std::string& name) {
 std::map<std::string, std::string> metadata_of(const Json& facts) {
   std::map<std::string, std::string> metadata;
   for (const auto& [name, value] : facts.items()) {
-    metadata[name] = value.is_string() ? value.get<std::string>() : json_text(value, -1);
+    metadata[name] = value.is_string() ? value.get<std::string>()
+                                       : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   }
   return metadata;
 }

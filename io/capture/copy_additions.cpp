@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
@@ -68,15 +68,8 @@ bool comes_before(const std::string& a, const std::string& b) {
 }  // namespace
 
 std::vector<std::vector<std::string>> read_token_file(const fs::path& path) {
-  const InputFile input(path);
   const std::string name = path.string();
-  if (input.size() > kMaxTokenBytes) {
-    throw file_error(name, "",
-                     "is too large for text tokens (got " + std::to_string(input.size()) +
-                         " bytes, limit " + std::to_string(kMaxTokenBytes) + ")");
-  }
-  std::string text(static_cast<size_t>(input.size()), '\0');
-  input.read_at(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = read_file_text(path, "text tokens", kMaxTokenBytes);
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) throw file_error(name, "", "is empty");
   if (text[first] != '[') return {lines_of(text)};

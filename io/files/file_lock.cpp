@@ -18,6 +18,7 @@
 #include <string>
 #include <utility>
 
+#include "io/files/file_text.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -133,6 +134,9 @@ path owner_file(const path& file) {
   return owner += ".owner";
 }
 
+/// Names of hosts are shorter.
+constexpr size_t kMostOwnerBytes = 1024;
+
 struct Owner {
   std::string host;
   int64_t process = 0;
@@ -144,7 +148,7 @@ std::string host_name() {
 }
 
 std::optional<Owner> read_owner(const path& file) {
-  std::ifstream stream(file);
+  std::istringstream stream(beginning_of_file(file, kMostOwnerBytes));
   Owner owner;
   if (stream >> owner.host >> owner.process) return owner;
   return std::nullopt;
@@ -253,7 +257,7 @@ bool FileLock::is_held(const path& file) {
   while (true) {
     std::unique_lock guard(held_files().mutex);
     if (is_held_here(file)) return true;
-    const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = ::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0) return false;
     const std::optional<pid_t> holder = holder_of(descriptor);
     ::close(descriptor);

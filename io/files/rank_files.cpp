@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
-#include <fstream>
 #include <memory>
 #include <optional>
 #include <random>
@@ -17,6 +16,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/files/file_text.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -33,11 +33,6 @@ constexpr std::chrono::milliseconds kLook{50};
 path named(const path& out, std::string_view kind, int rank) {
   path result = out;
   return result += std::string(kind) + std::to_string(rank);
-}
-
-std::string content_of(const path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// The rank that a file's name has after `out`'s; nothing of names that are none of ours.
@@ -113,7 +108,7 @@ std::string show_folder(const path& out) {
 void await_folder(const path& out, const std::string& words) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
-  while (content_of(rank_sums_path(out, 0)) != words) {
+  while (beginning_of_file(rank_sums_path(out, 0), words.size() + 1) != words) {
     if (Clock::now() - begin > kSeenWithin) {
       throw file_error(out.string(), "",
                        "is not in a folder that this host shares with the first process's: what "

@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <memory>
 #include <span>
+#include <sstream>
 
 #include "core/base/error.h"
+#include "io/files/file_text.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -108,8 +109,9 @@ void list_replaced_shards(const path& folder, const std::set<std::string>& names
 std::vector<std::string> remove_listed_shards(const path& folder,
                                               const std::set<std::string>& kept) {
   const path list = folder / kReplacedList;
-  std::ifstream lines(list);
-  if (!lines) return {};
+  std::error_code none;
+  if (!std::filesystem::exists(list, none)) return {};
+  std::istringstream lines(read_file_text(list));
   for (std::string name; std::getline(lines, name);) {
     // The list may be anybody's by now.
     const bool is_shard = name.find('/') == std::string::npos && path(name).extension() == ".h5";

@@ -7,7 +7,8 @@
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/files/checksum.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
+#include "io/files/json_text.h"
 #include "io/files/strict_json.h"
 #include "io/segments/head_name_json.h"
 #include "io/segments/segment_json.h"
@@ -40,14 +41,7 @@ nlohmann::ordered_json saved_head_json(const SavedHead& head) {
 /// The JSON of a file of facts. Throws Error(file) where it is something else.
 nlohmann::json read_facts_file(const std::string& file) {
   constexpr int64_t kMostFactBytes = 16 << 20;
-  const InputFile input(file);
-  if (input.size() > kMostFactBytes) {
-    throw file_error(file, "",
-                     fmt::format("is too large for the facts of blocks (got {} bytes, limit {})",
-                                 input.size(), kMostFactBytes));
-  }
-  std::string text(static_cast<size_t>(input.size()), '\0');
-  input.read_at(0, std::as_writable_bytes(std::span(text)));
+  const std::string text = read_file_text(file, "the facts of blocks", kMostFactBytes);
   nlohmann::json json = parse_strict_json(text, file, "");
   if (json.is_object() && json.value("format", nlohmann::json()) == kBlocksFormat) return json;
   throw file_error(file, "format",
@@ -184,7 +178,7 @@ std::string block_facts_text(const BlockMaskFacts& facts, const std::filesystem:
                               {"keys", order_json(facts.keys)}};
   json["heads"] = nlohmann::ordered_json::array();
   for (const SavedHead& head : facts.heads) json["heads"].push_back(saved_head_json(head));
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 std::optional<BlockMaskFacts> read_block_facts(const std::filesystem::path& blocks) {

@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/mask/mask_union.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
@@ -23,14 +23,7 @@ class MaskTree {
 
   MaskChoice read() const {
     constexpr int64_t kMostBytes = 1 << 20;
-    const InputFile input(file_);
-    if (input.size() > kMostBytes) {
-      throw file_error(file_, "",
-                       fmt::format("is too large for a tree of masks (got {} bytes, limit {})",
-                                   input.size(), kMostBytes));
-    }
-    std::string text(static_cast<size_t>(input.size()), '\0');
-    input.read_at(0, std::as_writable_bytes(std::span(text)));
+    const std::string text = read_file_text(file_, "a tree of masks", kMostBytes);
     return node(parse_strict_json(text, file_, ""), "the mask");
   }
 

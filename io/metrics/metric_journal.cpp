@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/file_text.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_line.h"
 
@@ -56,16 +57,10 @@ bool take_line(const std::string& line, JournalTable& table) {
 
 /// What was written to its end; what is behind it was cut off.
 JournalTable read_journal(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(kMetricList.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  std::string text = read_file_text(path);
   // A run may have been killed before its first line was written.
-  if (kMetricList.substr(0, static_cast<size_t>(file.gcount())) !=
-      begin.substr(0, static_cast<size_t>(file.gcount()))) {
-    fail_journal(path);
-  }
-  file.clear();
-  file.seekg(0);
+  if (!kMetricList.starts_with(text.substr(0, kMetricList.size()))) fail_journal(path);
+  std::istringstream file(std::move(text));
   JournalTable table;
   std::string line;
   while (std::getline(file, line) && !file.eof()) {
@@ -112,10 +107,7 @@ std::vector<MetricSource> sources_of(const JournalTable& journal, size_t before,
 }  // namespace
 
 bool is_metric_journal(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string begin(kMetricList.size(), '\0');
-  file.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return file.gcount() == static_cast<std::streamsize>(begin.size()) && begin == kMetricList;
+  return beginning_of_file(path, kMetricList.size()) == kMetricList;
 }
 
 RunTable read_metric_journal(const fs::path& path) {

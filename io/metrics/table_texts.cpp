@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/reduce/head_fields.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 #include "io/files/strict_json.h"
 #include "io/results/csv_table.h"
 #include "io/segments/head_name_json.h"
@@ -19,13 +19,6 @@ namespace attnscope {
 namespace {
 
 using TextJson = nlohmann::json;
-
-std::string whole_text(const std::filesystem::path& path) {
-  const InputFile file(path);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  return text;
-}
 
 /// Columns that name a head or say something of it, and are no numbers of it.
 constexpr std::string_view kWords[] = {"run",    "prompt", "seed",  "step",        "layer",
@@ -103,7 +96,7 @@ HeadName line_name(const CsvLine& line) {
 
 void read_csv_table(const std::filesystem::path& path, TableBuilder& table) {
   const std::string& file = table.file();
-  const CsvTable csv = parse_csv(whole_text(path), file);
+  const CsvTable csv = parse_csv(read_file_text(path), file);
   std::map<std::string, size_t> places;
   for (size_t i = 0; i < csv.names.size(); ++i) places[csv.names[i]] = i;
   for (const char* const name : {"step", "layer", "branch", "kind", "batch", "head"}) {
@@ -125,8 +118,8 @@ void read_csv_table(const std::filesystem::path& path, TableBuilder& table) {
 
 void read_json_table(const std::filesystem::path& path, int64_t memory, TableBuilder& table) {
   const std::string& file = table.file();
-  const TextJson json =
-      parse_strict_json(whole_text(path), file, "", {.values = int64_t{1} << 28, .memory = memory});
+  const TextJson json = parse_strict_json(read_file_text(path), file, "",
+                                          {.values = int64_t{1} << 28, .memory = memory});
   const auto format = json.is_object() ? json.find("format") : json.end();
   if (!json.is_object() || format == json.end() || *format != "attnscope-stats/1") {
     throw file_error(

@@ -12,7 +12,9 @@
 #include "io/capture/capture.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/capture_catalogue.h"
+#include "io/files/file_text.h"
 #include "io/files/input_set.h"
+#include "io/files/json_text.h"
 #include "io/files/staged_file.h"
 #include "io/files/strict_json.h"
 #include "io/parts/part_set.h"
@@ -30,10 +32,9 @@ struct CapturePart {
 };
 
 OrderedJson read_root(const fs::path& folder) {
-  const InputFile file(folder / kCatalogueName);
-  std::string text(static_cast<size_t>(file.size()), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text)));
-  parse_strict_json(text, file.path().string(), "");
+  const fs::path file = folder / kCatalogueName;
+  const std::string text = read_file_text(file);
+  parse_strict_json(text, file.string(), "");
   // As it stands, with its keys in their order.
   return OrderedJson::parse(text);
 }
@@ -154,7 +155,7 @@ MergeResult merge_captures(const std::vector<fs::path>& parts, const fs::path& o
     for (const std::string& name : files_of(read[i], "calls")) merge.add(read[i], name);
     for (const OrderedJson& call : read[i].root["calls"]) root["calls"].push_back(call);
   }
-  const std::string text = root.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+  const std::string text = json_text(root, 2) + "\n";
   write_text(folder.part_path() / kCatalogueName, text);
   Capture::open(folder.part_path());
   folder.commit();

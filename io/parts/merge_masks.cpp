@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "io/files/file_ending.h"
+#include "io/files/file_text.h"
 #include "io/files/input_file.h"
 #include "io/files/output_file.h"
 #include "io/parts/part_set.h"
@@ -19,8 +19,7 @@ using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 OrderedJson read_masks(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return OrderedJson::parse(file, nullptr, false);
+  return OrderedJson::parse(read_file_text(path), nullptr, false);
 }
 
 bool is_masks(const OrderedJson& json) {
@@ -61,7 +60,9 @@ void about_whole(const OrderedJson& part, const std::vector<PartFacts>& facts, O
 }  // namespace
 
 bool is_mask_json(const fs::path& path) {
-  return path.extension() == ".json" && is_masks(read_masks(path));
+  std::error_code none;
+  return path.extension() == ".json" && fs::is_regular_file(path, none) &&
+         is_masks(read_masks(path));
 }
 
 MergeResult merge_masks(const std::vector<fs::path>& parts, const fs::path& out,

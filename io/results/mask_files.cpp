@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "io/files/json_text.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
 
@@ -36,7 +37,7 @@ std::string mask_csv(const nlohmann::ordered_json& masks) {
 
 std::string mask_file_text(const nlohmann::ordered_json& masks, const std::filesystem::path& name) {
   if (name.extension() == ".csv") return mask_csv(masks);
-  return masks.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(masks, 1) + "\n";
 }
 
 void write_mask_file(const nlohmann::ordered_json& masks, const std::filesystem::path& path,

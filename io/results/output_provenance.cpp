@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
+#include "io/files/file_text.h"
 
 namespace attnscope {
 namespace {
@@ -41,8 +41,7 @@ Json part_identity(const PlanPart& part) {
 }
 
 Json read_table_json(const std::filesystem::path& path, std::string_view product) {
-  std::ifstream file(path, std::ios::binary);
-  Json json = Json::parse(file, nullptr, false);
+  Json json = Json::parse(read_file_text(path), nullptr, false);
   if (json.is_object() && json.contains("format") &&
       json["format"] == fmt::format("attnscope-{}/1", product) && json.contains("capture_hash") &&
       json.contains("options")) {

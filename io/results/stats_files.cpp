@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/files/json_text.h"
 #include "io/files/posix_file.h"
 #include "io/results/csv_field.h"
 #include "io/results/head_json.h"
@@ -66,8 +67,7 @@ Json stats_json(const Json& about, std::span<const HeadRecord> records) {
 
 void write_stats_json(const Json& about, std::span<const HeadRecord> records,
                       const std::filesystem::path& path) {
-  write_text(stats_json(about, records).dump(1, ' ', false, Json::error_handler_t::replace) + "\n",
-             path);
+  write_text(json_text(stats_json(about, records), 1) + "\n", path);
 }
 
 void write_stats_csv(std::span<const HeadRecord> records, const std::filesystem::path& path) {

@@ -5,7 +5,7 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 
 // Scripts that are read from files.
 
@@ -17,14 +17,7 @@ constexpr int64_t kMaxScriptBytes = 1 << 20;
 }  // namespace
 
 Script read_script(const std::filesystem::path& file) {
-  const InputFile input(file);
-  if (input.size() > kMaxScriptBytes) {
-    throw file_error(file.string(), "",
-                     fmt::format("is too long for a script (got {} bytes, limit {})", input.size(),
-                                 kMaxScriptBytes));
-  }
-  std::string text(static_cast<size_t>(input.size()), '\0');
-  input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  const std::string text = read_file_text(file, "a script", kMaxScriptBytes);
   if (text.find('\0') != std::string::npos) {
     throw file_error(file.string(), "", "is no text: a script is one command a line");
   }

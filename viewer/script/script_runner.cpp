@@ -10,6 +10,7 @@
 
 #include "core/base/nearest_word.h"
 #include "core/problem/key_segments.h"
+#include "io/files/json_text.h"
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
@@ -417,7 +418,7 @@ struct ScriptRunner::Step {
       if (!other) return again_within(kWaitSeconds, fmt::format("probe {} {}", w.query, w.key));
       add_other(*probed, *other, json);
     }
-    host.print(json.dump());
+    host.print(json_text(json));
     return After::take_up;
   }
   After operator()(const word::Print& w) const {

@@ -4,7 +4,7 @@
 #include <exception>
 #include <string>
 
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 #include "io/files/output_file.h"
 #include "viewer/session/remote_place.h"
 
@@ -17,9 +17,7 @@ using std::filesystem::path;
 constexpr int64_t kMostBytes = 1 << 16;
 
 std::vector<path> read_list(const path& list) {
-  const InputFile file(list);
-  std::string text(static_cast<size_t>(std::min(file.size(), kMostBytes)), '\0');
-  file.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
+  const std::string text = beginning_of_file(list, kMostBytes);
   std::vector<path> files;
   for (size_t at = 0; at < text.size() && files.size() < kRecentFiles;) {
     const size_t end = std::min(text.find('\n', at), text.size());

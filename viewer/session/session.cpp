@@ -6,8 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "core/base/control_characters.h"
 #include "core/base/error.h"
-#include "io/files/input_file.h"
+#include "io/files/file_text.h"
 #include "io/files/output_file.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
@@ -185,18 +186,6 @@ OrderedJson view_json(const ViewState& view, const path& folder, const path& fil
   return json;
 }
 
-std::string read_text(const path& file, int64_t limit) {
-  const InputFile input(file);
-  if (input.size() > limit) {
-    throw file_error(
-        file.string(), "",
-        fmt::format("is too long for a session (got {} bytes, limit {})", input.size(), limit));
-  }
-  std::string text(static_cast<size_t>(input.size()), '\0');
-  input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-  return text;
-}
-
 path folder_of_session(const path& file) { return std::filesystem::absolute(file).parent_path(); }
 
 }  // namespace
@@ -221,7 +210,7 @@ std::string session_text(const Session& session, const path& folder) {
     json["b"] = other_side_json(session, folder);
   }
   try {
-    return json.dump(2) + "\n";
+    return json_without_controls(json.dump(2)) + "\n";
   } catch (const nlohmann::json::exception&) {
     throw Error(ErrorCode::file, "session: a path or name in it is no valid UTF-8: " +
                                      one_line(session.capture.string()));
@@ -229,22 +218,15 @@ std::string session_text(const Session& session, const path& folder) {
 }
 
 bool is_session_file(const path& file) {
-  try {
-    std::error_code ignored;
-    if (!std::filesystem::is_regular_file(file, ignored)) return false;
-    const InputFile input(file);
-    std::string text(static_cast<size_t>(std::min(input.size(), kLookBytes)), '\0');
-    input.read_at(0, std::as_writable_bytes(std::span(text.data(), text.size())));
-    const size_t first = text.find_first_not_of(" \t\r\n");
-    return first != std::string::npos && text[first] == '{' &&
-           text.find("\"attnscope-session/") != std::string::npos;
-  } catch (const Error&) {
-    return false;
-  }
+  const std::string text = beginning_of_file(file, kLookBytes);
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  return first != std::string::npos && text[first] == '{' &&
+         text.find("\"attnscope-session/") != std::string::npos;
 }
 
 Session read_session(const path& file) {
-  return parse_session(read_text(file, kMaxSessionBytes), file.string(), folder_of_session(file));
+  return parse_session(read_file_text(file, "a session", kMaxSessionBytes), file.string(),
+                       folder_of_session(file));
 }
 
 void write_session(const Session& session, const path& file, bool force) {

@@ -4,13 +4,12 @@
 #include <xxhash.h>
 
 #include <algorithm>
-#include <array>
-#include <fstream>
 #include <memory>
 #include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "io/files/file_text.h"
 #include "io/hdf5/hdf5_signature.h"
 #include "io/tensors/hdf5_tensors.h"
 
@@ -124,11 +123,7 @@ uint64_t structure_checksum(const ExportManifest& stored, const PosixFile& file)
 }
 
 bool is_hdf5_file(const std::filesystem::path& path) {
-  std::error_code error;
-  if (path.empty() || !std::filesystem::is_regular_file(path, error)) return false;
-  std::array<char, 8> start{};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return begins_as_hdf5({start.data(), start.size()});
+  return begins_as_hdf5(beginning_of_file(path, 8));
 }
 
 bool is_export_file(const std::filesystem::path& path) {

@@ -1,8 +1,7 @@
 #include "io/export/format/interrupted_run.h"
 
-#include <fstream>
-
 #include "core/base/error.h"
+#include "io/files/file_text.h"
 
 namespace attnscope {
 namespace {
@@ -27,10 +26,12 @@ constexpr const char* kAdvice = " (--force alone gives it up)";
 }  // namespace
 
 RecordList record_list_at(const path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::string start(64, '\0');
-  stream.read(start.data(), std::ssize(start));
-  start.resize(static_cast<size_t>(stream.gcount()));
+  std::error_code none;
+  const auto status = std::filesystem::status(file, none);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    return RecordList::none;
+  }
+  const std::string start = beginning_of_file(file, 64);
   RecordList found = RecordList::none;
   for (const std::string_view list : kRecordLists) {
     if (start.starts_with(list)) return RecordList::begun;
