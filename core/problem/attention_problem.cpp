@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/problem/finite_check.h"
+#include "core/problem/head_limit.h"
 
 namespace attnscope {
 namespace {
@@ -43,6 +44,8 @@ class Checker {
       require(t->width() <= AttentionProblem::kMaxHeadDim,
               "a head dimension of " + std::to_string(t->width()) + " is above the limit " +
                   std::to_string(AttentionProblem::kMaxHeadDim));
+      const std::string many = too_many_heads(*t);
+      require(many.empty(), t->source().name() + " " + many);
     }
     require(p_.q.width() == p_.k.width(), "q and k differ in their head dimension");
     require(p_.q.batch() == p_.k.batch(), "q and k differ in their batch");

@@ -1,9 +1,11 @@
 #include "io/capture/call/call_builder.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 
+#include "core/problem/head_limit.h"
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_outputs.h"
 #include "io/capture/call/call_part.h"
@@ -59,6 +61,19 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
   return call;
 }
 
+/// Throws Error(file) where q or k has no channels or more heads than any call, whatever options
+/// say of them.
+void require_possible_heads(const HeadTensors& heads) {
+  for (const HeadTensor* tensor : {&heads.q, &heads.k}) {
+    const TensorSource& source = tensor->source();
+    const std::string many = too_many_heads(*tensor);
+    if (!many.empty()) throw file_error(source.name(), "", many);
+    if (tensor->width() > 0) continue;
+    throw file_error(source.name(), "",
+                     fmt::format("has no channels (shape [{}])", fmt::join(source.shape(), ", ")));
+  }
+}
+
 /// The facts with the scale as a number, finite and above 0.
 CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   const CallFacts::Fact* fact = facts.find("scale");
@@ -107,6 +122,7 @@ CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
 
 BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                      const ReadControl& control) {
+  require_possible_heads(call.heads);
   const CallId id = call_id(call.facts, call.heads);
   const bool token_options = overrides.grid || overrides.text || overrides.preset;
   CallTokens tokens = call_tokens(call.facts, call.tensors, call.heads, id.kind,

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "core/problem/attention_problem.h"
+#include "core/problem/head_limit.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 
@@ -113,6 +114,22 @@ TEST_CASE("parts that do not fit are refused with the name and both shapes") {
        {-1.0, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
     CHECK(refused_after([&](Parts& p) { p.scale = scale; }, "scale") == "");
   }
+}
+
+TEST_CASE("a call has as many heads as lists of them can hold") {
+  for (const auto& [batch, heads] :
+       {std::pair<int64_t, int64_t>{1, kMaxCallHeads + 1}, {kMaxCallHeads + 1, 1}, {257, 256}}) {
+    AttentionProblem::Parts parts = good_parts();
+    parts.q = zeros("q.npy", {batch, heads, 1, 1});
+    parts.k = zeros("k.npy", {batch, 1, 1, 1});
+    CHECK(refused([&] { AttentionProblem::make(parts); }, ErrorCode::usage,
+                  {"call.safetensors: q.npy has " + std::to_string(batch * heads) + " heads",
+                   "limit 65536"}) == "");
+  }
+  AttentionProblem::Parts parts = good_parts();
+  parts.q = zeros("q.npy", {256, 256, 1, 1});
+  parts.k = zeros("k.npy", {256, 1, 1, 1});
+  CHECK(AttentionProblem::make(parts).num_heads() == 256);
 }
 
 TEST_CASE("a call can be restricted by one more mask") {
