@@ -53,7 +53,14 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
     app.step(kScriptSeconds);
     const std::string problem = app.problem_before(WaitFor::exact);
     if (!problem.empty()) throw Error(ErrorCode::file, problem);
-    if (!app.reached(WaitFor::exact)) continue;
+    const bool ready = app.reached(WaitFor::exact);
+    // Whoever looks on waits until the line is there again; nobody looks on here.
+    const Document* document = app.document();
+    if (!ready && document != nullptr && document->remote != nullptr) {
+      const std::string lost = document->remote->link_problem();
+      if (!lost.empty()) throw Error(ErrorCode::unavailable, lost);
+    }
+    if (!ready) continue;
     if (app.atlas() && !app.reached(WaitFor::atlas)) continue;
     write_picture(app.picture(), settings.screenshot, settings.force);
     return ViewerEnd::closed;

@@ -10,8 +10,10 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <string_view>
 #include <thread>
 
+#include "core/base/control_characters.h"
 #include "core/base/error.h"
 
 extern char** environ;  // NOLINT(readability-redundant-declaration)
@@ -59,6 +61,14 @@ struct Attributes {
   Attributes& operator=(const Attributes&) = delete;
 };
 
+void write_whole(int descriptor, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(descriptor, text.data(), text.size());
+    if (put <= 0) return;
+    text.remove_prefix(static_cast<size_t>(put));
+  }
+}
+
 /// How long a program may take to end after its input has, and after a signal.
 constexpr auto kPatience = std::chrono::milliseconds(1500);
 
@@ -98,12 +108,11 @@ ChildLine::~ChildLine() {
 void ChildLine::hand_on() {
   if (!complaints_) return;
   const bool more = complaints_->wait(0);
-  std::string& came = complaints_->received();
-  for (size_t at = 0; at < came.size();) {
-    const ssize_t put = ::write(STDERR_FILENO, came.data() + at, came.size() - at);
-    if (put <= 0) break;
-    at += static_cast<size_t>(put);
-  }
+  complained_ = complaints_->total_received();
+  std::string& all = complaints_->received();
+  // A character that is not whole yet could be half of one that steers the terminal.
+  const std::string came = all.substr(0, more ? whole_characters(all) : all.size());
+  write_whole(STDERR_FILENO, lines_without_controls(came));
   for (const char c : came) {
     if (c != '\n' && c != '\r') {
       if (unfinished_.size() < 1000) unfinished_ += c;
@@ -111,7 +120,7 @@ void ChildLine::hand_on() {
     }
     if (!unfinished_.empty()) last_line_ = std::exchange(unfinished_, {});
   }
-  came.clear();
+  all.erase(0, came.size());
   if (!more) complaints_.reset();
 }
 

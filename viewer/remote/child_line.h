@@ -10,7 +10,8 @@
 namespace attnscope {
 
 /// A program that was started, and the line to its standard input and output. What it writes to
-/// standard error goes to this process's, unchanged, and its last line is kept. Not thread-safe.
+/// standard error goes to this process's, in whole lines or what there is of one, its control
+/// characters escaped, and its last line is kept. Not thread-safe.
 /// Ends the program when it is destroyed: by the end of its input, then by signals.
 class ChildLine {
  public:
@@ -24,6 +25,8 @@ class ChildLine {
   /// ByteLine::wait(), and hands on what the program complains of.
   bool wait(double seconds, int wake = -1);
   ByteLine& line() { return *line_; }
+  /// Bytes that ever came from it, complaints included.
+  size_t total_received() const { return line_->total_received() + complained_; }
   /// What it complained of last; may be empty.
   std::string complaint() const;
   /// With which code it ended, once its line did: waits a little for that. 128 + N after signal N;
@@ -37,6 +40,7 @@ class ChildLine {
   int code_ = -1;
   std::unique_ptr<ByteLine> line_;
   std::unique_ptr<ByteLine> complaints_;
+  size_t complained_ = 0;
   std::string last_line_, unfinished_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "core/base/error.h"
@@ -48,6 +49,7 @@ RemoteHello RemoteLink::open(bool again, const std::stop_token& stop) {
   line.set_most_received(2 * kMostFromServer);
   const std::stop_callback ring(stop, [this] { bell_.ring(); });
   std::optional<Greeting> greeted;
+  double heard_at = now_seconds();
   for (bool going_on = true;;) {
     if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
     if (!greeted) {
@@ -75,8 +77,15 @@ RemoteHello RemoteLink::open(bool again, const std::stop_token& stop) {
       throw Error(ErrorCode::unavailable,
                   program_.name + ": " + (said.empty() ? "it ended" : one_line(said)));
     }
-    going_on = child_->wait(0.5, bell_.descriptor());
+    const size_t before = child_->total_received();
+    going_on = child_->wait(std::min(0.5, program_.silent_seconds), bell_.descriptor());
     bell_.quiet();
+    if (child_->total_received() > before) heard_at = now_seconds();
+    if (going_on && now_seconds() - heard_at > program_.silent_seconds) {
+      throw Error(ErrorCode::unavailable,
+                  fmt::format("{}: nothing came for {:.0f} s{}", program_.name,
+                              program_.silent_seconds, greeted ? ", once it had greeted" : ""));
+    }
   }
 }
 
@@ -123,6 +132,7 @@ void RemoteLink::run(const std::stop_token& stop) {
     }
     child_.reset();
     if (stop.stop_requested()) return;
+    source_->count_loss(why);
     source_->set_problem(fmt::format("{}; trying again in {:.0f} s", why, pause));
     const double until = now_seconds() + pause;
     ByteLine nothing(-1, -1);

@@ -20,6 +20,8 @@ struct RemoteProgram {
   std::function<std::vector<std::string>(bool again)> words;
   /// What an exit code of that program, before any greeting, means; empty: nothing is known.
   std::function<std::string(int code)> meaning;
+  /// Without a byte before it says what it has: no longer is waited for it.
+  double silent_seconds = 120;
 };
 
 /// The line to a server: opens it, and brings messages from and to a RemoteTileSource on a thread
@@ -27,8 +29,9 @@ struct RemoteProgram {
 class RemoteLink {
  public:
   /// Opens the line and waits for what there is. Throws Error(unavailable) where it does not come,
-  /// with what the program that leads there said last, where the other side speaks another
-  /// protocol; Error(file) where it does not keep to it; Error(interrupted) soon after a stop.
+  /// with what the program that leads there said last, where it is silent for too long, where the
+  /// other side speaks another protocol; Error(file) where it does not keep to it;
+  /// Error(interrupted) soon after a stop.
   RemoteLink(RemoteProgram program, const std::stop_token& stop);
   /// Ends the line.
   ~RemoteLink();

@@ -172,6 +172,11 @@ std::string RemoteTileSource::warning() const {
   return state_.warning;
 }
 
+std::string RemoteTileSource::link_problem() const {
+  const std::lock_guard lock(mutex_);
+  return losses_ > 1 ? loss_ : "";
+}
+
 bool RemoteTileSource::connected() const {
   const std::lock_guard lock(mutex_);
   return problem_.empty();
@@ -231,7 +236,11 @@ void RemoteTileSource::store(RemoteItem item) {
   Held held{item.number, std::move(item.answer), 0, ++uses_};
   held.bytes = answer_bytes(held.answer) + static_cast<int64_t>(2 * key.size()) + 200;
   const auto known = held_.find(key);
-  if (known != held_.end()) held_bytes_ -= known->second.bytes;
+  if (known != held_.end()) {
+    held_bytes_ -= known->second.bytes;
+  } else {
+    losses_ = 0;
+  }
   held_bytes_ += held.bytes;
   held_.insert_or_assign(std::move(key), std::move(held));
   make_room();
@@ -316,12 +325,24 @@ std::vector<Message> RemoteTileSource::outgoing() {
   return messages;
 }
 
+/// One line that begins with the name, once.
+std::string RemoteTileSource::named(const std::string& text) const {
+  const std::string line = one_line(text);
+  return line.starts_with(name_ + ": ") ? line : name_ + ": " + line;
+}
+
 void RemoteTileSource::set_problem(const std::string& problem) {
   {
     const std::lock_guard lock(mutex_);
-    if (!lost_for_good_) problem_ = problem.empty() ? "" : name_ + ": " + one_line(problem);
+    if (!lost_for_good_) problem_ = problem.empty() ? "" : named(problem);
   }
   wake_();
+}
+
+void RemoteTileSource::count_loss(const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  ++losses_;
+  loss_ = named(why);
 }
 
 void RemoteTileSource::set_speed(const std::string& speed, bool moving) {

@@ -55,6 +55,9 @@ class RemoteTileSource : public TileSource {
   /// What the server's quick check found; empty: nothing.
   std::string warning() const;
   bool connected() const;
+  /// Why nothing more may come: the connection broke again after it was tried anew, and nothing new
+  /// came in between; one line. It is still tried, for those who look on. Empty: no such reason.
+  std::string link_problem() const;
   /// Throws Error(file) where a file there is not as it was when it was opened.
   void require_unchanged() const;
   /// Called from the window's thread when outgoing() has something to say.
@@ -71,6 +74,9 @@ class RemoteTileSource : public TileSource {
   std::vector<Message> outgoing();
   /// There is no connection; one line. Empty: there is one again.
   void set_problem(const std::string& problem);
+  /// The connection was lost, or could not be opened again; why, one line. The second time, unless
+  /// something new came in between, it is link_problem().
+  void count_loss(const std::string& why);
   /// "12 ms, 3.4 MB/s". A window is woken when something begins or ends to come (`moving`), not for
   /// another number: one at rest draws nothing.
   void set_speed(const std::string& speed, bool moving);
@@ -90,6 +96,7 @@ class RemoteTileSource : public TileSource {
   const MapSource& call_of(const HeadId& head) const;
   void take_calls(RemoteAdded added);
   void make_room();
+  std::string named(const std::string& text) const;
 
   const std::string name_;
   const RemoteHello hello_;
@@ -116,6 +123,8 @@ class RemoteTileSource : public TileSource {
   std::set<HeadId> exact_;
   std::vector<RemoteAdded> added_;
   std::string refused_, problem_, speed_;
+  int losses_ = 0;  ///< since something new came
+  std::string loss_;
   bool lost_for_good_ = false, moving_ = false;
 };
 

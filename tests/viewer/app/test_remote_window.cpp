@@ -183,6 +183,41 @@ TEST_CASE("a line that is lost is taken up again, and what was shown goes on") {
   CHECK(std::count(words.begin(), words.end(), "BatchMode=yes") == 1);
 }
 
+TEST_CASE("a picture is not waited for behind a line that breaks again and again") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const auto picture = [&] {
+    return run_window(folder.path().string(),
+                      with_program({"ssh://server" + sample("moving-shapes"), "--screenshot",
+                                    folder / "picture.png"}));
+  };
+  {
+    // It is never there again.
+    const FakeSsh ssh(folder.path(),
+                      "if mkdir first 2>/dev/null; then\n"
+                      "  sh -c \"$last\" | dd bs=1 count=50000 status=none\nfi\n"
+                      "printf '\\033]0;title\\007Host is down\\r\\n' >&2\nexit 255");
+    const WindowResult result = picture();
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK(result.err.find("ssh did not come to server (\\x1b]0;title\\x07Host is down)") !=
+          std::string::npos);
+    // What the other machine says goes on to the terminal, and does not steer it.
+    CHECK(result.err.find("\n\\x1b]0;title\\x07Host is down\n") != std::string::npos);
+    CHECK(result.err.find('\x1b') == std::string::npos);
+    CHECK(result.err.find("moving-shapes: ssh") == std::string::npos);
+  }
+  {
+    // It greets, and what follows is none of its words.
+    const FakeSsh ssh(folder.path(), "sh -c \"$last\" | dd bs=1 count=20000 status=none\nyes");
+    const WindowResult result = picture();
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK(result.err.find("ssh://server") != std::string::npos);
+  }
+  CHECK_FALSE(fs::exists(folder.path() / "picture.png"));
+}
+
 TEST_CASE("calls that are added there come to the window here") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;

@@ -4,7 +4,9 @@
 
 #include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
+#include "tests/support/tensor_files.h"
 #include "tests/viewer/remote/remote_pair.h"
+#include "viewer/remote/remote_link.h"
 #include "viewer/remote/wire_values.h"
 
 using namespace attnscope;
@@ -248,6 +250,54 @@ TEST_CASE("after a lost line what came is still there, and the wishes go on") {
   CHECK(pair.client().status().problem.empty());
   REQUIRE(pair.wait(harness, [&] { return pair.client().find(second) != nullptr; }));
   CHECK(pair.client().find(first));
+}
+
+TEST_CASE("a line that breaks again and brought nothing new is a problem of those who wait") {
+  const AttentionProblem problem = rule_problem(2, 2, 600, 600, 16);
+  ServiceHarness harness(problem, ServiceHarness::small_settings(),
+                         std::make_unique<FakeBackend>());
+  Pair pair(problem, harness.service());
+  const TileId first{kHead, Quantity::weights, 0, 0, 0, {}},
+      second{kHead, Quantity::weights, 0, 1, 1, {}};
+  const auto problem_now = [&] { return pair.client().link_problem(); };
+  pair.client().count_loss("the connection was lost");
+  CHECK(problem_now() == "");
+  REQUIRE(pair.reconnect());
+  pair.client().want(wish_for_tiles({first}));
+  REQUIRE(pair.wait(harness, [&] { return pair.client().find(first) != nullptr; }));
+  // It came further: that was a loss like the first one.
+  pair.client().count_loss("the connection was lost");
+  CHECK(problem_now() == "");
+  pair.client().count_loss("nobody is\x1b there");
+  CHECK(problem_now() == "there: nobody is\\x1b there");
+  pair.client().count_loss("there: it is down");
+  CHECK(problem_now() == "there: it is down");
+  // What is there already is nothing new, something else is.
+  REQUIRE(pair.reconnect());
+  pair.client().want(wish_for_tiles({first}));
+  pair.exchange();
+  CHECK(problem_now() != "");
+  pair.client().want(wish_for_tiles({second}));
+  REQUIRE(pair.wait(harness, [&] { return pair.client().find(second) != nullptr; }));
+  CHECK(problem_now() == "");
+}
+
+TEST_CASE("a server that says nothing is not waited for without an end") {
+  const std::string greeting =
+      "printf '\\nattnscope tiles " + std::to_string(kProtocol) + " 0.1.0\\n'; ";
+  for (const std::string& said : {std::string(), greeting}) {
+    INFO(said);
+    RemoteProgram program;
+    program.name = "there";
+    program.words = [&](bool) {
+      return std::vector<std::string>{"/bin/sh", "-c", said + "exec sleep 600"};
+    };
+    program.silent_seconds = 0.3;
+    const std::string text =
+        thrown_text(ErrorCode::unavailable, [&] { RemoteLink(program, std::stop_token()); });
+    CHECK(text.starts_with("there: nothing came for 0 s"));
+    CHECK((text.find("once it had greeted") != std::string::npos) == !said.empty());
+  }
 }
 
 TEST_CASE("other calls behind a new line are not taken for those that were shown") {
