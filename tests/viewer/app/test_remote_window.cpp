@@ -205,7 +205,7 @@ TEST_CASE("a picture is not waited for behind a line that breaks again and again
     // What the other machine says goes on to the terminal, and does not steer it.
     CHECK(result.err.find("\n\\x1b]0;title\\x07Host is down\n") != std::string::npos);
     CHECK(result.err.find('\x1b') == std::string::npos);
-    CHECK(result.err.find("moving-shapes: ssh") == std::string::npos);
+    CHECK(result.err.find("moving-shapes: ssh://") == std::string::npos);
   }
   {
     // It greets, and what follows is none of its words.
