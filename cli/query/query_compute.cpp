@@ -67,7 +67,8 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
   const std::vector<HeadTask>& tasks = run.tasks.tasks;
   const int threads = run.request.run.threads;
   RowCollector rows(tasks, parse_domain(run.request.domain),
-                    threads > 0 ? threads : run.backend.workers(), run.budget);
+                    threads > 0 ? threads : run.backend.workers(), run.budget,
+                    run.tasks.domain_keys_of_tasks());
   const TilePlan plan =
       plan_tiles(tasks, rows.request(), run.backend, run.budget.available(), threads);
   if (run.request.dry_run) {
@@ -91,8 +92,9 @@ std::vector<ReverseTask> reverse_tasks(const QueryRequest& request, const QueryT
   for (size_t i = 0; i < q.tasks.size(); ++i) {
     const HeadTask& head = q.tasks[i];
     const ChosenTokens& chosen = q.tokens_of(i);
-    ReverseTask task{head.problem, q.call_of(i).mask.get(), head.batch,
-                     head.head,    chosen.tokens,           chosen.shares()};
+    ReverseTask task{
+        head.problem,    q.call_of(i).mask.get(),          head.batch, head.head, chosen.tokens,
+        chosen.shares(), &q.domain_keys(q.call_of_task[i])};
     for (size_t k = 0; k < task.keys.size() && request.weighting == "value"; ++k) {
       const IndexRange key{task.keys[k], task.keys[k] + 1};
       task.factors[k] *= value_norms(*head.problem, head.batch, head.head, key).front();

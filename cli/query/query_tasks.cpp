@@ -84,7 +84,20 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
   return volume;
 }
 
+/// Whether a segment that is shown instead of the video has the domain.
+bool is_of_segment(const QueryRequest& request) {
+  const SoftmaxDomain domain = parse_domain(request.domain);
+  return !request.segment.empty() &&
+         (domain == SoftmaxDomain::video || domain == SoftmaxDomain::frame);
+}
+
 }  // namespace
+
+std::vector<const TokenGrid*> QueryTasks::domain_keys_of_tasks() const {
+  std::vector<const TokenGrid*> keys;
+  for (const size_t call : call_of_task) keys.push_back(&domain_keys(call));
+  return keys;
+}
 
 TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
                        const std::string& name) {
@@ -128,6 +141,10 @@ QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCal
     }
     q.seen = std::move(seen);
   }
+  for (size_t c = 0; is_of_segment(request) && c < q.calls.size(); ++c) {
+    const AttentionProblem& problem = *q.calls[c].call->problem;
+    q.seen_keys.push_back(seen_segment(problem.key_tokens(), request.segment, problem.name()));
+  }
   check_alike(q);
   return q;
 }
@@ -164,12 +181,14 @@ nlohmann::ordered_json query_options_json(const QueryRequest& request) {
 }
 
 void check_domain(SoftmaxDomain domain, const QueryTasks& q) {
-  for (const SelectedCall& selected : q.calls) {
-    const AttentionProblem& problem = *selected.call->problem;
-    const TokenGrid& keys = problem.key_tokens();
+  for (size_t c = 0; c < q.calls.size(); ++c) {
+    const AttentionProblem& problem = *q.calls[c].call->problem;
+    const TokenGrid& keys = q.domain_keys(c);
     if (domain == SoftmaxDomain::frame && !keys.has_grid()) {
       throw usage_error("--domain frame: the keys of " + problem.name() +
-                        " have no token grid; give --grid TxHxW");
+                        (q.seen_keys.empty()
+                             ? " have no token grid; give --grid TxHxW"
+                             : " have no row-major grid in the segment that is shown"));
     }
     if (domain == SoftmaxDomain::text && keys.text_range().empty()) {
       throw usage_error("--domain text: " + problem.name() + " has no text keys; give --text SPAN");

@@ -47,10 +47,17 @@ struct QueryTasks {
   std::vector<HeadTask> tasks;
   bool reverse = false;
   std::vector<size_t> call_of_task, chosen_of_task;
-  std::vector<TokenGrid> seen;  ///< one a task, where another segment than the video is shown
+  std::vector<TokenGrid> seen;      ///< one a task, where another segment than the video is shown
+  std::deque<TokenGrid> seen_keys;  ///< one a call, where the domain is of another segment
 
   const CallEntry& call_of(size_t task) const { return *calls[call_of_task[task]].call; }
   const ChosenTokens& tokens_of(size_t task) const { return chosen[chosen_of_task[task]]; }
+  /// The sequence that a call's domain is of.
+  const TokenGrid& domain_keys(size_t call) const {
+    return seen_keys.empty() ? calls[call].call->problem->key_tokens() : seen_keys[call];
+  }
+  /// The same of each task.
+  std::vector<const TokenGrid*> domain_keys_of_tasks() const;
   /// The sequence that the volumes of a task show.
   const TokenGrid& shown(size_t task) const {
     if (!seen.empty()) return seen[task];

@@ -52,6 +52,7 @@ QueryTasks tasks_of(const QueryTasks& q, IndexRange heads) {
   QueryTasks own;
   own.calls = q.calls;
   own.chosen = q.chosen;
+  own.seen_keys = q.seen_keys;
   own.reverse = q.reverse;
   for (int64_t i = heads.begin; i < heads.end; ++i) {
     const auto at = static_cast<size_t>(i);

@@ -12,13 +12,14 @@ constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
 using Row = const RowReduction&;
 using Request = const ReductionRequest&;
 
-/// Text as pseudo-frame 0, then the latent frames.
-HeadArrayValues frame_frame(const HeadTotals& totals) {
-  HeadArrayValues matrix{
-      HeadArray::frame_frame, {totals.query_segments(), totals.key_segments()}, {}};
-  for (int64_t q = 0; q < totals.query_segments(); ++q) {
-    for (int64_t k = 0; k < totals.key_segments(); ++k) {
-      matrix.values.push_back(totals.segment_mass(q, k));
+/// Text as pseudo-frame 0, then the latent frames and further segments.
+HeadArrayValues frame_frame(const HeadTotals& totals, const AttentionProblem& problem) {
+  const auto queries = text_and_frames(problem.query_tokens());
+  const auto keys = text_and_frames(problem.key_tokens());
+  HeadArrayValues matrix{HeadArray::frame_frame, {std::ssize(queries), std::ssize(keys)}, {}};
+  for (const std::vector<int64_t>& from : queries) {
+    for (const std::vector<int64_t>& to : keys) {
+      matrix.values.push_back(totals.mass_between(from, to));
     }
   }
   return matrix;
@@ -78,10 +79,12 @@ void request_arrays(ReductionRequest& request, std::span<const HeadArray> arrays
   request.offsets = wanted(HeadArray::offset_kernel);
 }
 
-HeadArrayValues array_of_totals(HeadArray which, const HeadTotals& totals, const TokenGrid& keys) {
-  if (which == HeadArray::frame_frame) return frame_frame(totals);
+HeadArrayValues array_of_totals(HeadArray which, const HeadTotals& totals,
+                                const AttentionProblem& problem) {
+  if (which == HeadArray::frame_frame) return frame_frame(totals, problem);
   if (which == HeadArray::column_mass) return line(which, totals.column_mass());
   if (which == HeadArray::diagonal_profile) return line(which, totals.diagonal_profile());
+  const TokenGrid& keys = problem.key_tokens();
   return {which,
           {2 * keys.frames() - 1, 2 * keys.height() - 1, 2 * keys.width() - 1},
           totals.offset_kernel()};

@@ -46,7 +46,8 @@ struct HeadArrayValues {
 /// Asks for what the arrays need beyond metrics_request().
 void request_arrays(ReductionRequest& request, std::span<const HeadArray> arrays);
 
-/// An array that is made of totals; `keys` is the sequence of the keys.
-HeadArrayValues array_of_totals(HeadArray which, const HeadTotals& totals, const TokenGrid& keys);
+/// An array that is made of the totals of a head of `problem`.
+HeadArrayValues array_of_totals(HeadArray which, const HeadTotals& totals,
+                                const AttentionProblem& problem);
 
 }  // namespace attnscope

@@ -74,7 +74,7 @@ void HeadRecordSink::head(int64_t number, const HeadTotals& totals) {
   std::vector<HeadArrayValues> of_rows = take_rows(number);
   for (const HeadArray which : options_.arrays) {
     if (!is_of_rows(which)) {
-      record.arrays.push_back(array_of_totals(which, totals, task.problem->key_tokens()));
+      record.arrays.push_back(array_of_totals(which, totals, *task.problem));
       continue;
     }
     const auto found = std::find_if(of_rows.begin(), of_rows.end(),

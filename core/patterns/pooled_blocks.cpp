@@ -6,6 +6,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/mask_cover.h"
 #include "core/mask/masked_bias.h"
 
 namespace attnscope {
@@ -90,13 +91,13 @@ BlockScores pooled_scores(const AttentionProblem& problem, int64_t batch, int64_
   for (int64_t i = 0; i < result.query_blocks; ++i) {
     if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
     const IndexRange rows{i * block, std::min((i + 1) * block, problem.num_queries())};
+    const std::vector<uint8_t> kept =
+        kept_blocks(problem.mask(), batch, head, rows, problem.num_keys(), block);
     for (int64_t j = 0; j < result.key_blocks; ++j) {
-      const IndexRange cols{j * block, std::min((j + 1) * block, problem.num_keys())};
-      const bool masked = !problem.mask().is_none() &&
-                          problem.mask().classify(batch, head, rows, cols) == TileClass::empty;
       const double score =
           problem.scale() * dot(queries.data() + i * width, keys.data() + j * width, width);
-      result.scores.push_back(masked ? kMasked : static_cast<float>(score));
+      const bool any = kept[static_cast<size_t>(j)] != 0;
+      result.scores.push_back(any ? static_cast<float>(score) : kMasked);
     }
   }
   return result;

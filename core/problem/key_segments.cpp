@@ -109,6 +109,22 @@ int64_t group_at(const TokenGrid& tokens, int64_t index) {
   return segment_groups(tokens, tokens.segment_number(index)).begin;
 }
 
+std::vector<std::vector<int64_t>> text_and_frames(const TokenGrid& tokens) {
+  std::vector<std::vector<int64_t>> parts(static_cast<size_t>(frames_of(tokens) + 1));
+  for (size_t part = 0; part < parts.size(); ++part) parts[part] = {static_cast<int64_t>(part)};
+  for (size_t i = 0; i < tokens.segments().size(); ++i) {
+    const TokenSegment& segment = tokens.segments()[i];
+    if (tokens.class_of(i) == Segment::video || is_first_text(tokens, segment)) continue;
+    const int64_t group = segment_groups(tokens, i).begin;
+    if (tokens.text_range().contains(segment.tokens.begin)) {
+      parts.front().push_back(group);
+    } else {
+      parts.push_back({group});
+    }
+  }
+  return parts;
+}
+
 int64_t count_groups(const TokenGrid& tokens) { return KeySegments(tokens, 0).groups(); }
 
 }  // namespace attnscope

@@ -65,6 +65,9 @@ class KeySegments {
 IndexRange segment_groups(const TokenGrid& tokens, size_t number);
 /// The group of one place of a sequence.
 int64_t group_at(const TokenGrid& tokens, int64_t index);
+/// The groups that each part of a map of text and frames is made of: the text, with all segments
+/// that belong to it, each frame, and each further segment.
+std::vector<std::vector<int64_t>> text_and_frames(const TokenGrid& tokens);
 /// Groups of a sequence.
 int64_t count_groups(const TokenGrid& tokens);
 

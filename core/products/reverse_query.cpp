@@ -83,7 +83,7 @@ void ReverseQuery::reserve() {
 
 void ReverseQuery::add_parts(size_t task) {
   const ReverseTask& t = tasks_[task];
-  const TokenGrid& grid = t.problem->key_tokens();
+  const TokenGrid& grid = t.domain_keys != nullptr ? *t.domain_keys : t.problem->key_tokens();
   for (size_t first = 0; first < t.keys.size();) {
     const IndexRange domain = domain_of(settings_.domain, grid, t.keys[first]);
     if (domain.empty()) {

@@ -27,6 +27,8 @@ struct ReverseTask {
   int64_t head = 0;
   std::vector<int64_t> keys;    ///< ascending
   std::vector<double> factors;  ///< [keys]
+  /// The sequence that the domain is of; null: the problem's key tokens.
+  const TokenGrid* domain_keys = nullptr;
 };
 
 /// Columns of the map: Σ over chosen keys j of factor_j · P[i, j] for every query row i, P's row i

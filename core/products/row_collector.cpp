@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -10,8 +11,8 @@
 namespace attnscope {
 
 RowCollector::RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
-                           MemoryBudget& budget)
-    : domain_(domain) {
+                           MemoryBudget& budget, std::vector<const TokenGrid*> domain_keys)
+    : domain_(domain), domain_keys_(std::move(domain_keys)) {
   int64_t result_bytes = 0;
   int64_t pending_bytes = 0;
   for (const HeadTask& task : tasks) {
@@ -49,6 +50,9 @@ void RowCollector::begin(std::span<const HeadTask> tasks, int) {
 void RowCollector::consume(const Tile& tile) {
   const auto keys = static_cast<size_t>(tile.task->problem->num_keys());
   RowSums group(tile.task->problem->num_keys(), Quantity::weights);
+  const TokenGrid& domain_keys = domain_keys_.empty()
+                                     ? tile.task->problem->key_tokens()
+                                     : *domain_keys_[static_cast<size_t>(tile.task_index)];
   std::vector<float> row;
   for (int64_t r = 0; tile.chunks.front() != nullptr && r < tile.rows.size(); ++r) {
     const auto* values = reinterpret_cast<const float*>(tile.chunks.front()) + r * max_keys_;
@@ -57,7 +61,7 @@ void RowCollector::consume(const Tile& tile) {
       continue;
     }
     row.assign(values, values + keys);
-    apply_domain(domain_, tile.task->problem->key_tokens(), row);
+    apply_domain(domain_, domain_keys, row);
     group.add(row);
   }
   const std::lock_guard lock(mutex_);

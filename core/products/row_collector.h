@@ -18,9 +18,10 @@ namespace attnscope {
 class RowCollector : public TileSink {
  public:
   /// Reserves the results (float32, keys a task) and the sums under way in at most `workers`
-  /// threads from `budget`.
+  /// threads from `budget`. `domain_keys`: the sequence that each task's domain is of, borrowed;
+  /// empty: each problem's key tokens.
   RowCollector(std::span<const HeadTask> tasks, SoftmaxDomain domain, int workers,
-               MemoryBudget& budget);
+               MemoryBudget& budget, std::vector<const TokenGrid*> domain_keys = {});
 
   TileRequest request() const override;
   void begin(std::span<const HeadTask> tasks, int workers) override;
@@ -39,6 +40,7 @@ class RowCollector : public TileSink {
 
  private:
   SoftmaxDomain domain_;
+  std::vector<const TokenGrid*> domain_keys_;
   int64_t max_keys_ = 0;
   int64_t max_rows_ = 0;
   MemoryReservation reservation_;

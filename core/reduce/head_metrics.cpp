@@ -18,7 +18,7 @@ bool is_defined(RowValue which, const AttentionProblem& problem) {
     case RowValue::padding_mass:
       return keys.has_padding();
     case RowValue::video_mass:
-      return !keys.video_range().empty();
+      return keys.has_grid() || (keys.has_map() && !keys.video_range().empty());
     case RowValue::same_position_mass:
       return keys.frames() > 1;
     default:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 namespace attnscope {
 namespace {
@@ -147,10 +148,20 @@ double HeadTotals::segment_mass(int64_t query_segment, int64_t key_segment) cons
 }
 
 double HeadTotals::mass_between(IndexRange query_segments, IndexRange key_segments) const {
+  const auto listed = [](IndexRange range) {
+    std::vector<int64_t> numbers(static_cast<size_t>(range.size()));
+    std::iota(numbers.begin(), numbers.end(), range.begin);
+    return numbers;
+  };
+  return mass_between(listed(query_segments), listed(key_segments));
+}
+
+double HeadTotals::mass_between(std::span<const int64_t> query_segments,
+                                std::span<const int64_t> key_segments) const {
   int64_t rows = 0, mass = 0;
-  for (int64_t query = query_segments.begin; query < query_segments.end; ++query) {
+  for (const int64_t query : query_segments) {
     rows += segment_rows(query);
-    for (int64_t key = key_segments.begin; key < key_segments.end; ++key) {
+    for (const int64_t key : key_segments) {
       mass += segment_masses_[static_cast<size_t>(query * key_segments_ + key)];
     }
   }

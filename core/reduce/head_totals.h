@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/reduce/panel_reduction.h"
@@ -75,8 +76,10 @@ class HeadTotals {
   int64_t key_segments() const { return key_segments_; }
   /// Mean over the rows of a query segment of the mass on a key segment; NaN without rows.
   double segment_mass(int64_t query_segment, int64_t key_segment) const;
-  /// The same of ranges of segments.
+  /// The same of ranges and of lists of segments.
   double mass_between(IndexRange query_segments, IndexRange key_segments) const;
+  double mass_between(std::span<const int64_t> query_segments,
+                      std::span<const int64_t> key_segments) const;
   const ValueSum& value(RowValue which) const { return values_[static_cast<size_t>(which)]; }
   double mean(RowValue which) const { return value(which).mean(scale_of(which)); }
   double standard_error(RowValue which, int64_t population) const {

@@ -29,7 +29,8 @@ std::vector<SelectedCall> selected(const CallHandle& call, std::span<const HeadP
 
 std::vector<std::vector<float>> rows_of(const QueryRequest& request, const QueryTasks& tasks,
                                         EngineRun& run) {
-  RowCollector rows(tasks.tasks, parse_domain(request.domain), run.workers(), run.budget());
+  RowCollector rows(tasks.tasks, parse_domain(request.domain), run.workers(), run.budget(),
+                    tasks.domain_keys_of_tasks());
   run.run(tasks.tasks, rows);
   std::vector<std::vector<float>> values;
   for (size_t i = 0; i < tasks.tasks.size(); ++i) {

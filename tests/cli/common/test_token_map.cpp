@@ -260,6 +260,83 @@ TEST_CASE("domains and words keep to their segments") {
   CHECK(near(found["heads"][0]["lse"].get<double>(), query["heads"][0]["lse"].get<double>()));
 }
 
+TEST_CASE("the domains of a segment that is shown are its own") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors", out = folder / "row.npy";
+  const ReferenceCall call = map_call();
+  call.write(path);
+  const auto reference = [](int64_t key) { return key >= 10 && key < 22; };
+  for (const std::string domain : {"video", "frame"}) {
+    INFO(domain);
+    const auto with = [&](std::vector<std::string> more) {
+      more.insert(more.begin(), {"query", path, "--batch", "0", "--heads", "1", "--segment", "ref1",
+                                 "--domain", domain, "--cache", "none"});
+      return more;
+    };
+    const std::vector<double> whole = call.row(0, 1, 16, reference);
+    run_well(with({"--query", "ref1:0,1,2", "-o", out, "--force"}));
+    CHECK(worst_error(read_npy(out).values, {whole.begin() + 10, whole.begin() + 22}, 1e-6) < 1e-4);
+    const Json head =
+        Json::parse(run_well(with({"--query", "ref1:0,1,2", "--json"})).out)["heads"][0];
+    CHECK(near(head["frame_mass"][0].get<double>(), 1));
+    CHECK(near(head["segment_mass"]["ref1"].get<double>(), 1));
+    CHECK(head["segment_mass"]["video"] == 0);
+    // Who of the picture attends to its cell 6, among the picture's keys.
+    run_well(with({"--query", "ref1:0,1,2", "--reverse", "-o", out, "--force"}));
+    std::vector<double> column;
+    for (int64_t q = 10; q < 22; ++q) column.push_back(call.row(0, 1, q, reference)[16]);
+    CHECK(worst_error(read_npy(out).values, column, 1e-6) < 1e-4);
+    const auto outside = run_attnscope(with({"--query", "1,2,3", "--reverse"}));
+    CHECK(outside.exit_code == 2);
+    CHECK(contains(outside.err, "and has no weight there"));
+    // A film that is of zeros has no range.
+    const auto film = [&](const std::string& of, const std::string& name) {
+      run_well({"render", path, "--picture", "filmstrip", "--query", "ref1:0,1,2", "--segment",
+                "ref1", "--domain", of, "--heads", "1", "--batch", "0", "-o", folder / name,
+                "--cache", "none"});
+      return read_file(folder / name);
+    };
+    CHECK(film(domain, domain + ".png") != film("text", domain + "-text.png"));
+  }
+  // The text stays that of the map.
+  const Json text = Json::parse(
+      run_well({"query", path, "--batch", "0", "--heads", "1", "--segment", "ref1", "--domain",
+                "text", "--query", "ref1:0,1,2", "--json", "--cache", "none"})
+          .out)["heads"][0];
+  CHECK(near(text["text_mass"].get<double>(), 1));
+  const auto no_grid = run_attnscope(
+      {"query", path, "--index", "0", "--segment", "audio", "--domain", "frame", "--json"});
+  CHECK(no_grid.exit_code == 2);
+  CHECK(contains(no_grid.err, "no row-major grid in the segment that is shown"));
+}
+
+TEST_CASE("in frame_frame segments of text that follow the first at once are the text") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  const ReferenceCall call = map_call();
+  call.write(path);
+  const Json head = Json::parse(
+      run_well({"stats", path, "--batch", "1", "--heads", "0", "--json", "--with", "frame_frame"})
+          .out)["heads"][0];
+  const std::vector<Part> parts{{"text", 0, 10},  {"frame 0", 22, 34}, {"frame 1", 34, 46},
+                                {"ref1", 10, 22}, {"audio", 46, 51},   {"late", 51, 54},
+                                {"tail", 54, 56}};
+  REQUIRE(head["frame_frame"].size() == parts.size());
+  for (size_t from = 0; from < parts.size(); ++from) {
+    REQUIRE(head["frame_frame"][from].size() == parts.size());
+    for (size_t to = 0; to < parts.size(); ++to) {
+      double expected = 0;
+      for (int64_t q = parts[from].begin; q < parts[from].end; ++q) {
+        expected += mass(call.row(1, 0, q), parts[to]) /
+                    static_cast<double>(parts[from].end - parts[from].begin);
+      }
+      INFO(parts[from].name << " to " << parts[to].name);
+      CHECK(near(head["frame_frame"][from][to].get<double>(), expected));
+    }
+  }
+  CHECK(head["segment_mass"].size() == kParts.size());
+}
+
 TEST_CASE("exports keep the token map") {
   const TemporaryFolder folder;
   const std::string path = folder / "call.safetensors", out = folder / "maps.h5";

@@ -9,6 +9,8 @@
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
+#include "tests/support/program_heads.h"
+#include "tests/support/reference_call.h"
 #include "tests/support/sanitized.h"
 #include "tests/support/skip.h"
 #include "tests/support/synthetic.h"
@@ -166,6 +168,31 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
     for (const json& row : head["entropy_rows"]) entropy += row.get<double>();
     check_near(head["entropy"], entropy / static_cast<double>(n), 1e-9);
   }
+}
+
+TEST_CASE("what a call without a grid does not have is null") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  for (const std::string text : {"none", "6@start"}) {
+    INFO(text);
+    ReferenceCall({1, 1, 1, 20, 20, 8}, 5).fact("text", text).write(path);
+    const json head = run_json({"stats", path, "--json", "--quiet"})["heads"][0];
+    for (const char* name : {"video_mass", "same_frame_mass", "same_position_mass", "local_mass"}) {
+      INFO(name);
+      CHECK(head[name].is_null());
+    }
+    CHECK(head["text_mass"].is_null() == (text == "none"));
+    run_well({"stats", path, "-o", folder / "s.h5", "--force", "--quiet"});
+    CHECK(std::isnan(
+        read_dataset(folder / "s.h5", "/calls/step0000_layer000_all_self/video_mass").values[0]));
+  }
+  // A token map says what is video.
+  ReferenceCall({1, 1, 1, 20, 20, 8}, 5)
+      .version(2)
+      .fact("queries", R"([{"name": "t", "modality": "text", "count": 5},
+                           {"name": "v", "modality": "video", "count": 15}])")
+      .write(path);
+  CHECK(run_json({"stats", path, "--json", "--quiet"})["heads"][0]["video_mass"].is_number());
 }
 
 TEST_CASE("sampled stats come with the error that they have") {

@@ -389,6 +389,49 @@ TEST_CASE("block patterns never choose what the call's own mask leaves empty") {
   }
 }
 
+TEST_CASE("block patterns know a mask of entries by their own blocks, of any size") {
+  const Grid grid{{4, 10, 10}, 0, TextPlace::none};
+  const int64_t n = grid.tokens();
+  std::mt19937_64 random(11);
+  for (const int64_t block : {24, 64, 100, 130, 256}) {
+    const int64_t blocks = ceil_div(n, block);
+    for (const bool boolean : {true, false}) {
+      // Half of the blocks have no entry, the others one.
+      std::vector<uint8_t> there(static_cast<size_t>(blocks * blocks));
+      std::vector<float> biases(static_cast<size_t>(n * n), kMasked);
+      std::vector<uint8_t> bits(static_cast<size_t>(n * n), 0);
+      for (int64_t b = 0; b < blocks * blocks; ++b) {
+        if (random() % 2 == 0) continue;
+        there[static_cast<size_t>(b)] = 1;
+        const int64_t i = std::min(b / blocks * block + pick(random, 0, block - 1), n - 1);
+        const int64_t j = std::min(b % blocks * block + pick(random, 0, block - 1), n - 1);
+        biases[static_cast<size_t>(i * n + j)] = 0;
+        bits[static_cast<size_t>(i * n + j)] = 1;
+      }
+      const Mask own = boolean ? Mask::tensor(make_tensor("mask", DType::boolean, {n, n}, bits))
+                               : Mask::tensor(make_tensor("mask", DType::f32, {n, n}, biases));
+      const AttentionProblem problem = problem_on(grid, own);
+      const std::string size = std::to_string(block);
+      for (const std::string& text :
+           {"topk:block=" + size + ",blocks=2", "topp:block=" + size + ",p=1"}) {
+        INFO(text << (boolean ? " bool" : " bias"));
+        const auto made = bits_of(built(text, problem), problem);
+        for (int64_t i = 0; i < n; i += block) {
+          int64_t left = 0, chosen = 0;
+          for (int64_t b = 0; b < blocks; ++b) {
+            const bool keeps = there[static_cast<size_t>(i / block * blocks + b)] != 0;
+            const bool taken = made[static_cast<size_t>(i * n + b * block)] != 0;
+            left += keeps ? 1 : 0;
+            chosen += taken ? 1 : 0;
+            CHECK((keeps || !taken));
+          }
+          CHECK(chosen == (text[3] == 'p' ? left : std::min<int64_t>(left, 2)));
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("masks joined by or") {
   const AttentionProblem problem = problem_on({{3, 5, 4}, 0, TextPlace::none});
   const Mask window = Mask::window(2), causal = Mask::causal();
