@@ -32,6 +32,15 @@ void open_first(ViewerApp& app, const ViewerSettings& settings) {
   if (app.document() != nullptr && settings.prepare) settings.prepare(*app.document());
 }
 
+/// A session may be missing and is written later; where something else stands than a file, none
+/// ever is. Throws Error(file) there.
+void check_session_place(const std::filesystem::path& session) {
+  std::error_code none;
+  const auto there = std::filesystem::status(session, none);
+  if (!std::filesystem::exists(there) || std::filesystem::is_regular_file(there)) return;
+  throw file_error(session.string(), "", "is no regular file");
+}
+
 ViewerEnd run_script(ViewerApp& app, const ViewerSettings& settings, const Script& script,
                      const std::function<void(const std::string&)>& complain) {
   AppScriptHost host(app, settings.force);
@@ -80,6 +89,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   // A script with a mistake, and a capture without one, are told before a window is opened.
   std::optional<Script> script;
   if (!settings.script.empty()) script = read_script(settings.script);
+  check_session_place(settings.session);
   if (!settings.screenshot.empty()) {
     check_picture_name(settings.screenshot);
     OutputFile::check_target(settings.screenshot, {.force = settings.force});

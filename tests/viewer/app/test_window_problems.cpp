@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cmath>
 #include <cstring>
@@ -86,4 +88,24 @@ TEST_CASE("a part outside the map is refused, and not another one shown") {
   }
   CHECK(run_window(at, {"good.safetensors", "--zoom", "0,40,0.5,10"}, "wait exact\n").exit_code ==
         0);
+}
+
+TEST_CASE("a pipe in place of a capture, session, script or order is told, not waited for") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const std::string at = folder.path().string();
+  write_broken(folder / "good.safetensors", "none");
+  REQUIRE(mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"pipe", "--screenshot", "out.png"},
+           {"good.safetensors", "pipe", "--screenshot", "out.png"},
+           {"good.safetensors", "--session", "pipe", "--screenshot", "out.png"},
+           {"--session", "pipe", "--screenshot", "out.png"},
+           {"good.safetensors", "--script", "pipe"},
+           {"good.safetensors", "--order", "pipe", "--screenshot", "out.png"}}) {
+    const WindowResult refused = run_window(at, words);
+    INFO(words.back() << "\n" << refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(contains(refused.err, "pipe: is no regular file"));
+  }
 }
