@@ -349,10 +349,13 @@ void DocumentFrame::take_histogram(PaneSize pane, bool moved) {
 std::optional<ColourScale> DocumentFrame::other_scale() const {
   if (!other_shown_) return std::nullopt;
   const int64_t keys = geometry().cols;
-  if (!has_own_range()) return shown_scale(shown_, seen_.histogram(), keys);
+  const auto most = [&](const ViewState& of) {
+    return shown_most(of, document_.call_of(of.head).score, keys);
+  };
+  if (!has_own_range()) return shown_scale(shown_, seen_.histogram(), keys, most(shown_));
   ViewState own = *other_shown_;
   own.range = {};
-  return shown_scale(own, seen_other_.histogram(), keys);
+  return shown_scale(own, seen_other_.histogram(), keys, most(own));
 }
 
 std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {

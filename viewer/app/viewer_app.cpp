@@ -252,7 +252,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const bool own_video = !(d.has_second() && d.shows_other && d.history.now().other);
   const std::span<const int64_t> pictures =
       own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>();
-  const ColourScale scale = shown_scale(state, frame_->histogram(), keys);
+  const ColourScale scale =
+      shown_scale(state, frame_->histogram(), keys, shown_most(state, call.score, keys));
   const Scene scene{
       .state = state,
       .call = call,
@@ -321,8 +322,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
 std::optional<ViewerApp::Colours> ViewerApp::colours() const {
   if (!document_ || !frame_) return std::nullopt;
   const ViewState& state = frame_->shown();
-  const int64_t keys = document_->call_of(state.head).keys.tokens();
-  const ColourScale scale = shown_scale(state, frame_->histogram(), keys);
+  const MapSource& call = document_->call_of(state.head);
+  const int64_t keys = call.keys.tokens();
+  const ColourScale scale =
+      shown_scale(state, frame_->histogram(), keys, shown_most(state, call.score, keys));
   return Colours{scale, shown_beyond(state, frame_->histogram(), scale, keys)};
 }
 

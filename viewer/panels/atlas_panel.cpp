@@ -108,8 +108,6 @@ void AtlasPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
   const bool exact = atlas.exact == atlas.heads;
   detail += exact ? " \u00b7 exact" : fmt::format(" \u00b7 from {} rows", SketchCells::kMostCells);
   if (!exact && atlas.exact > 0) detail += fmt::format(", {} exact", atlas.exact);
-  const float title = text_size(ui.fonts.title, "Heads").x + ui.px(32);
-  detail = fit_text(ui.fonts.secondary, detail, rect.width() - title);
   const int64_t wanted = scene.state.atlas.exact ? atlas.exact : atlas.sketched;
   const bool busy = scene.tiles.has_sketches() && scene.call.weights && wanted < atlas.heads;
   const double progress =
@@ -127,7 +125,8 @@ float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
     requests.act(action::SetAtlas{changed});
   };
   const std::vector<std::string> cells = with_first(kThumbnails);
-  int taken = choice(ui, "Atlas", "Cells", cells, place_of(cells, look.metric), 120);
+  int taken =
+      choice(ui, "Atlas", "Cells", cells, place_of(cells, look.metric), choice_width(ui, cells));
   if (taken >= 0) {
     set([&](AtlasLook& to) { to.metric = taken == 0 ? "" : cells[static_cast<size_t>(taken)]; });
   }
@@ -137,9 +136,10 @@ float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
     ImGui::NewLine();
     ImGui::SetCursorScreenPos({rect.x0 + ui.px(12), ImGui::GetCursorScreenPos().y});
   };
-  next(150);
   const std::vector<std::string> orders = with_first(kLayers);
-  taken = choice(ui, "Atlas", "Sort", orders, place_of(orders, look.sort), 120);
+  const float sorts = choice_width(ui, orders);
+  next(sorts + text_size(ui.fonts.secondary, "Sort").x / ui.scale + 6);
+  taken = choice(ui, "Atlas", "Sort", orders, place_of(orders, look.sort), sorts);
   if (taken >= 0) {
     set([&](AtlasLook& to) { to.sort = taken == 0 ? "" : orders[static_cast<size_t>(taken)]; });
   }
@@ -166,10 +166,12 @@ void AtlasPanel::draw_filter(const Ui& ui, float width, const AtlasLook& look,
     std::copy_n(look.filter.begin(), std::min(look.filter.size(), filter_.size() - 1),
                 filter_.begin());
   }
-  ImGui::SetNextItemWidth(std::max(ui.px(24), std::min(width, ui.px(kMostField))));
+  const float field = std::max(ui.px(24), std::min(width, ui.px(kMostField)));
+  ImGui::SetNextItemWidth(field);
+  const std::string hint = fitting_hint("filter: layers=0-7 temporal entropy<5", field);
   const bool entered =
-      ImGui::InputTextWithHint("##filter", "filter: layers=0-7 temporal entropy<5", filter_.data(),
-                               filter_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+      ImGui::InputTextWithHint("##filter", hint.c_str(), filter_.data(), filter_.size(),
+                               ImGuiInputTextFlags_EnterReturnsTrue);
   typing_ = ImGui::IsItemActive();
   mark(ui, "Atlas/Find");
   if (!entered || look.filter == filter_.data()) return;
@@ -211,9 +213,9 @@ std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layo
     if (y >= area.y1) break;
     const AtlasLine& line = atlas.lines[atlas.sorted ? 0 : i];
     if (!atlas.sorted) {
-      put_text(ui, ui.fonts.secondary, origin.x + layout.labels - ui.px(6),
-               y + (layout.cell - ui.fonts.secondary->FontSize) / 2, ui.theme.secondary,
-               fit_text(ui.fonts.secondary, line.label, layout.labels - ui.px(4)), Align::right);
+      put_fitting(ui, ui.fonts.secondary, origin.x + layout.labels - ui.px(6),
+                  y + (layout.cell - ui.fonts.secondary->FontSize) / 2, layout.labels - ui.px(4),
+                  ui.theme.secondary, line.label, Align::right);
     }
     for (size_t c = 0; c < layout.columns; ++c) {
       const size_t at = atlas.sorted ? i * layout.columns + c : c;
@@ -294,6 +296,8 @@ void AtlasPanel::fit_colours(const Scene& scene) {
   const AtlasCells& atlas = *scene.atlas;
   const ScaleKind scale = state.product == ViewProduct::logits ? ScaleKind::log2 : state.scale;
   const auto there = static_cast<size_t>(atlas.sketched);
+  // Of another step, those that were there before are none.
+  if (there < colours_.sketches) colours_.fitted.reset();
   const bool same = colours_.fitted && colours_.pool == state.pool && colours_.scale == scale &&
                     colours_.map == state.colormap;
   const bool grown = atlas.sketched == atlas.heads
@@ -314,7 +318,8 @@ void AtlasPanel::fit_colours(const Scene& scene) {
   ColourChoice choice;
   choice.map = head_colours(state);
   choice.scale = scale;
-  colours_ = {state.pool, scale, state.colormap, there, ColourScale::fit(choice, values)};
+  colours_ = {state.pool, scale, state.colormap, there,
+              bounded_scale(ColourScale::fit(choice, values), 1)};
 }
 
 void AtlasPanel::draw_thumbnails(const Ui& ui, const std::vector<Cell>& cells,
@@ -412,7 +417,9 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   });
   preview_.reset();
   if (at == cells.end()) return;
-  preview_ = at->head->id;
+  const bool makes_other = ImGui::IsMouseClicked(1) && !scene.of_two_captures;
+  // Side B stays B: what is seen as A is another head, whose difference from it is shown.
+  if (!makes_other && at->head->id != scene.other_head) preview_ = at->head->id;
   const ScreenRect& r = at->rect;
   ImGui::GetWindowDrawList()->AddRect({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.text, 0, 0, ui.px(1));
   std::string text = atlas_text(*at->head, at->sketch.get());
@@ -422,29 +429,38 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   requests.preview = preview_;
   if (clicked) requests.act(action::SelectHead{at->head->id});
   // Of a second capture, side B is chosen in the toolbar.
-  if (ImGui::IsMouseClicked(1) && !scene.of_two_captures) {
-    requests.act(action::SetOther{at->head->id});
-  }
+  if (makes_other) requests.act(action::SetOther{at->head->id});
 }
 
 void AtlasPanel::draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scene& scene) const {
   const AtlasLook& look = scene.state.atlas;
   const ScreenRect bar{rect.x0, rect.y0, std::min(rect.x1, rect.x0 + ui.px(280)),
                        rect.y0 + ui.px(kLegendHeight)};
+  const AtlasCells& atlas = *scene.atlas;
+  const bool waits = atlas.sketched < atlas.heads && scene.source.busy;
   if (!look.metric.empty()) {
     const HeadField* const field = find_head_field(look.metric);
-    draw_legend(ui, bar, metric_scale(scene),
-                std::string(field->name) + ": " + std::string(field->long_name), rect.width(),
-                "no head has it");
+    const std::string caption = std::string(field->name) + ": " + std::string(field->long_name);
+    if (waits && !atlas.range) {
+      draw_no_legend(ui, bar, caption, rect.width(),
+                     "the heads' numbers are being computed \u2026");
+    } else {
+      draw_legend(ui, bar, metric_scale(scene), caption, rect.width(), "no head has it");
+    }
     return;
   }
   if (!colours_.fitted) return;
   const std::string what = scene.state.pool == Pool::max ? "largest" : "mean";
   const SketchCells cells = SketchCells::of(scene.geometry.rows, scene.geometry.cols);
-  const std::string of = scene.atlas->exact == scene.atlas->heads ? "" : ", sampled";
-  draw_legend(ui, bar, *colours_.fitted,
-              fmt::format("{} weight of {}\u00d7{} entries{}", what, cells.height, cells.width, of),
-              rect.width(), "nothing to scale");
+  const std::string of = atlas.exact == atlas.heads ? "" : ", sampled";
+  const std::string caption =
+      fmt::format("{} weight of {}\u00d7{} entries{}", what, cells.height, cells.width, of);
+  if (atlas.sketched == 0) {
+    draw_no_legend(ui, bar, caption, rect.width(),
+                   waits ? "thumbnails are being computed \u2026" : "no head has a thumbnail");
+  } else {
+    draw_legend(ui, bar, *colours_.fitted, caption, rect.width(), "every value is 0");
+  }
 }
 
 }  // namespace attnscope

@@ -10,6 +10,7 @@
 #include "viewer/panels/offset_curves.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/textures/tile_textures.h"
+#include "viewer/view/name_places.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -145,23 +146,32 @@ void FramesPanel::draw_cells(const Ui& ui, const ScreenRect& cells, const Scene&
 /// Beside the rows and above the columns, where they have room.
 void FramesPanel::draw_names(const Ui& ui, const ScreenRect& cells) const {
   ImFont* const font = ui.fonts.secondary;
-  float end = cells.y0;
+  const float widest = ui.px(kNames - 6);
+  // Of a line of text, what letters take.
+  const float letters = font->FontSize - ui.px(4);
+  std::vector<AxisName> rows, columns;
   for (size_t row = 0; row < queries_.size(); ++row) {
     const ScreenRect cell = cell_rect(cells, row, 0);
-    const float y = (cell.y0 + cell.y1 - font->FontSize) / 2;
-    if (y < end) continue;
-    put_text(ui, font, cells.x0 - ui.px(5), y, ui.theme.query,
-             fit_text(font, queries_[row].name, ui.px(kNames - 6)), Align::right);
-    end = y + font->FontSize;
+    rows.push_back({(cell.y0 + cell.y1) / 2, letters});
   }
-  end = cells.x0 - ui.px(kNames);
   for (size_t col = 0; col < keys_.size(); ++col) {
     const ScreenRect cell = cell_rect(cells, 0, col);
-    const std::string name = fit_text(font, keys_[col].name, ui.px(kNames - 6));
-    const float half = text_size(font, name).x / 2, x = (cell.x0 + cell.x1) / 2;
-    if (x - half < end || x + half > cells.x1 + ui.px(10)) continue;
-    put_text(ui, font, x, cells.y0 - ui.px(kNamesAbove - 3), ui.theme.key, name, Align::centre);
-    end = x + half + ui.px(5);
+    const float width = std::min(widest, text_size(font, keys_[col].name).x);
+    columns.push_back({(cell.x0 + cell.x1) / 2, width});
+  }
+  const float above = cells.y0 - ui.px(kNamesAbove);
+  const auto down = place_names(rows, cells.y0 - ui.px(5), cells.y1 + ui.px(8), 0);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    if (!down[row]) continue;
+    put_fitting(ui, font, cells.x0 - ui.px(5), *down[row] - ui.px(2), widest, ui.theme.query,
+                queries_[row].name, Align::right);
+  }
+  const auto across =
+      place_names(columns, cells.x0 - ui.px(kNames), cells.x1 + ui.px(10), ui.px(5));
+  for (size_t col = 0; col < columns.size(); ++col) {
+    if (across[col]) {
+      put_fitting(ui, font, *across[col], above, widest, ui.theme.key, keys_[col].name);
+    }
   }
 }
 
@@ -204,10 +214,8 @@ void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const bool works = !scene.tracks || !scene.tracks->exact;
   const double progress = works && scene.source.busy ? 2 : -1;
   ImFont* const small = ui.fonts.secondary;
-  const float room = rect.width() - text_size(ui.fonts.title, "Frames").x - ui.px(40);
-  pane_header(ui, rect,
-              {"Frames", fit_text(small, detail_text(scene), room), ViewPane::frames, progress},
-              scene.state, requests);
+  pane_header(ui, rect, {"Frames", detail_text(scene), ViewPane::frames, progress}, scene.state,
+              requests);
   const ScreenRect inner{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 6),
                          rect.x1 - ui.px(12), rect.y1 - ui.px(8)};
   if (!scene.call.weights || !scene.tracks_problem.empty()) {

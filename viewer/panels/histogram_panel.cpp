@@ -135,8 +135,8 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   const float whole = text_size(small, kWhole).x + ui.px(24);
   const bool has_whole = rect.width() >= title + button + whole;
   if (has_whole) button += whole;
-  detail = fit_text(small, detail, rect.width() - title - button - ui.px(8));
-  pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram}, scene.state, requests);
+  pane_header(ui, rect, {"Histogram", detail, ViewPane::histogram, -1, button}, scene.state,
+              requests);
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos(

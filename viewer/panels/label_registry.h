@@ -15,14 +15,28 @@ struct ScreenRect {
   bool contains(float x, float y) const { return x >= x0 && x < x1 && y >= y0 && y < y1; }
 };
 
-/// What can be clicked in the frame that was drawn last, by name: "Toolbar/Logit". Filled while the
-/// panels draw; for scripts and tests.
+/// A piece of text in the frame that was drawn last.
+struct WrittenText {
+  std::string whole;
+  ScreenRect rect;    ///< that is taken
+  bool cut = false;   ///< it ends in …
+  bool lost = false;  ///< an edge cuts it at a side without a sign
+};
+
+/// What can be clicked in the frame that was drawn last, by name: "Toolbar/Logit"; and what is
+/// written there. Filled while the panels draw; for scripts and tests.
 class LabelRegistry {
  public:
-  void clear() { rects_.clear(); }
+  void clear() {
+    rects_.clear();
+    texts_.clear();
+  }
   void add(std::string label, const ScreenRect& rect) {
     rects_.insert_or_assign(std::move(label), rect);
   }
+  void write(WrittenText text) { texts_.push_back(std::move(text)); }
+  /// In the order in which they were drawn, but for those of ImGui's own controls.
+  const std::vector<WrittenText>& texts() const { return texts_; }
   std::optional<ScreenRect> find(const std::string& label) const {
     const auto found = rects_.find(label);
     return found == rects_.end() ? std::nullopt : std::optional(found->second);
@@ -36,6 +50,7 @@ class LabelRegistry {
 
  private:
   std::map<std::string, ScreenRect> rects_;
+  std::vector<WrittenText> texts_;
 };
 
 }  // namespace attnscope

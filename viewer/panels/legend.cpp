@@ -101,14 +101,13 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  float caption_width, const std::string& nothing) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const small = ui.fonts.secondary;
-  put_text(ui, small, rect.x0, rect.y0, ui.theme.text, fit_text(small, caption, caption_width));
-  const float top = std::round(rect.y0 + ui.px(20));
-  const float bottom = top + ui.px(10);
   if (scale.is_of_nothing()) {
-    put_text(ui, small, rect.x0, top, ui.theme.secondary,
-             fit_text(small, "nothing to scale: " + nothing, caption_width));
+    draw_no_legend(ui, rect, caption, caption_width, "nothing to scale: " + nothing);
     return;
   }
+  put_fitting(ui, small, rect.x0, rect.y0, caption_width, ui.theme.text, caption);
+  const float top = std::round(rect.y0 + ui.px(20));
+  const float bottom = top + ui.px(10);
   constexpr int kSteps = 64;
   for (int i = 0; i < kSteps; ++i) {
     const auto edge = [&](int at) {
@@ -123,6 +122,14 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
   draw_ticks(ui, scale, rect.x0, rect.x1, bottom, ui.px(4));
   draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.below, false);
   draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.above, true);
+}
+
+void draw_no_legend(const Ui& ui, const ScreenRect& rect, const std::string& caption,
+                    float caption_width, const std::string& why) {
+  ImFont* const small = ui.fonts.secondary;
+  put_fitting(ui, small, rect.x0, rect.y0, caption_width, ui.theme.text, caption);
+  put_fitting(ui, small, rect.x0, std::round(rect.y0 + ui.px(20)), caption_width,
+              ui.theme.secondary, why);
 }
 
 ImU32 dropped_colour(const Theme& theme) { return faded(theme.window, 0.72f); }

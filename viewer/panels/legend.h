@@ -17,6 +17,10 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const ValueHistogram::Beyond& beyond, const std::string& caption,
                  float caption_width, const std::string& nothing);
 
+/// In place of a bar: the caption, and `why` there is no bar (yet).
+void draw_no_legend(const Ui& ui, const ScreenRect& rect, const std::string& caption,
+                    float caption_width, const std::string& why);
+
 /// Labels of a scale below a line from `x0` to `x1`, of which none touches another; small lines of
 /// `tick` pixels lead to them.
 void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick);

@@ -73,9 +73,10 @@ void MaskPanel::draw_text(const Ui& ui, const ScreenRect& rect, const Scene& sce
   }
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
   ImGui::SetNextItemWidth(rect.width());
-  const bool entered =
-      ImGui::InputTextWithHint("##text", "pattern:key=value,\u2026  FILE.npy  FILE.json",
-                               text_.data(), text_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
+  const std::string hint =
+      fitting_hint("pattern:key=value,\u2026  FILE.npy  FILE.json", rect.width());
+  const bool entered = ImGui::InputTextWithHint("##text", hint.c_str(), text_.data(), text_.size(),
+                                                ImGuiInputTextFlags_EnterReturnsTrue);
   typing_ = ImGui::IsItemActive();
   mark(ui, "Mask/Text");
   if (!entered) return;
@@ -121,9 +122,10 @@ float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene&
   return y;
 }
 
-/// What dragging over the matrix does, what was brushed, and how what is dropped is coloured.
-void MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                           PanelRequests& requests) {
+/// What dragging over the matrix does, what was brushed, and how what is dropped is coloured. Gives
+/// the y below.
+float MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                            PanelRequests& requests) {
   const MaskLook& look = scene.state.mask;
   const auto set = [&](auto change) {
     MaskLook changed = look;
@@ -135,12 +137,13 @@ void MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& sc
     set([&](MaskLook& to) { to.brush = look.brush == what ? MaskBrush::off : what; });
   };
   const bool can = scene.state.order.is_stored() && !scene.other_state;
-  put_text(ui, ui.fonts.secondary, rect.x0, rect.y0 + ui.px(4), ui.theme.secondary,
-           can                 ? "brush"
-           : scene.other_state ? "brush: without side B beside it"
-                               : "brush: in the stored order");
+  const float line = ui.px(kMaskLine);
+  put_fitting(ui, ui.fonts.secondary, rect.x0, rect.y0 + ui.px(4), rect.width(), ui.theme.secondary,
+              can                 ? "brush"
+              : scene.other_state ? "brush: without side B beside it"
+                                  : "brush: in the stored order");
   ImGui::SetCursorScreenPos({rect.x0 + ui.px(48), rect.y0});
-  if (!can) return;
+  if (!can) return rect.y0 + line;
   brush("Keep", MaskBrush::keep, "dragging over the matrix keeps these blocks");
   ImGui::SameLine(0, ui.px(4));
   brush("Drop", MaskBrush::drop, "dragging over the matrix drops these blocks");
@@ -151,13 +154,16 @@ void MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& sc
                     "takes back all that was kept or dropped by hand"))
       set([](MaskLook& to) { to.edits.clear(); });
   }
-  if (look.text.empty()) return;
+  if (look.text.empty()) return rect.y0 + line;
   const float width = text_size(ImGui::GetFont(), "Lost").x + ui.px(16);
-  ImGui::SetCursorScreenPos({rect.x1 - width, rect.y0});
+  const bool beside = item_rect().x1 + ui.px(8) + width <= rect.x1;
+  const float y = rect.y0 + (beside ? 0 : line);
+  ImGui::SetCursorScreenPos({beside ? rect.x1 - width : rect.x0 + ui.px(48), y});
   if (tool_button(ui, "Mask/Lost", "Lost", look.lost,
                   "colours what is dropped by the weight that is lost there")) {
     set([](MaskLook& to) { to.lost = !to.lost; });
   }
+  return y + line;
 }
 
 /// What the colours of dropped blocks mean; gives the y below.
@@ -179,12 +185,12 @@ float MaskPanel::draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& sc
     text = fmt::format("0 \u2026 {:.2g} % of a row lost in a block", 100 * most_lost(mask));
   }
   const float x = rect.x0 + (mask.mass.empty() ? 0 : width + ui.px(8));
-  ImFont* const small = ui.fonts.secondary;
-  put_text(ui, small, x, rect.y0, ui.theme.secondary, fit_text(small, text, rect.x1 - x));
+  put_fitting(ui, ui.fonts.secondary, x, rect.y0, rect.x1 - x, ui.theme.secondary, text);
   return rect.y0 + ui.px(20);
 }
 
-void MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
+/// Gives the y below.
+float MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
   const HeadMask& mask = *scene.mask;
   const MaskQuality quality = mask.quality.value_or(MaskQuality());
   const bool known = mask.quality.has_value();
@@ -199,11 +205,13 @@ void MaskPanel::draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& 
   if (!mask.other.empty()) lines.insert(lines.begin(), {"blocks of", mask.other});
   float y = rect.y0;
   for (const auto& [name, value] : lines) {
-    if (y + ui.px(18) > rect.y1) return;
-    put_text(ui, ui.fonts.secondary, rect.x0, y, ui.theme.secondary, name);
+    const float digits = text_size(ui.fonts.mono, value).x + ui.px(8);
+    put_fitting(ui, ui.fonts.secondary, rect.x0, y, rect.width() - digits, ui.theme.secondary,
+                name);
     put_text(ui, ui.fonts.mono, rect.x1, y, ui.theme.text, value, Align::right);
     y += ui.px(20);
   }
+  return y;
 }
 
 void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -216,25 +224,45 @@ void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                              : !mask->problem.empty() ? ""
                                                       : progress_text(*mask);
   pane_header(ui, rect, {"Mask", detail, ViewPane::mask}, scene.state, requests);
+  const float top = rect.y0 + ui.px(kHeaderHeight);
+  ImGui::SetCursorScreenPos({rect.x0, top});
+  ImGui::BeginChild("below", {rect.width(), std::max(1.0f, rect.y1 - top)}, false,
+                    ImGuiWindowFlags_NoNav);
+  const ImVec2 origin = ImGui::GetCursorScreenPos();
+  const float end =
+      draw_below(ui, {rect.x0, origin.y, origin.x + ImGui::GetContentRegionAvail().x, rect.y1},
+                 scene, requests);
+  // The pane scrolls where it is too low.
+  ImGui::SetCursorScreenPos(origin);
+  ImGui::Dummy({1, end - origin.y});
+  ImGui::EndChild();
+  end_pane();
+}
+
+/// What stands below the header; gives the y below it.
+float MaskPanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                            PanelRequests& requests) {
+  const HeadMask* const mask = scene.mask.get();
   const float left = rect.x0 + ui.px(12);
   const float right = std::min(rect.x1 - ui.px(12), left + ui.px(kMostWidth));
-  float y = rect.y0 + ui.px(kHeaderHeight + 6);
+  float y = rect.y0 + ui.px(6);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(6), ui.px(2)));
   draw_choice(ui, {left, y, right, rect.y1}, scene, requests);
   y += ui.px(kMaskLine);
   draw_text(ui, {left, y, right, rect.y1}, scene, requests);
   y += ui.px(kMaskLine);
   y = draw_sliders(ui, {left, y, right, rect.y1}, scene, requests);
-  draw_tools(ui, {left, y, right, rect.y1}, scene, requests);
-  y += ui.px(kMaskLine + 4);
+  y = draw_tools(ui, {left, y, right, rect.y1}, scene, requests) + ui.px(4);
   ImGui::PopStyleVar();
   if (mask != nullptr && !mask->problem.empty()) {
-    put_problem(ui, "Mask", {left, y, right, rect.y1}, "This mask cannot be had", mask->problem);
-  } else if (mask != nullptr) {
-    if (scene.state.mask.lost) y = draw_lost(ui, {left, y, right, rect.y1}, scene);
-    draw_numbers(ui, {left, y, right, rect.y1}, scene);
+    const float bottom = std::max(rect.y1, y + problem_height_);
+    problem_height_ =
+        put_problem(ui, "Mask", {left, y, right, bottom}, "This mask cannot be had", mask->problem);
+    return y + problem_height_;
   }
-  end_pane();
+  if (mask == nullptr) return y;
+  if (scene.state.mask.lost) y = draw_lost(ui, {left, y, right, rect.y1}, scene);
+  return draw_numbers(ui, {left, y, right, rect.y1}, scene);
 }
 
 }  // namespace attnscope

@@ -20,13 +20,16 @@ class MaskPanel {
   /// Gives the y below them.
   static float draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests);
-  static void draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                         PanelRequests& requests);
+  static float draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                          PanelRequests& requests);
   static float draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& scene);
-  static void draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene);
+  static float draw_numbers(const Ui& ui, const ScreenRect& rect, const Scene& scene);
+  float draw_below(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                   PanelRequests& requests);
 
   std::array<char, 512> text_{};  ///< being typed
   bool typing_ = false;
+  float problem_height_ = 0;  ///< of why there is no mask, in the last frame
 };
 
 }  // namespace attnscope

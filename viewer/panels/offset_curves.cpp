@@ -75,13 +75,13 @@ void draw_offset_curves(const Ui& ui, const ScreenRect& rect, const HeadTracks& 
       {{"dt", &tracks.by_dt}, {"dy", &tracks.by_dy}, {"dx", &tracks.by_dx}}};
   const TrackRange range = common_range(curves);
   ImFont* const small = ui.fonts.secondary;
-  put_text(ui, small, rect.x0, rect.y0, ui.theme.secondary,
-           fit_text(small, "mean weight by offset", rect.width()));
+  put_fitting(ui, small, rect.x0, rect.y0, rect.width(), ui.theme.secondary,
+              "mean weight by offset");
   const float line = small->FontSize + ui.px(5);
   if (!range.empty) {
     const std::string ends = fmt::format("axis {:.1e} \u2026 {:.1e}", range.low, range.high);
-    put_text(ui, small, rect.x0, rect.y1 - small->FontSize, ui.theme.secondary,
-             fit_text(small, ends, rect.width()));
+    put_fitting(ui, small, rect.x0, rect.y1 - small->FontSize, rect.width(), ui.theme.secondary,
+                ends);
   }
   const float top = rect.y0 + line, gap = ui.px(5);
   const float height = (rect.y1 - line - top - 2 * gap) / 3;

@@ -77,8 +77,8 @@ void RankedPanel::draw_rows(const Ui& ui, const ScreenRect& area, const Scene& s
     if (ImGui::IsItemHovered() || picked) {
       draw.AddRectFilled({origin.x, y}, {origin.x + width, y + line}, ui.theme.raised, ui.px(3));
     }
-    put_text(ui, small, origin.x + ui.px(4), y + ui.px(3), picked ? ui.theme.query : ui.theme.text,
-             fit_text(small, token_text(scene.queries, row), bar - origin.x - ui.px(70)));
+    put_fitting(ui, small, origin.x + ui.px(4), y + ui.px(3), bar - origin.x - ui.px(70),
+                picked ? ui.theme.query : ui.theme.text, token_text(scene.queries, row));
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(3), ui.theme.secondary,
              fmt::format("{:.4f}", value), Align::right);
     const float share = largest_ > 0 ? static_cast<float>(value / largest_) : 0;
@@ -98,7 +98,6 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   begin_pane(ui, "ranked", rect);
   rank(scene);
   const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
-  const float after = left + text_size(ui.fonts.title, "Rows").x + ui.px(12);
   const float close = text_size(ui.fonts.secondary, "Close").x + ui.px(17);
   const std::string detail = of_ ? progress_text(*of_) : "";
   const bool waits = scene.divergence_problem.empty() && !(of_ && of_->exact);
@@ -106,9 +105,7 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
       !waits ? -1
       : of_  ? static_cast<double>(of_->computed) / static_cast<double>(of_->rows.size())
              : 0;
-  pane_header(ui, rect,
-              {"Rows", fit_text(ui.fonts.secondary, detail, right - close - ui.px(8) - after),
-               ViewPane::ranked, progress},
+  pane_header(ui, rect, {"Rows", detail, ViewPane::ranked, progress, close + ui.px(12)},
               scene.state, requests);
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
@@ -128,8 +125,7 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
       : order_.empty()
           ? "no row is a distribution in both maps"
           : fmt::format("Jensen\u2013Shannon divergence in bits \u00b7 mean {:.4f}", mean_);
-  put_text(ui, ui.fonts.secondary, left, top, ui.theme.secondary,
-           fit_text(ui.fonts.secondary, about, right - left));
+  put_fitting(ui, ui.fonts.secondary, left, top, right - left, ui.theme.secondary, about);
   const ScreenRect area{left, top + ui.px(24), right, rect.y1 - ui.px(4)};
   if (area.height() > ui.px(kLine) && !order_.empty()) draw_rows(ui, area, scene, requests);
   end_pane();

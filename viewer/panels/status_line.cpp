@@ -16,9 +16,8 @@ struct LineWriter {
 
   void word(ImFont* font, ImU32 colour, const std::string& text) {
     if (x >= right) return;
-    const std::string shown = fit_text(font, text, right - x);
-    put_text(ui, font, x, y + (ui.px(kStatusHeight) - font->FontSize) / 2, colour, shown);
-    x += text_size(font, shown).x;
+    x += put_fitting(ui, font, x, y + (ui.px(kStatusHeight) - font->FontSize) / 2, right - x,
+                     colour, text);
   }
   void gap() { word(ui.fonts.secondary, ui.theme.secondary, "   "); }
 };

@@ -173,8 +173,8 @@ float TimelinePanel::draw_controls(const Ui& ui, const ScreenRect& rect, const S
   if (two_lines) {
     const std::string state = scene.tiles.has_sketches() ? curve_state(*scene.curve)
                                                          : "an export has no numbers of heads";
-    put_text(ui, ui.fonts.secondary, x, y + line + ui.px(4), ui.theme.secondary,
-             fit_text(ui.fonts.secondary, state, std::max(end - x, ui.px(240))));
+    put_fitting(ui, ui.fonts.secondary, x, y + line + ui.px(4), std::max(end - x, ui.px(240)),
+                ui.theme.secondary, state);
   }
   return end;
 }
@@ -187,10 +187,9 @@ void TimelinePanel::draw_row(const Ui& ui, const ScreenRect& track, float y, siz
   const float middle = std::round(y + ui.px(kRow) / 2);
   draw.AddRectFilled({track.x0, middle}, {track.x1, middle + ui.px(1)}, ui.theme.border);
   if (timeline.rows.size() > 1) {
-    const std::string name =
-        fit_text(ui.fonts.secondary, one_line(timeline.rows[row].branch), ui.px(90));
-    put_text(ui, ui.fonts.secondary, track.x0 - ui.px(10), y + ui.px(2),
-             row == timeline.row ? ui.theme.text : ui.theme.secondary, name, Align::right);
+    put_fitting(ui, ui.fonts.secondary, track.x0 - ui.px(10), y + ui.px(2), ui.px(90),
+                row == timeline.row ? ui.theme.text : ui.theme.secondary,
+                one_line(timeline.rows[row].branch), Align::right);
   }
   const float half = std::clamp(places.step() / 4, ui.px(0.5f), ui.px(2));
   for (size_t i = 0; i < timeline.points.size(); ++i) {
@@ -357,12 +356,12 @@ void TimelinePanel::draw_strip(const Ui& ui, const ScreenRect& rect, const Scene
 void TimelinePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                          PanelRequests& requests) {
   begin_pane(ui, "timeline", rect);
-  const std::string detail =
-      fit_text(ui.fonts.secondary, scene.picker.title(scene.state.head), rect.width() - ui.px(140));
   const bool waits = scene.curve != nullptr && scene.tiles.has_sketches() &&
                      scene.curve->known < scene.curve->heads;
-  pane_header(ui, rect, {"Steps", detail, ViewPane::timeline, waits ? 1.0 : -1.0}, scene.state,
-              requests);
+  pane_header(
+      ui, rect,
+      {"Steps", scene.picker.title(scene.state.head), ViewPane::timeline, waits ? 1.0 : -1.0},
+      scene.state, requests);
   const ScreenRect inner{rect.x0, rect.y0 + ui.px(kHeaderHeight + kStripAir), rect.x1,
                          rect.y1 - ui.px(kStripAir)};
   const float end = draw_controls(ui, inner, scene, requests);

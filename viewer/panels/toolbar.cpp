@@ -217,8 +217,9 @@ float Toolbar::draw_folded(const Ui& ui, const ScreenRect& rect, const Scene& sc
   const ScreenRect button = item_rect();
   const float x = button.x1 + ui.px(kSideAir);
   ImFont* const font = ui.fonts.secondary;
-  put_text(ui, font, x, (button.y0 + button.y1 - font->FontSize) / 2, ui.theme.secondary,
-           fit_text(font, scene.picker.title(scene.chosen.head), rect.x1 - ui.px(kSideAir) - x));
+  put_fitting(ui, font, x, (button.y0 + button.y1 - font->FontSize) / 2,
+              rect.x1 - ui.px(kSideAir) - x, ui.theme.secondary,
+              scene.picker.title(scene.chosen.head));
   const float top = button.y1 + ui.px(kAir);
   rect_ = {rect.x0, top, rect.x1, top + controls_height(ui, controls, rect.width())};
   ImGui::SetNextWindowPos({rect_.x0, rect_.y0});

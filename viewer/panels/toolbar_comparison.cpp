@@ -13,6 +13,18 @@ float word_width(const Ui& ui, const std::string& word) {
   return text_size(ui.fonts.body, word).x + ui.px(17);
 }
 
+/// Whether a head's map can be compared with A's: it has the same size and the same numbers.
+bool is_alike(const Scene& scene, const HeadId& head) {
+  const HeadId& own = scene.chosen.head;
+  const auto call_of = [&](const HeadId& of) -> const MapSource& {
+    return scene.others.calls()[static_cast<size_t>(of.call)];
+  };
+  const MapGeometry a = scene.tiles.geometry(own), b = scene.tiles.geometry(head);
+  return a.rows == b.rows && a.cols == b.cols && call_of(own).kind == call_of(head).kind &&
+         call_of(own).weights == call_of(head).weights &&
+         call_of(own).logits == call_of(head).logits;
+}
+
 /// The words of the differences, as buttons have them.
 std::string button_text(Difference how) {
   return how == Difference::off ? "A" : difference_sign(how);
@@ -55,8 +67,9 @@ void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& re
                   if (on) {
                     requests.act(action::DropOther{});
                   } else {
-                    requests.act(
-                        action::SetOther{first_other(scene.chosen, scene.picker, scene.others)});
+                    requests.act(action::SetOther{suggested_other(
+                        scene.chosen, scene.picker, scene.others,
+                        [&](const HeadId& head) { return is_alike(scene, head); })});
                   }
                 }});
   if (!other) return;

@@ -19,14 +19,59 @@ ImVec2 text_size(ImFont* font, const std::string& text) {
   return font->CalcTextSizeA(font->FontSize, 1e9f, 0, text.data(), text.data() + text.size());
 }
 
-void put_text(const Ui&, ImFont* font, float x, float y, ImU32 colour, const std::string& text,
+namespace {
+
+/// Draws a line of text, of which `whole` may say more; gives where it stands.
+ScreenRect write_line(const Ui& ui, ImFont* font, float x, float y, ImU32 colour,
+                      const std::string& text, const std::string& whole, Align align) {
+  const float width = text_size(font, text).x;
+  if (align != Align::left) x -= align == Align::right ? width : width / 2;
+  x = std::round(x);
+  y = std::round(y);
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddText(font, font->FontSize, {x, y}, colour, text.data(), text.data() + text.size());
+  const ScreenRect rect{x, y, x + width, y + font->FontSize};
+  const ImVec2 low = draw.GetClipRectMin(), high = draw.GetClipRectMax();
+  const bool seen = rect.y1 > low.y && rect.y0 < high.y && rect.x1 > low.x && rect.x0 < high.x;
+  if (seen) ui.labels.write({whole, rect, text != whole, x < low.x - 1 || rect.x1 > high.x + 1});
+  return rect;
+}
+
+}  // namespace
+
+void put_text(const Ui& ui, ImFont* font, float x, float y, ImU32 colour, const std::string& text,
               Align align) {
-  if (align != Align::left) {
-    const float width = text_size(font, text).x;
-    x -= align == Align::right ? width : width / 2;
+  write_line(ui, font, x, y, colour, text, text, align);
+}
+
+float put_fitting(const Ui& ui, ImFont* font, float x, float y, float width, ImU32 colour,
+                  const std::string& text, Align align) {
+  const std::string shown = fit_text(font, text, width);
+  const ScreenRect rect = write_line(ui, font, x, y, colour, shown, text, align);
+  if (shown != text && ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) &&
+      ImGui::IsMouseHoveringRect({rect.x0, rect.y0}, {rect.x1, rect.y1})) {
+    tooltip(text);
+    ui.labels.write({text, rect});
   }
-  ImGui::GetWindowDrawList()->AddText(font, font->FontSize, {std::round(x), std::round(y)}, colour,
-                                      text.data(), text.data() + text.size());
+  return rect.width();
+}
+
+std::string fitting_hint(const std::string& hint, float width) {
+  return fit_text(ImGui::GetFont(), hint, width - 2 * ImGui::GetStyle().FramePadding.x);
+}
+
+float wrapped_height(ImFont* font, const std::string& text, float width) {
+  return font->CalcTextSizeA(font->FontSize, 1e9f, width, text.data(), text.data() + text.size()).y;
+}
+
+float put_wrapped(const Ui& ui, ImFont* font, float x, float y, float width, ImU32 colour,
+                  const std::string& text) {
+  const float height = wrapped_height(font, text, width);
+  y = std::round(y);
+  ImGui::GetWindowDrawList()->AddText(font, font->FontSize, {x, y}, colour, text.data(),
+                                      text.data() + text.size(), width);
+  ui.labels.write({text, {x, y, x + width, y + height}});
+  return height;
 }
 
 std::string fit_text(ImFont* font, const std::string& text, float width) {
@@ -39,7 +84,8 @@ std::string fit_text(ImFont* font, const std::string& text, float width) {
     if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xc0) cut.pop_back();
     if (text_size(font, cut + "\u2026").x <= width) break;
   }
-  return cut.empty() ? "" : cut + "\u2026";
+  if (cut.empty() && text_size(font, "\u2026").x > width) return "";
+  return cut + "\u2026";
 }
 
 void tooltip(const std::string& text) {
@@ -54,8 +100,8 @@ void tooltip(const std::string& text) {
   ImGui::PopStyleVar();
 }
 
-void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
-                 const std::string& what, const std::string& why) {
+float put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
+                  const std::string& what, const std::string& why) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   ImFont* const body = ui.fonts.body;
   ImFont* const small = ui.fonts.secondary;
@@ -79,6 +125,9 @@ void put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
                why.data(), why.data() + why.size(), width);
   draw.PopClipRect();
   ui.labels.add(pane + "/Problem", rect);
+  ui.labels.write({what, {x, y, x + wide, y + title.y}});
+  ui.labels.write({why, {x, y + title.y + gap, x + wide, y + whole}});
+  return whole + 2 * air;
 }
 
 namespace {
@@ -130,6 +179,9 @@ int segmented(const Ui& ui, const std::string& pane, const std::vector<std::stri
 
 namespace {
 
+/// Of a list beside its caption, where a pane is narrow.
+constexpr float kLeastChoice = 40, kLeastArrow = 80;
+
 /// What the keys have done to an open list.
 struct ListKeys {
   bool moved = false, chosen = false, closed = false;
@@ -171,6 +223,13 @@ int open_list(const Ui& ui, const std::string& caption, const std::vector<std::s
 
 }  // namespace
 
+float choice_width(const Ui& ui, const std::vector<std::string>& words) {
+  float widest = 0;
+  for (const std::string& word : words) widest = std::max(widest, text_size(ui.fonts.body, word).x);
+  const float sides = 2 * ImGui::GetStyle().FramePadding.x + ImGui::GetFrameHeight();
+  return (widest + sides) / ui.scale + 2;
+}
+
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width) {
   int taken = -1;
@@ -182,14 +241,29 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            ui.theme.secondary, caption);
   ImGui::PopFont();
   ImGui::SetCursorScreenPos({at.x + size.x + ui.px(6), at.y});
-  ImGui::SetNextItemWidth(ui.px(width));
+  const float pane_end = ImGui::GetWindowPos().x + ImGui::GetWindowWidth() - ui.px(4);
+  const float box =
+      std::max(ui.px(kLeastChoice), std::min(ui.px(width), pane_end - at.x - size.x - ui.px(6)));
+  ImGui::SetNextItemWidth(box);
   const std::string now = chosen >= 0 ? words[static_cast<size_t>(chosen)] : "";
+  // A narrow list has its word alone.
+  const bool arrow = words.size() > 1 && box >= ui.px(kLeastArrow);
+  const float sides =
+      2 * ImGui::GetStyle().FramePadding.x + (arrow ? ImGui::GetFrameHeight() : 0.0f);
+  const std::string shown = fit_text(ImGui::GetFont(), now, box - sides);
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, ImVec2(ui.px(4), ui.px(4)));
   const std::string id = "##" + pane + caption;
-  const bool open = ImGui::BeginCombo(
-      id.c_str(), now.c_str(),
-      words.size() > 1 ? ImGuiComboFlags_HeightLarge : ImGuiComboFlags_NoArrowButton);
-  if (!open) mark(ui, pane + "/" + caption);
+  const bool open =
+      ImGui::BeginCombo(id.c_str(), shown.c_str(),
+                        ImGuiComboFlags_HeightLarge | (arrow ? 0 : ImGuiComboFlags_NoArrowButton));
+  if (!open) {
+    mark(ui, pane + "/" + caption);
+    ui.labels.write({now, item_rect(), shown != now});
+    if (shown != now && ImGui::IsItemHovered()) {
+      tooltip(now);
+      ui.labels.write({now, item_rect()});
+    }
+  }
   if (open) {
     taken = open_list(ui, caption, words, chosen);
     ImGui::EndCombo();
@@ -219,9 +293,8 @@ float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header
   if (!header.detail.empty()) {
     ImFont* const small = ui.fonts.secondary;
     end += ui.px(12);
-    put_text(ui, small, end, rect.y0 + (height - small->FontSize) / 2 + ui.px(2),
-             ui.theme.secondary, header.detail);
-    end += text_size(small, header.detail).x;
+    end += put_fitting(ui, small, end, rect.y0 + (height - small->FontSize) / 2 + ui.px(2),
+                       rect.x1 - ui.px(8) - header.taken - end, ui.theme.secondary, header.detail);
   }
   const float line = rect.y0 + height - ui.px(1);
   draw.AddRectFilled({rect.x0, line}, {rect.x1, line + ui.px(1)}, ui.theme.border);

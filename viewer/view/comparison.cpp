@@ -37,6 +37,20 @@ HeadId first_other(const ViewState& state, const HeadPicker& picker, const HeadP
   return others.nearest_to(picker.values(state.head));
 }
 
+HeadId suggested_other(const ViewState& state, const HeadPicker& picker, const HeadPicker& others,
+                       const std::function<bool(const HeadId&)>& suits) {
+  const HeadId first = first_other(state, picker, others);
+  if (first != state.head) return first;
+  for (const HeadAxis axis : {HeadAxis::layer, HeadAxis::head, HeadAxis::step, HeadAxis::chunk,
+                              HeadAxis::branch, HeadAxis::batch, HeadAxis::block, HeadAxis::slot}) {
+    for (const int64_t by : {1, -1}) {
+      const HeadId moved = others.move(first, axis, by);
+      if (moved != first && suits(moved)) return moved;
+    }
+  }
+  return first;
+}
+
 std::string other_text(const HeadValues& v) {
   std::string text = fmt::format("step {}", v.step);
   if (v.place.has_chunk()) text += fmt::format(" chunk {}", v.place.chunk);

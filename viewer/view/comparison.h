@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "viewer/view/heads/head_picker.h"
@@ -9,6 +10,12 @@ namespace attnscope {
 
 /// Where choosing side B begins: what it is now, or the head that is most like A's.
 HeadId first_other(const ViewState& state, const HeadPicker& picker, const HeadPicker& others);
+
+/// Where the button of side B begins: as first_other(), but never at A's own head where another
+/// `suits`: that of the next layer, else of the layer before, else the next head, step, chunk,
+/// branch, batch item, block or slot, else the one before.
+HeadId suggested_other(const ViewState& state, const HeadPicker& picker, const HeadPicker& others,
+                       const std::function<bool(const HeadId&)>& suits);
 
 /// "step 0 layer 3 branch cond head 2", with the chunk, the block and the slot where they were
 /// recorded: what scripts compare.

@@ -52,11 +52,29 @@ double shown_factor(const ViewState& state, int64_t keys) {
   return ratio ? 1 : product_factor(state.product, keys);
 }
 
-ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
+double shown_most(const ViewState& state, ScoreFunction score, int64_t keys) {
+  const bool ratio = state.against() && state.against()->how == Difference::log_ratio;
+  if (state.product == ViewProduct::logits || is_signed(score) || ratio) return kNoMost;
+  return shown_factor(state, keys);
+}
+
+ValueRange bounded_range(const ValueRange& range, double most) {
+  if (range.high <= most) return range;
+  return {std::min(range.low, most / 2), most};
+}
+
+ColourScale bounded_scale(const ColourScale& scale, double most) {
+  if (scale.is_of_nothing()) return scale;
+  return {scale.map(), scale.kind(), bounded_range(scale.range(), most)};
+}
+
+ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, int64_t keys,
+                       double most) {
   const ColourRange& chosen = state.against() ? state.other->range : state.range;
   if (!chosen.automatic) return {chosen.low, chosen.high};
   if (state.against() && is_signed(state.other->difference)) {
-    return signed_range(state, histogram, keys);
+    const ValueRange range = signed_range(state, histogram, keys);
+    return {std::max(range.low, -most), std::min(range.high, most)};
   }
   const double factor = product_factor(state.product, keys);
   std::optional<ValueRange> seen;
@@ -64,11 +82,12 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
     seen = chosen.whole ? histogram.extent() : histogram.automatic_range();
   }
   if (seen) {
-    return widened_range({seen->low * factor, seen->high * factor}, state.scale);
+    return bounded_range(widened_range({seen->low * factor, seen->high * factor}, state.scale),
+                         most);
   }
   if (state.product == ViewProduct::logits) return {-1, 1};
   const double even = factor / static_cast<double>(keys);
-  return {even / kUnseenSpan, even * kUnseenSpan};
+  return bounded_range({even / kUnseenSpan, even * kUnseenSpan}, most);
 }
 
 ValueHistogram::Beyond shown_beyond(const ViewState& state, const ValueHistogram& histogram,
@@ -86,8 +105,9 @@ ColourScale shown_scale(const ViewState& state, const ValueRange& range) {
   return {is_signed(how) ? Colormap::coolwarm : *map, difference_scale(state.scale, how), range};
 }
 
-ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys) {
-  const ColourScale scale = shown_scale(state, shown_range(state, histogram, keys));
+ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys,
+                        double most) {
+  const ColourScale scale = shown_scale(state, shown_range(state, histogram, keys, most));
   const ColourRange& chosen = state.against() ? state.other->range : state.range;
   const bool nothing =
       chosen.automatic && counts_shown(state, histogram) && histogram.has_nothing_to_scale();

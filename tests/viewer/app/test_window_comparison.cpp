@@ -42,7 +42,7 @@ TEST_CASE("heads are compared by words, by clicks and by keys") {
   const WindowResult r = run_window(
       folder.path().string(), {kSample, "--layers", "2", "--heads", "0"},
       "expect b == none\nkey X\nexpect difference == off\nclick Toolbar/B\n"
-      "expect b == step 10 layer 2 branch cond head 0\nb head 3 1\n"
+      "expect b == step 10 layer 3 branch cond head 0\nb head 3 1\n"
       "expect b == step 10 layer 3 branch cond head 1\nkey X\nexpect difference == signed\n"
       "wait exact\nclick Difference/logratio\nexpect difference == logratio\nwait exact\n"
       "click Toolbar/Logit\nexpect difference == signed\nclick Toolbar/Weight\nclick B/Split\n"

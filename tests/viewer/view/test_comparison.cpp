@@ -207,6 +207,35 @@ TEST_CASE("heads of a second capture are found among its own calls") {
         "S0 L3 H2 \u2212 S20 L3 H0 of B's capture");
 }
 
+TEST_CASE("the button of side B begins at another head than A's") {
+  const TemporaryFolder folder;
+  write_video_capture(folder);
+  const HeadPicker picker(map_sources(Capture::open(folder.path())));
+  ViewState state = opened_view(ViewLimits::of(picker.calls()));
+  const auto suggested = [&](const auto& suits) {
+    return picker.values(suggested_other(state, picker, picker, suits));
+  };
+  const auto any = [](const HeadId&) { return true; };
+  state.head = picker.select({0, 1, 2}, HeadAxis::layer, "1");
+  const HeadValues a = picker.values(state.head);
+  // The next layer, all else as it is.
+  CHECK(suggested(any).layer == 3);
+  CHECK(suggested(any).step == a.step);
+  CHECK(suggested(any).head == a.head);
+  CHECK(suggested(any).branch == a.branch);
+  // Of the last layer the one before.
+  state.head = picker.select(state.head, HeadAxis::layer, "3");
+  CHECK(suggested(any).layer == 1);
+  // Where no other layer can be compared, another head; where nothing can, A's.
+  const auto own_call = [&](const HeadId& head) { return head.call == state.head.call; };
+  CHECK(suggested(own_call).layer == 3);
+  CHECK(suggested(own_call).head != a.head);
+  CHECK(suggested_other(state, picker, picker, [](const HeadId&) { return false; }) == state.head);
+  // Side B that is chosen stays.
+  state.other = OtherSide{.head = {2, 0, 1}, .rect = state.rect};
+  CHECK(suggested_other(state, picker, picker, any) == HeadId{2, 0, 1});
+}
+
 TEST_CASE("a session brings side B back, and one without is as before") {
   const TemporaryFolder folder;
   write_video_capture(folder);

@@ -283,3 +283,42 @@ TEST_CASE("how much of what is seen lies beyond the colours") {
   state.product = ViewProduct::logits;
   CHECK(shown_beyond(state, seen, scale, 100).above == 0);
 }
+
+TEST_CASE("colours of weights end at 1, the largest weight that there is") {
+  // One token attends to itself alone; a bin's upper edge and a margin lie beyond 1.
+  const TilePtr ones = tile(0, 0, 0, 1, true, [](int64_t, int64_t) { return 1.0f; });
+  const ValueHistogram seen = ValueHistogram::of(std::vector{ones}, kAll, Pool::max);
+  ViewState state;
+  const auto range = [&](ScoreFunction score, int64_t keys) {
+    return shown_range(state, seen, keys, shown_most(state, score, keys));
+  };
+  for (const ScaleKind kind : {ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt}) {
+    state.scale = kind;
+    for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::sigmoid}) {
+      CHECK(range(score, 1).high == 1);
+      CHECK(range(score, 1).low <= 0.5);
+    }
+    // Weights of either sign know no such end.
+    CHECK(range(ScoreFunction::linear_normaliser, 1).high > 1);
+  }
+  state.scale = ScaleKind::log2;
+  state.range.whole = true;
+  CHECK(range(ScoreFunction::softmax, 1).high == 1);
+  state.range = {};
+  // Lift counts in keys, logits have no end.
+  state.product = ViewProduct::lift;
+  CHECK(range(ScoreFunction::softmax, 4).high == 4);
+  state.product = ViewProduct::logits;
+  CHECK(shown_most(state, ScoreFunction::softmax, 4) == kNoMost);
+  state.product = ViewProduct::weights;
+  // With nothing seen yet; and a range that was set stays as it was set.
+  CHECK(shown_range(state, {}, 4, 1).high == 1);
+  state.range = {false, 0.5, 2};
+  CHECK(shown_range(state, seen, 1, 1).high == 2);
+  const ColourScale wide(Colormap::viridis, ScaleKind::log2, {0.7, 1.45});
+  CHECK(bounded_scale(wide, 1).range().high == 1);
+  CHECK(bounded_scale(wide, 1).range().low == 0.5);
+  CHECK(bounded_scale(wide, 2).range().high == 1.45);
+  CHECK(bounded_scale(ColourScale::of_nothing(Colormap::viridis, ScaleKind::log2), 1)
+            .is_of_nothing());
+}

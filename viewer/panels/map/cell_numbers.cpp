@@ -1,7 +1,5 @@
 #include "viewer/panels/map/cell_numbers.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -10,24 +8,8 @@
 namespace attnscope {
 namespace {
 
-constexpr float kLeastCell = 24;
-
-/// "0.05" → ".05", "-0.5" → "-.5", "1e-05" → "1e-5".
-std::string terse(std::string text) {
-  const size_t zero = text.find("0.");
-  if (zero == 0 || (zero == 1 && text[0] == '-')) text.erase(zero, 1);
-  const size_t e = text.find('e');
-  if (e != std::string::npos) {
-    size_t digit = e + 1;
-    if (text[digit] == '+') {
-      text.erase(digit, 1);
-    } else if (text[digit] == '-') {
-      ++digit;
-    }
-    while (digit + 1 < text.size() && text[digit] == '0') text.erase(digit, 1);
-  }
-  return text;
-}
+/// Of a cell, down; across it is the digits that need room.
+constexpr float kLeastHeight = 24;
 
 /// Dark text on bright cells, bright text on dark ones.
 ImU32 contrasting(Rgb c) {
@@ -37,28 +19,15 @@ ImU32 contrasting(Rgb c) {
 
 }  // namespace
 
-std::string number_within(double value, int characters) {
-  if (value == 0) return characters >= 1 ? "0" : "";
-  for (int digits = 3; digits >= 1; --digits) {
-    for (const std::string& text : {terse(fmt::format("{:.{}g}", value, digits)),
-                                    terse(fmt::format("{:.{}e}", value, digits - 1))}) {
-      if (static_cast<int>(text.size()) <= characters) return text;
-    }
-  }
-  // At least its power of ten.
-  const std::string power = fmt::format("e{:.0f}", std::floor(std::log10(std::abs(value))));
-  return value > 0 && static_cast<int>(power.size()) <= characters ? power : "";
-}
-
-void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewState& state,
-                       const ColourScale& scale, const ViewTransform& view, int level) {
-  const float cell_width = static_cast<float>(1 / view.keys_per_pixel());
-  const float cell_height = static_cast<float>(1 / view.queries_per_pixel());
-  if (level != 0 || scene.call.block > 1 || cell_width < ui.px(kLeastCell) ||
-      cell_height < ui.px(kLeastCell))
-    return;
-  ImFont* const font = ui.fonts.mono;
-  const int characters = static_cast<int>((cell_width - ui.px(2)) / text_size(font, "0").x);
+CellNumbers CellNumbers::of(const Ui& ui, const Scene& scene, const ViewState& state,
+                            const ColourScale& scale, const ViewTransform& view, int level) {
+  CellNumbers numbers;
+  const float width = static_cast<float>(1 / view.keys_per_pixel());
+  const float height = static_cast<float>(1 / view.queries_per_pixel());
+  if (level != 0 || scene.call.block > 1 || height < ui.px(kLeastHeight)) return numbers;
+  numbers.characters_ = static_cast<int>((width - ui.px(2)) / text_size(ui.fonts.mono, "0").x);
+  // Of fewer characters no notation makes two digits.
+  if (cell_notation({}, numbers.characters_).characters == 0) return {};
   const MapRect& r = view.rect;
   const auto first = [](double at) { return std::max<int64_t>(0, static_cast<int64_t>(at)); };
   const int64_t last_query = std::min(scene.geometry.rows, static_cast<int64_t>(std::ceil(r.q1)));
@@ -76,13 +45,31 @@ void draw_cell_numbers(const Ui& ui, const Scene& scene, const ViewState& state,
       const int64_t place = (q % kTileSide) * tile->cols + k % kTileSide;
       const double value =
           static_cast<double>(tile->max[static_cast<size_t>(place)]) * scene.factor;
-      const std::string text =
-          std::isfinite(value) ? number_within(value, characters) : std::string("\u00b7");
-      const float x = (view.x(static_cast<double>(k)) + view.x(static_cast<double>(k + 1))) / 2;
-      const float y = (view.y(static_cast<double>(q)) + view.y(static_cast<double>(q + 1))) / 2;
-      put_text(ui, font, x, y - font->FontSize / 2, contrasting(scale.colour(value)), text,
-               Align::centre);
+      numbers.values_.push_back(value);
+      numbers.middles_.push_back(
+          {(view.x(static_cast<double>(k)) + view.x(static_cast<double>(k + 1))) / 2,
+           (view.y(static_cast<double>(q)) + view.y(static_cast<double>(q + 1))) / 2});
+      numbers.inks_.push_back(contrasting(scale.colour(value)));
     }
+  }
+  return numbers;
+}
+
+CellNotation CellNumbers::notation_with(const CellNumbers& other) const {
+  if (other.values_.empty()) return cell_notation(values_, characters_);
+  if (values_.empty()) return cell_notation(other.values_, other.characters_);
+  std::vector<double> all = values_;
+  all.insert(all.end(), other.values_.begin(), other.values_.end());
+  return cell_notation(all, std::min(characters_, other.characters_));
+}
+
+void CellNumbers::draw(const Ui& ui, const CellNotation& notation) const {
+  ImFont* const font = ui.fonts.mono;
+  for (size_t i = 0; i < values_.size(); ++i) {
+    const std::string text = cell_text(values_[i], notation);
+    if (text.empty()) continue;
+    put_text(ui, font, middles_[i].x, middles_[i].y - font->FontSize / 2, inks_[i], text,
+             Align::centre);
   }
 }
 

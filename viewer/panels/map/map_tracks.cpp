@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
-#include "viewer/panels/map/cell_numbers.h"
 #include "viewer/panels/widgets.h"
+#include "viewer/view/cell_text.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kRowsWidth = 76;
+/// Two numbers of kEndCharacters stand above it.
+constexpr float kRowsWidth = 88;
 constexpr float kKeysHeight = 48;
 
 /// Why a strip has no numbers; empty: it has some, or they are still to come.
@@ -137,26 +138,30 @@ bool MapTracks::draw_label(const Ui& ui, const Scene& scene, const Strip& strip)
           fmt::format("; from {} of {} rows so far", scene.tracks->computed, scene.geometry.rows);
     }
     if (!scene.tracks_problem.empty()) about += "\n" + scene.tracks_problem;
+    if (strip.values != nullptr && !strip.range->empty) {
+      about += fmt::format("\nfrom {:.4g} to {:.4g}", strip.range->low, strip.range->high);
+    }
     tooltip(about + "\nthe axis goes over the whole head; click: what else there is");
   }
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({r.x0, r.y0}, {r.x1, r.y1}, true);
   const bool sampled = scene.tracks && !scene.tracks->exact;
-  const std::string name = fit_text(small, (sampled ? "~ " : "") + strip.name, r.width());
+  const std::string name = (sampled ? "~ " : "") + strip.name;
   const bool numbers = strip.values != nullptr && !strip.range->empty;
   ImFont* const digits = ui.fonts.mono;
   if (strip.axis.vertical) {
-    put_text(ui, small, (r.x0 + r.x1) / 2, r.y0, strip.colour, name, Align::centre);
+    put_fitting(ui, small, (r.x0 + r.x1) / 2, r.y0, r.width(), strip.colour, name, Align::centre);
     const float y = r.y1 - digits->FontSize - ui.px(3);
     if (numbers) {
       put_text(ui, digits, r.x0, y, ui.theme.secondary,
-               number_within(strip.range->high, kEndCharacters));
+               axis_number_within(strip.range->high, kEndCharacters));
       put_text(ui, digits, r.x1, y, ui.theme.secondary,
-               number_within(strip.range->low, kEndCharacters), Align::right);
+               axis_number_within(strip.range->low, kEndCharacters), Align::right);
     }
   } else {
     const float x = r.x1 - ui.px(4);
-    put_text(ui, small, x, (r.y0 + r.y1 - small->FontSize) / 2, strip.colour, name, Align::right);
+    put_fitting(ui, small, x, (r.y0 + r.y1 - small->FontSize) / 2, r.width(), strip.colour, name,
+                Align::right);
     if (numbers) {
       put_text(ui, digits, x, r.y0, ui.theme.secondary, fmt::format("{:.1e}", strip.range->high),
                Align::right);

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "viewer/panels/legend.h"
-#include "viewer/panels/map/cell_numbers.h"
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/rulers.h"
 #include "viewer/panels/pin_mark.h"
@@ -80,6 +79,13 @@ ScreenRect with_equal_axes(const ScreenRect& area, const MapRect& rect, float le
   return {area.x0, area.y0, area.x0 + side(rect.k1 - rect.k0), area.y0 + side(rect.q1 - rect.q0)};
 }
 
+/// Whether the ends of the colours are still to come from what is seen.
+bool awaits_values(const Scene& scene) {
+  const ViewState& s = scene.state;
+  const bool automatic = (s.against() ? s.other->range : s.range).automatic;
+  return automatic && scene.histogram.empty() && !scene.histogram.has_nothing_to_scale();
+}
+
 constexpr float kOrderBox = 116, kOrderCaption = 44;
 
 /// Where the list of orders begins in the header; nothing where the map has one order, or no room.
@@ -102,7 +108,7 @@ std::string sizes_text(const Ui& ui, const ScreenRect& rect, const Scene& scene)
   if (!order.is_stored() && !(list && order.rows == order.keys)) {
     text += "   \u00b7 " + order_text(order);
   }
-  return fit_text(ui.fonts.secondary, text, list.value_or(rect.x1) - rect.x0 - ui.px(92));
+  return text;
 }
 
 /// A list of orders at the right of the header, of maps that can be shown in another one.
@@ -136,8 +142,11 @@ std::string resolution_text(const SeenExactness& seen, const MapSource& call, Po
         fmt::format("in part {} of {}", pool_name(pool), texel_text(seen.coarsest, call.block));
     return coarser + (seen.failed ? ", the rest failed" : ", refining");
   }
-  return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, int64_t{1} << seen.level,
-                     seen.failed ? ", the rest failed" : "");
+  const int64_t rows = int64_t{1} << seen.level;
+  const char* const rest = seen.failed ? ", the rest failed" : "";
+  // A row that stands for its neighbours is a sample, though a texel is no higher.
+  if (seen.sampled_rows >= rows) return fmt::format("sampled rows{}", rest);
+  return fmt::format("sampled {} of {} rows{}", seen.sampled_rows, rows, rest);
 }
 
 struct MatrixPanel::Areas {
@@ -411,13 +420,19 @@ void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransfor
 void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const ViewState& s = scene.state;
   std::string caption = map_caption(scene, seen_.level);
+  if (notation_.power) caption += " \u00b7 numbers " + times_power_of_ten(*notation_.power);
   caption += " \u00b7 " + resolution_text(seen_, scene.call, s.pool);
   const float room = area.width() - ui.px(kMiniSide + 24);
   const float width = std::min(ui.px(360), room);
   SeenSpecials specials = seen_specials(scene);
   specials.dropped = scene.mask && scene.mask->problem.empty();
-  draw_legend(ui, {area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)}, scene.scale,
-              scene.beyond, caption, room, nothing_text(specials));
+  const ScreenRect bar{area.x0, area.y0 + ui.px(10), area.x0 + width, area.y0 + ui.px(62)};
+  if (awaits_values(scene)) {
+    draw_no_legend(ui, bar, caption, room,
+                   seen_.failed ? "there are no values" : "computing \u2026");
+  } else {
+    draw_legend(ui, bar, scene.scale, scene.beyond, caption, room, nothing_text(specials));
+  }
   ImFont* const small = ui.fonts.secondary;
   std::string about =
       scene.shows_other ? "B: " + scene.others.title(s.head) : scene.picker.title(s.head);
@@ -426,12 +441,7 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
        {scene.call.precision, scene.call.about, softmax_text(scene.call)}) {
     if (!part.empty()) about += " \u00b7 " + part;
   }
-  const std::string fitting = fit_text(small, about, room);
-  put_text(ui, small, area.x0, area.y0 + ui.px(70), ui.theme.secondary, fitting);
-  const ImVec2 low{area.x0, area.y0 + ui.px(70)}, high{area.x0 + room, area.y0 + ui.px(86)};
-  if (fitting != about && ImGui::IsMouseHoveringRect(low, high)) {
-    tooltip(about);
-  }
+  put_fitting(ui, small, area.x0, area.y0 + ui.px(70), room, ui.theme.secondary, about);
   draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }
 
@@ -444,7 +454,10 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const TileSourceStatus& work = scene.source;
   double progress = -1;
   if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
-  pane_header(ui, rect, {"Matrix", sizes_text(ui, rect, scene), ViewPane::matrix, progress},
+  const std::optional<float> orders = order_list_x(ui, rect, scene);
+  pane_header(ui, rect,
+              {"Matrix", sizes_text(ui, rect, scene), ViewPane::matrix, progress,
+               orders ? rect.x1 - *orders : 0},
               scene.state, requests);
   choose_order(ui, rect, scene, requests);
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
@@ -460,7 +473,15 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   mask_.draw(ui, scene, view);
   brushing_.draw(ui, scene, view);
   draw_evicted(ui, scene, view);
-  draw_cell_numbers(ui, scene, scene.state, scene.scale, view, seen_.level);
+  const CellNumbers numbers =
+      CellNumbers::of(ui, scene, scene.state, scene.scale, view, seen_.level);
+  CellNumbers of_other;
+  if (scene.other_state) {
+    of_other = CellNumbers::of(ui, scene, *scene.other_state, *scene.other_scale,
+                               {scene.other_state->rect, areas.map}, other_level_);
+  }
+  notation_ = numbers.notation_with(of_other);
+  numbers.draw(ui, notation_);
   if (same_part) draw.PopClipRect();
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
@@ -470,8 +491,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (!same_part) draw.PopClipRect();
   if (scene.other_state) {
     draw.PushClipRect({end, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
-    draw_cell_numbers(ui, scene, *scene.other_state, *scene.other_scale,
-                      {scene.other_state->rect, areas.map}, other_level_);
+    of_other.draw(ui, notation_);
     draw.PopClipRect();
     draw_split_line(ui, scene, view, requests);
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "viewer/panels/map/cell_numbers.h"
 #include "viewer/panels/map/map_tracks.h"
 #include "viewer/panels/map/mask_brushing.h"
 #include "viewer/panels/map/mask_overlay.h"
@@ -72,7 +73,8 @@ class MatrixPanel {
   MapTracks tracks_;
   PaneSize pane_;
   SeenExactness seen_;
-  int other_level_ = 0;  ///< of side B's tiles, right of a split line
+  int other_level_ = 0;    ///< of side B's tiles, right of a split line
+  CellNotation notation_;  ///< of the numbers in cells
   bool interacting_ = false;
   std::optional<double> brushed_from_;  ///< where the button went down with Shift
   IndexRange brushed_;                  ///< places that are dragged over

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "viewer/view/comparison.h"
+#include "viewer/view/value_range.h"
 
 namespace attnscope {
 
@@ -23,10 +24,20 @@ bool is_masked(const MapLine& line, size_t at) {
 
 namespace {
 
+/// What no number of the line exceeds: rows that were added up have more than one row's mass.
+double line_most(const Scene& scene) {
+  const LineRequest& request = scene.line->request;
+  const double rows =
+      request.sum && !request.reverse ? static_cast<double>(request.tokens.size()) : 1;
+  return rows * shown_most(scene.state, scene.call.score, scene.call.keys.tokens());
+}
+
 /// Of a difference as the map's: signed ones as far below 0 as above.
 ColourScale fit_colours(const Scene& scene, ColourChoice choice, std::span<const float> seen) {
   const std::optional<Against> against = scene.state.against();
-  if (!against || !is_signed(against->how)) return ColourScale::fit(choice, seen);
+  if (!against || !is_signed(against->how)) {
+    return bounded_scale(ColourScale::fit(choice, seen), line_most(scene));
+  }
   double end = 0;
   for (const float v : seen) {
     if (std::isfinite(v)) end = std::max(end, std::abs(static_cast<double>(v)));

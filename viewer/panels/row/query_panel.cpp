@@ -21,6 +21,8 @@ namespace {
 
 /// A film that would be lower above its legend goes without it.
 constexpr float kLeastFilm = 40;
+/// Beside the buttons, what the token's name needs; else it stands below them.
+constexpr float kLeastName = 64;
 
 /// "12.3 %", "0.0042 %": small shares are not 0.
 std::string percent_text(double share) {
@@ -93,7 +95,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   film_.draw(ui, area, scene, filmed, requests);
 }
 
-/// Bars of the largest numbers, for tokens that have no place in a video.
+/// Bars of the largest numbers, for tokens that have no place in a video: as long as the numbers
+/// are large, from 0 on.
 void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
                            const TokenNames& side) {
   const std::vector<float>& values = scene.line->values;
@@ -111,11 +114,24 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   const float bar = area.x0 + area.width() * 0.5f;
   const float room = area.x1 - bar;
+  const auto length = [&](int64_t i) {
+    const double v = static_cast<double>(value(i)) * scene.factor;
+    return std::isfinite(v) ? v : 0;
+  };
+  bars_ = {0, 0};
+  for (size_t i = 0; i < count; ++i) {
+    bars_.low = std::min(bars_.low, length(order[i]));
+    bars_.high = std::max(bars_.high, length(order[i]));
+  }
+  const auto x_of = [&](double v) {
+    const double extent = bars_.high - bars_.low;
+    return bar + room * static_cast<float>(extent > 0 ? (v - bars_.low) / extent : 0);
+  };
   for (size_t i = 0; i < count; ++i) {
     const int64_t token = order[i];
     const float y = area.y0 + static_cast<float>(i) * line;
-    put_text(ui, ui.fonts.secondary, area.x0, y + ui.px(2), ui.theme.text,
-             fit_text(ui.fonts.secondary, token_text(side, token), bar - area.x0 - ui.px(80)));
+    put_fitting(ui, ui.fonts.secondary, area.x0, y + ui.px(2), bar - area.x0 - ui.px(80),
+                ui.theme.text, token_text(side, token));
     const double shown = static_cast<double>(value(token)) * scene.factor;
     const auto at = static_cast<size_t>(token);
     const bool dropped = !evicted_.empty() && evicted_[at] != 0;
@@ -125,10 +141,16 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
                                                             : short_number(shown);
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
              Align::right);
-    const float unit = static_cast<float>(std::clamp(scale_->unit(shown), 0.0, 1.0));
-    draw.AddRectFilled({bar, y + ui.px(4)}, {bar + std::max(1.0f, room * unit), y + ui.px(16)},
-                       to_u32(scale_->colour(shown)));
+    const auto [from, to] = std::minmax({x_of(0), x_of(length(token))});
+    const ScreenRect drawn{from, y + ui.px(4), std::max(to, from + 1), y + ui.px(16)};
+    draw.AddRectFilled({drawn.x0, drawn.y0}, {drawn.x1, drawn.y1}, to_u32(scale_->colour(shown)));
+    ui.labels.add(fmt::format("Query/Bar {}", i), drawn);
   }
+}
+
+/// What a bar of the list goes from and to.
+std::string QueryPanel::bars_text() const {
+  return fmt::format("bars from {} to {}", short_number(bars_.low), short_number(bars_.high));
 }
 
 /// How much of a row lies on the text, and on which of its words.
@@ -156,7 +178,7 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
                         token_text(side, best),
                         percent_text(static_cast<double>(line.values[static_cast<size_t>(best)])));
   }
-  put_text(ui, small, x, y, ui.theme.secondary, fit_text(small, words, width));
+  put_fitting(ui, small, x, y, width, ui.theme.secondary, words);
 }
 
 /// What the film's or the list's colours are, what has none, and what is said of the row.
@@ -176,9 +198,8 @@ void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scen
   draw_shares(ui, area.x0, below, area.width(), scene, side);
   if (note.empty()) return;
   ImFont* const small = ui.fonts.secondary;
-  put_text(ui, small, area.x0, below + ui.px(18),
-           film_.problem().empty() ? ui.theme.secondary : ui.theme.problem,
-           fit_text(small, note, area.width()));
+  put_fitting(ui, small, area.x0, below + ui.px(18), area.width(),
+              film_.problem().empty() ? ui.theme.secondary : ui.theme.problem, note);
 }
 
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -206,7 +227,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     return;
   }
   if (const std::string why = no_line_text(scene); !why.empty()) {
-    put_text(ui, small, left, top, ui.theme.secondary, fit_text(small, why, right - left));
+    put_fitting(ui, small, left, top, beside.line_end - left, ui.theme.secondary, why);
     end_pane();
     return;
   }
@@ -215,35 +236,41 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const TokenNames& side = shown_side(scene);
   what_ = chosen_line_text(scene);
   unit_ = line_unit(scene);
-  const std::string who = fit_text(small, what_, right - left);
   const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
-  put_text(ui, small, left, top, colour, who);
-  const float after = left + text_size(small, who).x + ui.px(12);
   const bool film = filmed_.has_grid();
-  const float end = film ? beside.line_end - film_button_width(ui) - ui.px(8) : beside.line_end;
-  const std::string how = fit_text(small, how_text(scene), end - after);
-  put_text(ui, small, after, top, ui.theme.secondary, how);
-  segment_choice(ui, {after + text_size(small, how).x + ui.px(12), top, end, top + ui.px(20)},
-                 scene, requests);
+  const float buttons = film ? beside.line_end - film_button_width(ui) - ui.px(8) : beside.line_end;
+  // Of a narrow pane the name stands below the buttons, of a still narrower one these too.
+  const bool narrow = buttons - left < ui.px(kLeastName);
+  const bool stacked = film && buttons + ui.px(8) < left;
+  const float film_y = top + (stacked ? ui.px(24) : 0.0f);
+  const float line = narrow ? film_y + ui.px(24) : top, end = narrow ? right : buttons;
+  const float who = put_fitting(ui, small, left, line, end - left, colour, what_);
+  const float after = left + who + ui.px(12);
+  const float how =
+      put_fitting(ui, small, after, line, end - after, ui.theme.secondary, how_text(scene));
+  segment_choice(ui, {after + how + ui.px(12), line, end, line + ui.px(20)}, scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const std::string note = film_.problem().empty()
                                ? film_note(scene.state.film, film_.content())
                                : "the video cannot be shown: " + film_.problem();
-  const float noted = film && !note.empty() ? ui.px(18) : 0;
+  const float noted = !film || !note.empty() ? ui.px(18) : 0;
   const float legend = ui.px(kLegendHeight + 34) + swatches + noted;
   // Of a low pane, the row comes before what is said of it.
-  const bool explains = rect.y1 - legend - top - ui.px(24) >= ui.px(kLeastFilm);
+  const bool explains = rect.y1 - legend - line - ui.px(24) >= ui.px(kLeastFilm);
   const float bottom = rect.y1 - (explains ? legend : ui.px(8));
-  const ScreenRect area{left, top + ui.px(24), right, std::max(bottom, top + ui.px(25))};
+  const ScreenRect area{left, line + ui.px(24), right, std::max(bottom, line + ui.px(25))};
   float legend_top = bottom + ui.px(8);
   if (film) {
     draw_film(ui, area, scene, requests);
-    draw_film_button(ui, beside.line_end, top - ui.px(2), scene, film_.content(), requests);
+    draw_film_button(ui, stacked ? right : beside.line_end, film_y - ui.px(2), scene,
+                     film_.content(), requests);
     legend_top = std::min(legend_top, film_.bottom() + ui.px(12));
   } else {
     draw_list(ui, area, scene, side);
   }
-  if (explains) explain(ui, {left, legend_top, right, rect.y1}, scene, side, film ? note : "");
+  if (explains) {
+    explain(ui, {left, legend_top, right, rect.y1}, scene, side, film ? note : bars_text());
+  }
   end_pane();
 }
 

@@ -33,6 +33,7 @@ class QueryPanel {
   void draw_film(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
   void segment_choice(const Ui& ui, const ScreenRect& room, const Scene& scene,
                       PanelRequests& requests) const;
+  std::string bars_text() const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
   void explain(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side,
                const std::string& note) const;
@@ -53,6 +54,7 @@ class QueryPanel {
   } made_;
   TokenGrid filmed_;  ///< the tokens of the line, with the segment that is filmed as their video
   std::optional<ColourScale> scale_;
+  ValueRange bars_;               ///< what the bars of the list go from and to
   std::vector<uint8_t> evicted_;  ///< tokens that a cache had dropped: 1; empty: none
   SeenSpecials specials_;         ///< of the line
 };

@@ -399,13 +399,13 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
   if (plane_.name() != 0) how += "; the plane has the video's picture";
   if (!plane_.problem().empty()) how = "no picture on the plane: " + plane_.problem();
   const float below = legend.y1 + ui.px(2);
-  put_text(ui, ui.fonts.secondary, rect.x0, below, ui.theme.secondary,
-           fit_text(ui.fonts.secondary, how, rect.width()));
+  put_fitting(ui, ui.fonts.secondary, rect.x0, below, rect.width(), ui.theme.secondary, how);
   if (look.slice) draw_swatches(ui, rect.x0, below + ui.px(18), rect.width(), specials_);
 }
 
 /// Why there is no row to show; false: there is one.
-bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene) {
+bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, float line_end,
+                               const Scene& scene) {
   if (!scene.source.line_problem.empty()) {
     put_problem(
         ui, "Volume", room,
@@ -421,18 +421,16 @@ bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, const Scene
   }
   const std::string why = no_line_text(scene);
   if (why.empty()) return false;
-  put_text(ui, ui.fonts.secondary, room.x0, room.y0, ui.theme.secondary,
-           fit_text(ui.fonts.secondary, why, room.width()));
+  put_fitting(ui, ui.fonts.secondary, room.x0, room.y0, line_end - room.x0, ui.theme.secondary,
+              why);
   return true;
 }
 
 /// Why the row is no volume that can be drawn; false: it is one.
 bool VolumePanel::draw_no_volume(const Ui& ui, const ScreenRect& room) const {
   if (!filmed_.has_grid()) {
-    put_text(
-        ui, ui.fonts.secondary, room.x0, room.y0, ui.theme.secondary,
-        fit_text(ui.fonts.secondary,
-                 "no grid is known of these tokens: the film has them as a list", room.width()));
+    put_fitting(ui, ui.fonts.secondary, room.x0, room.y0, room.width(), ui.theme.secondary,
+                "no grid is known of these tokens: the film has them as a list");
     return true;
   }
   if (is_too_large()) {
@@ -452,15 +450,15 @@ void VolumePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const float line_end = draw_header(ui, rect, scene, requests);
   const ScreenRect inner{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 10),
                          rect.x1 - ui.px(12), rect.y1 - ui.px(8)};
-  if (!draw_no_line(ui, inner, scene)) {
+  if (!draw_no_line(ui, inner, line_end, scene)) {
     take_line(scene);
     ImFont* const small = ui.fonts.secondary;
-    const std::string who = fit_text(small, chosen_line_text(scene), line_end - inner.x0);
-    put_text(ui, small, inner.x0, inner.y0,
-             scene.line->request.reverse ? ui.theme.key : ui.theme.query, who);
-    const float after = inner.x0 + text_size(small, who).x + ui.px(12);
-    put_text(ui, small, after, inner.y0, ui.theme.secondary,
-             fit_text(small, how_text(scene) + " \u00b7 drag turns", line_end - after));
+    const float who = put_fitting(ui, small, inner.x0, inner.y0, line_end - inner.x0,
+                                  scene.line->request.reverse ? ui.theme.key : ui.theme.query,
+                                  chosen_line_text(scene));
+    const float after = inner.x0 + who + ui.px(12);
+    put_fitting(ui, small, after, inner.y0, line_end - after, ui.theme.secondary,
+                how_text(scene) + " \u00b7 drag turns");
     const ScreenRect room{inner.x0, inner.y0 + ui.px(24), inner.x1, inner.y1};
     if (!draw_no_volume(ui, room)) draw_all(ui, room, scene, requests);
   }

@@ -37,7 +37,8 @@ class VolumePanel {
   void video_button(const Ui& ui, const Scene& scene, PanelRequests& requests) const;
   void slice_slider(const Ui& ui, const ScreenRect& room, const Scene& scene,
                     PanelRequests& requests) const;
-  static bool draw_no_line(const Ui& ui, const ScreenRect& room, const Scene& scene);
+  static bool draw_no_line(const Ui& ui, const ScreenRect& room, float line_end,
+                           const Scene& scene);
   bool draw_no_volume(const Ui& ui, const ScreenRect& room) const;
   void draw_all(const Ui& ui, const ScreenRect& room, const Scene& scene, PanelRequests& requests);
   void draw_volume(const Ui& ui, const ScreenRect& area, const Scene& scene,

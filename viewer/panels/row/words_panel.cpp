@@ -17,6 +17,8 @@ namespace {
 constexpr float kWordRow = 20;
 /// Words that a low pane shows before it explains them.
 constexpr float kLeastRows = 3;
+/// Of the field beside the buttons; else it stands below them.
+constexpr float kLeastFind = 56;
 /// Between two statements of the legend.
 constexpr float kLegendGap = 2;
 /// "12.3 %", "0.0115 %" of what is a part of 1, else the number.
@@ -64,18 +66,23 @@ std::string what_text(const WordsView& view, const MapSource& call) {
   return text;
 }
 
-/// A statement of the legend.
-struct Statement {
-  ImU32 colour;
-  std::string text;
-};
+using Statements = WordsPanel::Statements;
 
-float wrapped_height(const Ui& ui, const Statement& statement, float width) {
-  ImFont* const small = ui.fonts.secondary;
-  const std::string& text = statement.text;
-  return small->CalcTextSizeA(small->FontSize, 1e9f, width, text.data(), text.data() + text.size())
-             .y +
+float height_of(const Ui& ui, const Statements& legend, float width) {
+  float height = 0;
+  for (const auto& each : legend) {
+    height += wrapped_height(ui.fonts.secondary, each.text, width) + ui.px(kLegendGap);
+  }
+  return height;
+}
+
+/// Gives the y below.
+float draw_statements(const Ui& ui, float x, float y, float width, const Statements& legend) {
+  for (const auto& each : legend) {
+    y += put_wrapped(ui, ui.fonts.secondary, x, y, width, each.colour, each.text) +
          ui.px(kLegendGap);
+  }
+  return y;
 }
 
 std::string special_text(const WordsView& view) {
@@ -86,7 +93,7 @@ std::string special_text(const WordsView& view) {
   return fmt::format("{} special tokens and padding left out", list.excluded);
 }
 
-std::vector<Statement> legend_of(const Ui& ui, const Scene& scene) {
+Statements legend_of(const Ui& ui, const Scene& scene) {
   const WordsView& view = *scene.words;
   const ImU32 quiet = ui.theme.secondary;
   if (!view.has_masses()) {
@@ -94,9 +101,9 @@ std::vector<Statement> legend_of(const Ui& ui, const Scene& scene) {
         scene.words_pending ? "waits for the row sums of all queries" : "pick or point at a token";
     return {{quiet, why}};
   }
-  std::vector<Statement> legend{{quiet, what_text(view, scene.call)},
-                                {quiet, "words " + mass_text(view.list.words_mass, view.shares)},
-                                {quiet, special_text(view)}};
+  Statements legend{{quiet, what_text(view, scene.call)},
+                    {quiet, "words " + mass_text(view.list.words_mass, view.shares)},
+                    {quiet, special_text(view)}};
   std::string bars = "bars from 0 to " + mass_text(view.list.largest, view.shares);
   if (view.of_query && view.rows > 0) bars += " \u00b7 line: mean over the video";
   legend.push_back({quiet, bars});
@@ -122,30 +129,17 @@ void WordsPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     put_problem(ui, "Words", below, "The words' weights cannot be shown",
                 scene.source.words_problem);
   } else if (!view.none.empty()) {
-    put_text(ui, ui.fonts.secondary, below.x0, below.y0, ui.theme.secondary,
-             fit_text(ui.fonts.secondary, view.none, below.width()));
+    put_wrapped(ui, ui.fonts.secondary, below.x0, below.y0, below.width(), ui.theme.secondary,
+                view.none);
   } else {
     const float top = draw_controls(ui, rect, scene, requests);
-    std::vector<Statement> legend = legend_of(ui, scene);
-    float height = ui.px(12);
-    for (const Statement& each : legend) height += wrapped_height(ui, each, below.width());
-    // Of a low pane, the words come first: what is said of them goes, the last first.
-    while (legend.size() > 0 && rect.y1 - height - top < ui.px(kLeastRows * kWordRow)) {
-      height -= wrapped_height(ui, legend.back(), below.width());
-      legend.pop_back();
-    }
-    const ScreenRect area{rect.x0, top + ui.px(6), rect.x1, rect.y1 - height};
-    if (area.height() >= ui.px(kWordRow)) {
-      draw_list(ui, area, scene, requests);
-      float y = area.y1 + ui.px(6);
-      for (const Statement& each : legend) {
-        ImFont* const small = ui.fonts.secondary;
-        ImGui::GetWindowDrawList()->AddText(small, small->FontSize, {below.x0, std::round(y)},
-                                            each.colour, each.text.data(),
-                                            each.text.data() + each.text.size(), below.width());
-        y += wrapped_height(ui, each, below.width());
-      }
-    }
+    const Statements legend = legend_of(ui, scene);
+    const float height = ui.px(12) + height_of(ui, legend, below.width());
+    // Of a low pane, the words come first: what is said of them stands at their end.
+    const bool low = rect.y1 - height - top < ui.px(kLeastRows * kWordRow);
+    const ScreenRect area{rect.x0, top + ui.px(6), rect.x1, rect.y1 - (low ? 0 : height)};
+    if (area.height() >= 1) draw_list(ui, area, scene, low ? legend : Statements(), requests);
+    if (!low) draw_statements(ui, below.x0, area.y1 + ui.px(6), below.width(), legend);
   }
   end_pane();
 }
@@ -163,13 +157,11 @@ void WordsPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
   }
   const float clear =
       scene.state.words.chosen.empty() ? 0 : text_size(ui.fonts.secondary, "Clear").x + ui.px(24);
-  const float room = rect.width() - text_size(ui.fonts.title, "Words").x - ui.px(36) - clear;
-  detail = fit_text(ui.fonts.secondary, detail, room);
   // Means wait for the norms of all rows.
   const bool failed = !scene.source.words_problem.empty();
   const double progress =
       scene.words_pending && !failed ? std::max(0.0, scene.source.exact_progress) : -1;
-  pane_header(ui, rect, {"Words", detail, ViewPane::words, progress}, scene.state, requests);
+  pane_header(ui, rect, {"Words", detail, ViewPane::words, progress, clear}, scene.state, requests);
   if (scene.state.words.chosen.empty()) return;
   ImGui::PushFont(ui.fonts.secondary);
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
@@ -190,36 +182,38 @@ float WordsPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
   const int taken = segmented(ui, "Words", {"Prompt", "Mass"}, look.by_mass ? 1 : 0,
                               "in the order of the prompt, or the largest first");
   if (taken >= 0) set_look(scene, requests, [&](WordsLook& to) { to.by_mass = taken == 1; });
-  ImGui::SameLine(0, ui.px(8));
+  const float end = rect.x1 - ui.px(12);
+  const auto next = [&](float width) {
+    ImGui::SameLine(0, ui.px(8));
+    if (end - ImGui::GetCursorScreenPos().x >= width) return;
+    ImGui::NewLine();
+    ImGui::SetCursorScreenPos({rect.x0 + ui.px(12), ImGui::GetCursorScreenPos().y});
+  };
+  next(text_size(ui.fonts.secondary, "Special").x + ui.px(16));
   if (tool_button(ui, "Words/Special", "Special", look.special,
                   "special tokens and padding too; without them they count in no sum")) {
     set_look(scene, requests, [](WordsLook& to) { to.special = !to.special; });
   }
-  ImGui::SameLine(0, ui.px(8));
+  next(ui.px(kLeastFind));
   if (!typing_) {
     const size_t length = std::min(look.filter.size(), filter_.size() - 1);
     std::memcpy(filter_.data(), look.filter.data(), length);
     filter_[length] = '\0';
   }
-  const float width = rect.x1 - ui.px(12) - ImGui::GetCursorScreenPos().x;
-  if (width >= ui.px(56)) {
-    ImGui::SetNextItemWidth(width);
-    const bool changed =
-        ImGui::InputTextWithHint("##filter", "find", filter_.data(), filter_.size());
-    typing_ = ImGui::IsItemActive();
-    mark(ui, "Words/Find");
-    if (changed) {
-      set_look(scene, requests, [&](WordsLook& to) { to.filter = filter_.data(); });
-    }
-  }
+  ImGui::SetNextItemWidth(std::max(1.0f, end - ImGui::GetCursorScreenPos().x));
+  const bool changed = ImGui::InputTextWithHint("##filter", "find", filter_.data(), filter_.size());
+  typing_ = ImGui::IsItemActive();
+  mark(ui, "Words/Find");
+  if (changed) set_look(scene, requests, [&](WordsLook& to) { to.filter = filter_.data(); });
   const float bottom = ImGui::GetItemRectMax().y;
   ImGui::PopStyleVar();
   ImGui::PopFont();
   return bottom;
 }
 
+/// The words, and below them what is said of them where that has no room of its own.
 void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
-                           PanelRequests& requests) {
+                           const Statements& legend, PanelRequests& requests) {
   const WordList& list = scene.words->list;
   ImGui::SetCursorScreenPos({area.x0, area.y0});
   ImGui::BeginChild("list", {area.width(), area.height()}, false, ImGuiWindowFlags_NoNav);
@@ -253,13 +247,14 @@ void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
     y += row;
     rows(list.special);
   }
+  if (list.words.empty() && list.special.empty()) {
+    put_text(ui, ui.fonts.secondary, left, y, ui.theme.secondary, "no word passes the filter");
+    y += row;
+  }
+  if (!legend.empty()) y = draw_statements(ui, left, y + ui.px(6), right - left, legend);
   ImGui::PopClipRect();
   ImGui::SetCursorScreenPos({origin.x, origin.y});
   ImGui::Dummy({1, y - origin.y});
-  if (list.words.empty() && list.special.empty()) {
-    put_text(ui, ui.fonts.secondary, left, area.y0, ui.theme.secondary,
-             "no word passes the filter");
-  }
   ImGui::EndChild();
 }
 
@@ -283,8 +278,9 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
   ImFont* const small = ui.fonts.secondary;
   const float text = row.y0 + ui.px(2);
   const float digits = text_size(ui.fonts.mono, "0.0000 %").x;
-  put_text(ui, small, at.name, text, word.word.special ? ui.theme.secondary : ui.theme.text,
-           fit_text(small, word_name(word.word), at.number - digits - ui.px(8) - at.name));
+  const std::string name = word_name(word.word);
+  const std::string shown = fit_text(small, name, at.number - digits - ui.px(8) - at.name);
+  put_text(ui, small, at.name, text, word.word.special ? ui.theme.secondary : ui.theme.text, shown);
   put_text(ui, ui.fonts.mono, at.number, text, ui.theme.secondary,
            word.masked ? "masked" : mass_text(word.mass, view.shares), Align::right);
   const float room = at.end - at.bar;
@@ -308,6 +304,7 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
   }
   if (hovered) {
     std::string tip = fmt::format("token {} of the text", word.word.number);
+    if (shown != name) tip = name + "\n" + tip;
     if (!std::isnan(word.usual) && view.of_query) {
       tip += "\nmean over the video: " + mass_text(word.usual, view.shares);
     }

@@ -13,6 +13,13 @@ class WordsPanel {
  public:
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
+  /// A line of what is said of the words.
+  struct Statement {
+    ImU32 colour;
+    std::string text;
+  };
+  using Statements = std::vector<Statement>;
+
  private:
   struct Columns {
     float name, number, bar, end;  ///< x: where names begin, numbers and bars end and begin
@@ -21,7 +28,8 @@ class WordsPanel {
                    PanelRequests& requests);
   float draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests);
-  void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, PanelRequests& requests);
+  void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const Statements& legend,
+                 PanelRequests& requests);
   void draw_row(const Ui& ui, const ScreenRect& row, const Columns& at, const WordRow& word,
                 const Scene& scene, PanelRequests& requests);
   void click(const WordRow& word, const Scene& scene, PanelRequests& requests);
