@@ -12,9 +12,9 @@
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
+#include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/name_pattern.h"
-#include "io/capture/partial_calls.h"
 
 namespace attnscope {
 namespace {
@@ -162,6 +162,19 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .type_name("NAME=VALUE")
       .one_value_each()
       .group(facts);
+  // Another word for --as NAME=none.
+  const auto names = std::make_shared<std::vector<std::string>>();
+  command
+      .add_option(
+          "--ignore", *names,
+          "what is beside q and k by this name is left out, although it may shape the map:\n"
+          "sinks, softcap, ... (docs/inputs.md)")
+      .type_name("NAME")
+      .one_value_each()
+      .group(facts);
+  command.after_parsing([&o, names] {
+    for (const std::string& name : *names) o.told.push_back(name + "=none");
+  });
 }
 
 std::map<std::string, std::string> told_facts(const std::vector<std::string>& told) {
@@ -276,7 +289,9 @@ Capture open_any_capture(const CaptureOptions& o, const RunOptions& run, const C
 
 Capture open_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   Capture capture = open_any_capture(o, run, console);
-  require_whole_calls(capture);
+  require_computable(capture);
+  const std::string unknown = not_understood_text(capture);
+  if (!unknown.empty()) console.say("note: " + unknown);
   return capture;
 }
 

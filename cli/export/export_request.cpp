@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
@@ -178,6 +179,7 @@ nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct pro
   for (const auto& [name, value] : facts) {
     if (!value.empty()) json[name] = value;
   }
+  add_left_out(json, o.capture);
   json["backend"] = backend;
   return json;
 }

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <set>
-
 #include "cli/common/team_steps.h"
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_layout.h"
@@ -35,12 +33,6 @@ void say_export_start(const Console& console, const ExportOptions& o, const Expo
                           heads_text(f.heads), processes_text(f), f.at_most ? "at most " : "",
                           format_bytes(*f.file_bytes), o.out, free_text(f),
                           about_text(f, f.seconds_note), backend.description(), f.how));
-  std::set<std::string> unknown;
-  for (const ExportCall& call : spec.calls) {
-    const CallEntry& entry = *call.selected.call;
-    unknown.insert(entry.unknown_keys.begin(), entry.unknown_keys.end());
-  }
-  for (const std::string& key : unknown) console.say("note: not understood: " + key);
   say_unaligned(console, spec);
 }
 

@@ -11,6 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/option_use.h"
 #include "cli/info/info_command.h"
 #include "cli/info/info_export.h"
@@ -20,6 +21,7 @@
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
 #include "io/capture/call/call_part.h"
+#include "io/capture/computable.h"
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
 #include "io/metrics/metric_journal.h"
@@ -230,9 +232,19 @@ std::string origin_note(const CallEntry& call, const std::string& fact) {
 
 /// The mask's name, and what it keeps where that is no word of everybody's.
 std::string mask_text(const CallEntry& call) {
-  const std::string name = call.problem->mask().describe();
+  const AttentionProblem& p = *call.problem;
+  const std::string name = p.mask().describe();
   if (!call.mask_fact) return name;
   switch (call.mask_fact->form) {
+    case MaskForm::causal:
+      if (p.num_queries() == p.num_keys()) return name;
+      return fmt::format(
+          "{}: counted from the first token of both, as PyTorch's is_causal: query 0 sees key 0; "
+          "counted from the last, as flash-attention does, it would see {}",
+          name,
+          p.num_keys() > p.num_queries()
+              ? fmt::format("keys 0 to {}", p.num_keys() - p.num_queries())
+              : "none");
     case MaskForm::valid:
       return name + ": the keys that mask_valid marks";
     case MaskForm::valid_pairs:
@@ -398,6 +410,8 @@ int run_info(const InfoOptions& o) {
   std::vector<std::string> missing;
   if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
   warn_of_unknown_state(selected, console);
+  const std::string shaping = shaping_fault(capture);
+  if (!shaping.empty()) console.warn("warning: no map is computed of " + shaping);
   const InterruptWatch interrupts(console);
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
   capture.require_unchanged();
@@ -421,6 +435,7 @@ int run_info(const InfoOptions& o) {
     notes.insert(notes.end(), capture.notes().begin(), capture.notes().end());
     json["notes"] = notes;
     json["unknown_keys"] = capture.unknown_keys();
+    add_left_out(json, o.capture);
     json["missing"] = missing;
     print_json(json, true);
     return kExitOk;

@@ -8,6 +8,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
@@ -327,6 +328,7 @@ Json MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
   Json options = mask_options(o_);
   options.update(selection_json(o_.selection));
   options["score"] = score_text(m.selected);
+  add_left_out(options, o_.capture);
   options["backend"] = recorded_backend(backend, m.selected);
   Json& files = options["files"] = Json::object();
   for (const std::string& mask : o_.masks) add_file_digests(mask, files);
@@ -459,6 +461,7 @@ Json MaskRun::result(const MaskTasks& m, const Json& about) const {
     json.update(part_json(m.share->part, m.share->places(), call_hashes_));
     if (!m.calls.empty()) json["backend"] = about["options"]["backend"];
   }
+  add_left_out(json, o_.capture);
   json["heads"] = scores["heads"];
   return json;
 }

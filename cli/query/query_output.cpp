@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_steps.h"
 #include "cli/query/query_summary.h"
 #include "core/base/error.h"
@@ -54,14 +55,16 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
                      const nlohmann::ordered_json& heads) {
   const auto json = [&] {
-    return Json{{"format", "attnscope-query/1"},
-                {"query", volumes.query_text},
-                {"text_token", text_token_json(o.queries)},
-                {"reverse", volumes.reverse},
-                {"domain", o.domain},
-                {"weighting", volumes.weighting},
-                {"mean", volumes.mean},
-                {"heads", heads}};
+    Json summary{{"format", "attnscope-query/1"},
+                 {"query", volumes.query_text},
+                 {"text_token", text_token_json(o.queries)},
+                 {"reverse", volumes.reverse},
+                 {"domain", o.domain},
+                 {"weighting", volumes.weighting},
+                 {"mean", volumes.mean}};
+    add_left_out(summary, o.capture);
+    summary["heads"] = heads;
+    return summary;
   };
   print_result(o.json, !o.out.empty(), json, [&] {
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));

@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/computable.h"
 
 namespace attnscope {
 
@@ -53,6 +54,8 @@ RemoteHello Served::first_hello(const ServeRequest& request) const {
   if (maps_.capture) {
     hello.pictures = picture_frames(*maps_.capture);
     hello.warnings = maps_.capture->warnings();
+    const std::string unknown = not_understood_text(*maps_.capture);
+    if (!unknown.empty()) hello.warnings.push_back(unknown);
   }
   if (maps_.other) {
     for (const std::string& more : maps_.other->warnings()) hello.warnings.push_back(more);

@@ -10,6 +10,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
@@ -54,6 +55,7 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
   json["sample"] = o.sample > 0 ? Json(o.sample) : Json();
   json["band"] = o.band >= 0 ? Json(o.band) : Json();
   json["exact"] = o.exact;
+  add_left_out(json, o.capture);
   json["with"] = o.extras;
   json["thresholds"] = {{"sink", thresholds.sink},
                         {"text", thresholds.text},

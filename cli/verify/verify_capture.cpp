@@ -10,10 +10,11 @@
 
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_backend.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "io/capture/partial_calls.h"
+#include "io/capture/computable.h"
 #include "io/check/self_check.h"
 
 namespace attnscope {
@@ -96,13 +97,14 @@ void print_approximation(const CallCheck& check) {
       worst->head, worst->mean, worst->worst);
 }
 
-void print_report(const Report& report, bool as_json) {
+void print_report(const Report& report, const VerifyCaptureRequest& request) {
   const int64_t differing = report.count(CheckVerdict::differs);
-  if (as_json) {
+  if (request.json) {
     Json json;
     json["format"] = "attnscope-verify/1";
     json["file"] = report.path;
     json["good"] = differing == 0;
+    add_left_out(json, request.capture);
     json["calls"] = Json::array();
     for (const CallCheck& check : report.checks) json["calls"].push_back(check_json(check));
     print_json(json, true);
@@ -185,7 +187,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
     try {
       capture.emplace(Capture::open(request.capture.capture, overrides,
                                     read_control(request.capture, request.run, console)));
-      require_whole_calls(*capture);
+      require_computable(*capture);
     } catch (const Error&) {
       continue;
     }
@@ -205,7 +207,7 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
           check.error};
     }
     capture->require_unchanged();
-    print_report(report, request.json);
+    print_report(report, request);
     return report;
   }
   return std::nullopt;
@@ -235,7 +237,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
   const MemoryReservation held = budget.reserve(counted_bytes(*capture), "the capture's calls");
   const Report report = check_all(*capture, request, means, console, interrupts.token());
   capture->require_unchanged();
-  print_report(report, request.json);
+  print_report(report, request);
   const bool good = report.count(CheckVerdict::differs) == 0 && capture->calls_left_out() == 0;
   return good ? kExitOk : kExitDifference;
 }

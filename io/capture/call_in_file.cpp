@@ -4,10 +4,8 @@
 #include <optional>
 #include <set>
 
-#include "core/base/checked_math.h"
-#include "core/base/error.h"
 #include "io/capture/call/call_tensors.h"
-#include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -17,21 +15,14 @@ class CallInFile : public TensorFile {
   explicit CallInFile(std::shared_ptr<const TensorFile> file)
       : TensorFile(file->path()), file_(std::move(file)) {}
 
-  /// A tensor that the file calls `key`; a single number that has a fact's name becomes that.
+  /// A tensor that the file calls `key`.
   void add_tensor(const std::string& name, const std::string& key) {
-    if (!fact_of_key(name).empty() && take_fact(name, key)) return;
     if (keys_.emplace(name, key).second) names_.push_back(name);
   }
 
-  /// What the file says of the call, as TensorFile::metadata() holds it.
+  /// What the file says of the call, as TensorFile::metadata() holds it; what it says of several
+  /// behind it.
   void add_value(const std::string& name, const std::string& text) {
-    const auto json = nlohmann::json::parse(text, nullptr, false);
-    if (record_value(metadata_, name, json.is_discarded() ? nlohmann::json(text) : json)) return;
-    metadata_.emplace(fact_of_key(name).empty() ? name : name + " = " + text, text);
-  }
-
-  /// What it says of all of its calls: where the call says it too, that holds.
-  void add_shared_value(const std::string& name, const std::string& text) {
     metadata_.emplace(name, text);
   }
 
@@ -44,18 +35,6 @@ class CallInFile : public TensorFile {
   const std::map<std::string, std::string>& metadata() const override { return metadata_; }
 
  private:
-  bool take_fact(const std::string& name, const std::string& key) {
-    std::shared_ptr<const TensorSource> tensor;
-    try {
-      tensor = file_->tensor(key);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::file) throw;
-      return false;  // whoever asks for it is told
-    }
-    const auto value = single_value(*tensor);
-    return value && record_value(metadata_, name, *value);
-  }
-
   std::shared_ptr<const TensorFile> file_;
   std::vector<std::string> names_;
   std::map<std::string, std::string> keys_;  ///< what the file calls each
@@ -96,12 +75,13 @@ bool has_any(const std::vector<std::string>& keys, const std::vector<std::string
   });
 }
 
-/// What a tensor beside all calls may be to each of them; empty: nothing.
-std::string shared_role(const std::string& key) {
+/// The names of a tensor beside all calls that is something to each of them; empty: it is not.
+/// Whose a tensor is that shapes maps, and belongs to no call, is not known.
+std::vector<std::string> shared_names(const std::string& key) {
   for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k"}) {
-    if (has_any({key}, usual_names(role))) return role;
+    if (has_any({key}, usual_names(role))) return usual_names(role);
   }
-  return "";
+  return shaping_name(key) == nullptr ? std::vector<std::string>() : std::vector{key};
 }
 
 }  // namespace
@@ -117,24 +97,27 @@ CallsInFile calls_in_file(const std::shared_ptr<const TensorFile>& file,
     if (const auto place = known.find(key)) {
       calls[place->first]->add_tensor(place->second, key);
     } else {
-      (shared_role(key).empty() ? result.left_out : shared).push_back(key);
+      (shared_names(key).empty() ? result.left_out : shared).push_back(key);
     }
   }
-  std::vector<std::pair<std::string, std::string>> values;
+  std::map<std::string, std::string> values;
   for (const auto& [key, text] : file->metadata()) {
     if (const auto place = known.find(key)) {
       calls[place->first]->add_value(place->second, text);
     } else {
-      values.emplace_back(key, text);
+      values.emplace(key, text);
     }
   }
-  for (const auto& call : calls) {
+  for (size_t i = 0; i < frames.size(); ++i) {
+    const auto& call = calls[i];
     const std::vector<std::string> own = call->keys();
     for (const std::string& key : shared) {
       // A call's own goes before it.
-      if (!has_any(own, usual_names(shared_role(key)))) call->add_tensor(key, key);
+      if (!has_any(own, shared_names(key))) call->add_tensor(key, key);
     }
-    for (const auto& [name, text] : values) call->add_shared_value(name, text);
+    for (const auto& [name, text] : values_beside(values, frames[i].before)) {
+      call->add_value(name, text);
+    }
     result.calls.push_back(call);
   }
   return result;

@@ -17,8 +17,8 @@ struct KeyFrame {
 };
 
 /// The calls of a file, each as a file of its own whose tensors have the names between its frame,
-/// with its numbers as facts; what belongs to no call, but is a fact, a mask or cu_seqlens of the
-/// file as a whole, belongs to each. They share `file`.
+/// with its values; what belongs to no call, but is a value, a mask, cu_seqlens or what else shapes
+/// maps of the file as a whole, belongs to each. They share `file`.
 struct CallsInFile {
   std::vector<std::shared_ptr<const TensorFile>> calls;  ///< one a frame
   std::vector<std::string> left_out;                     ///< tensors of no call

@@ -139,6 +139,27 @@ std::vector<std::string> told_once(const std::vector<std::string>& notes) {
   return lines;
 }
 
+/// Tells which names were left out (`found`: of calls), as --as NAME=none or --ignore NAME asks,
+/// and which are nowhere; takes those of the whole from `keys`.
+void tell_left_out(const std::string& path, const FactOverrides& overrides,
+                   std::set<std::string> found, std::vector<std::string>& keys,
+                   std::vector<std::string>& notes, std::vector<std::string>& warnings) {
+  const std::vector<std::string> names = left_out_names(overrides.told);
+  std::erase_if(keys, [&](const std::string& key) {
+    const auto name = std::find(names.begin(), names.end(), unknown_key(key));
+    if (name != names.end()) found.insert(*name);
+    return name != names.end();
+  });
+  std::string list;
+  for (const std::string& name : found) list += (list.empty() ? "" : ", ") + name;
+  if (!found.empty()) notes.push_back("left out as told: " + list);
+  for (const std::string& name : names) {
+    if (found.contains(name)) continue;
+    warnings.push_back("--ignore " + name + ": " + path +
+                       " has nothing of this name that could be left out");
+  }
+}
+
 }  // namespace
 
 int64_t Capture::held_bytes() const {
@@ -204,6 +225,7 @@ Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<Inp
   std::vector<std::string> warnings = std::move(location.warnings);
   std::vector<std::string> notes = std::move(location.notes);
   std::optional<Error> first_bad;
+  std::set<std::string> left_out;
   Capture capture;
   for (const auto& place : location.calls) {
     if (const auto* passed = std::get_if<PassedOver>(&place)) {
@@ -213,6 +235,7 @@ Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<Inp
     try {
       BuiltCall call = make_call(open_located(place, overrides, control), overrides, control);
       notes.insert(notes.end(), call.notes.begin(), call.notes.end());
+      left_out.insert(call.left_out.begin(), call.left_out.end());
       capture.calls_.push_back(std::move(call.entry));
     } catch (const Error& error) {
       if (error.code() != ErrorCode::file) throw;
@@ -228,6 +251,8 @@ Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<Inp
                                     ": calls are told apart by {step}, {layer}, {branch} and {kind}"
                               : "");
   sort_calls(capture.calls_);
+  tell_left_out(location.path.string(), overrides, std::move(left_out), location.unknown_keys,
+                notes, warnings);
   inputs->begin_use();
   capture.inputs_ = inputs;
   capture.path_ = std::move(location.path);
@@ -256,6 +281,7 @@ Capture Capture::from_tensors(const BareTensors& tensors, const FactOverrides& o
   }
   add_option_files(overrides, capture.files_);
   capture.calls_.push_back(std::move(call.entry));
+  tell_left_out(tensors.q, overrides, {}, capture.unknown_keys_, call.notes, capture.warnings_);
   for (const std::string& note : call.notes) capture.notes_.push_back(one_line(note));
   return capture;
 }

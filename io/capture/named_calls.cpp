@@ -127,7 +127,7 @@ OpenedCall open_named_call(const NamedCall& named, const FactOverrides& override
       named.parts.count("q") != 0 ? named.parts.at("q")[0] : named.parts.begin()->second[0];
   const std::filesystem::path& path = first.path;
   const std::string origin = "from the " + kind_of(first) + "'s name";
-  OpenedCall call{path, CallFacts(path.string()), {}, {}, true};
+  OpenedCall call{path, CallFacts(path.string(), left_out_names(overrides.told)), {}, {}, true};
   CallTensors tensors;
   if (named.within || named.parts.count("") != 0) {
     const auto file = named.within ? named.within : open_tensor_file(path, control);
@@ -135,8 +135,8 @@ OpenedCall open_named_call(const NamedCall& named, const FactOverrides& override
       throw file_error(path.string(), "",
                        "is one bare tensor, and the pattern has no {q|k} that says which");
     }
-    call.facts.add_metadata(file->metadata(), path.string());
     FoundTensors found = usual_tensors(*file);
+    add_dump_values(call.facts, *file, found);
     set_layout(call.facts, found.layout);
     tensors = std::move(found.tensors);
     call.unknown = std::move(found.unknown);

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <climits>
+#include <cmath>
+#include <cstdint>
 #include <optional>
 #include <set>
 
@@ -10,6 +12,8 @@
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 #include "io/tensors/hdf5_userblock.h"
+#include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -19,6 +23,8 @@ using Json = nlohmann::json;
 constexpr size_t kMaxObjects = 65536;
 constexpr int kMaxGroupDepth = 32;
 constexpr size_t kMaxAttributeBytes = 1 << 20;
+/// Of a list that is told.
+constexpr hssize_t kMaxAttributeValues = 64;
 /// The library finds the n-th chunk by walking over the ones before it.
 constexpr hsize_t kMaxChunks = 32768;
 /// Chunks walked over in one request: a few seconds at most.
@@ -29,25 +35,23 @@ class StructureReader : private Hdf5Reader {
  public:
   using Hdf5Reader::Hdf5Reader;
 
-  /// The root's strings and single numbers.
-  Json read_attributes() const {
-    Json json = Json::object();
-    std::vector<std::string> names;
-    hsize_t at = 0;
-    check(H5Aiterate2(root(), H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
-          "attributes");
-    for (const std::string& name : names) read_attribute(name, json);
-    return json;
+  /// The root's strings, truth values, numbers and lists of a few numbers.
+  Json read_attributes() {
+    attributes_ = Json::object();
+    add_attributes(root(), "", [](const std::string&) { return true; });
+    return std::move(attributes_);
   }
 
   Json read() {
     Json json;
-    json["attributes"] = read_attributes();
+    attributes_ = Json::object();
+    add_attributes(root(), "", [](const std::string&) { return true; });
     datasets_ = Json::array();
     H5O_info_t info{};
     check(H5Oget_info1(root(), &info), "root group");
     groups_.insert(info.addr);
     read_group(root(), "", 0);
+    json["attributes"] = std::move(attributes_);
     json["datasets"] = std::move(datasets_);
     return json;
   }
@@ -118,6 +122,7 @@ class StructureReader : private Hdf5Reader {
       // A group may hold itself.
       if (!groups_.insert(info.addr).second) return;
       const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), Hdf5Reader::path(), path);
+      add_attributes(inner.id(), path + "/", [](const std::string&) { return true; });
       read_group(inner.id(), path, depth + 1);
     } else if (info.type == H5O_TYPE_DATASET) {
       Json json{{"path", path}};
@@ -133,8 +138,12 @@ class StructureReader : private Hdf5Reader {
     }
   }
 
-  void read_dataset(hid_t group, const std::string& name, Json& json) const {
+  void read_dataset(hid_t group, const std::string& name, Json& json) {
     const Hdf5Dataset d(H5Dopen2(group, name.c_str(), H5P_DEFAULT), path(), "dataset");
+    // Axes and units are no concern of a map's.
+    add_attributes(d.id(), json["path"].get<std::string>() + "/", [](const std::string& attribute) {
+      return names_value(attribute) || !fact_of_key(attribute).empty();
+    });
     const Hdf5Space space(H5Dget_space(d.id()), path(), "space");
     if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) bad("", "has a null space: no values");
     const int rank = H5Sget_simple_extent_ndims(space.id());
@@ -146,6 +155,10 @@ class StructureReader : private Hdf5Reader {
       json["shape"].push_back(extents[static_cast<size_t>(axis)]);
     }
     const Hdf5Type type(H5Dget_type(d.id()), path(), "type");
+    if (const auto text = dataset_text(d, type, space)) {
+      json = {{"path", json["path"]}, {"text", *text}};
+      return;
+    }
     json["dtype"] = dtype_name(element_dtype(type.id()));
     json["big_endian"] = H5Tget_order(type.id()) == H5T_ORDER_BE;
     const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), "creation properties");
@@ -231,31 +244,90 @@ class StructureReader : private Hdf5Reader {
     return names.size() > kMaxObjects ? 1 : 0;
   }
 
-  void read_attribute(const std::string& name, Json& json) const {
-    const Hdf5Attribute attribute(H5Aopen(root(), name.c_str(), H5P_DEFAULT), path(), name);
-    const Hdf5Type type(H5Aget_type(attribute.id()), path(), name);
-    const Hdf5Space space(H5Aget_space(attribute.id()), path(), name);
-    if (H5Sget_simple_extent_npoints(space.id()) != 1) return;
-    const H5T_class_t kind = H5Tget_class(type.id());
-    if (kind == H5T_INTEGER) {
-      int64_t value = 0;
-      check(H5Aread(attribute.id(), H5T_NATIVE_INT64, &value), name);
-      json[name] = value;
-    } else if (kind == H5T_FLOAT) {
-      double value = 0;
-      check(H5Aread(attribute.id(), H5T_NATIVE_DOUBLE, &value), name);
-      json[name] = value;
-    } else if (kind == H5T_STRING) {
-      if (const auto text = string_value(attribute, type, name)) json[name] = *text;
+  void add_attributes(hid_t object, const std::string& prefix, bool (*wanted)(const std::string&)) {
+    std::vector<std::string> names;
+    hsize_t at = 0;
+    check(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
+          "attributes");
+    if (attributes_.size() + names.size() > kMaxObjects) bad("", "has too many attributes");
+    for (const std::string& name : names) {
+      if (wanted(name)) read_attribute(object, name, prefix);
     }
   }
 
-  std::optional<std::string> string_value(const Hdf5Attribute& attribute, const Hdf5Type& type,
-                                          const std::string& name) const {
+  void read_attribute(hid_t object, const std::string& name, const std::string& prefix) {
+    const Hdf5Attribute attribute(H5Aopen(object, name.c_str(), H5P_DEFAULT), path(), name);
+    const Hdf5Type type(H5Aget_type(attribute.id()), path(), name);
+    const Hdf5Space space(H5Aget_space(attribute.id()), path(), name);
+    const hssize_t count = H5Sget_simple_extent_npoints(space.id());
+    if (count < 1 || count > kMaxAttributeValues) return;
+    const auto read = [&](hid_t as, void* values) {
+      check(H5Aread(attribute.id(), as, values), name);
+    };
+    Json& json = attributes_[prefix + name];
+    switch (H5Tget_class(type.id())) {
+      case H5T_INTEGER: {
+        std::vector<int64_t> values(static_cast<size_t>(count));
+        read(H5T_NATIVE_INT64, values.data());
+        json = count == 1 ? Json(values.front()) : Json(values);
+        break;
+      }
+      case H5T_FLOAT: {
+        std::vector<double> values(static_cast<size_t>(count));
+        read(H5T_NATIVE_DOUBLE, values.data());
+        json = told_number(values);
+        break;
+      }
+      case H5T_ENUM: {
+        int8_t value = 0;
+        if (count != 1 || !is_bool(type.id(), H5Tget_size(type.id()))) break;
+        read(type.id(), &value);
+        json = value != 0;
+        break;
+      }
+      case H5T_STRING:
+        if (count == 1) {
+          const auto text = string_value(type, [&](hid_t as, void* value) { read(as, value); });
+          if (text) json = *text;
+        }
+        break;
+      default:
+        break;
+    }
+    // Its name is told all the same.
+    if (json.is_null()) json = "(no number or text)";
+  }
+
+  /// NaN and infinity have no word in JSON, but one in texts of values.
+  static Json told_number(const std::vector<double>& values) {
+    Json list = Json::array();
+    for (const double value : values) {
+      list.push_back(std::isfinite(value) ? Json(value) : Json(text_of_value(value)));
+    }
+    return list.size() == 1 ? list.front() : list;
+  }
+
+  /// A dataset of one string.
+  std::optional<std::string> dataset_text(const Hdf5Dataset& d, const Hdf5Type& type,
+                                          const Hdf5Space& space) const {
+    if (H5Tget_class(type.id()) != H5T_STRING) return std::nullopt;
+    if (H5Sget_simple_extent_npoints(space.id()) != 1) return std::nullopt;
+    const Hdf5Properties creation(H5Dget_create_plist(d.id()), path(), "creation properties");
+    const H5D_layout_t layout = H5Pget_layout(creation.id());
+    if (layout != H5D_CONTIGUOUS && layout != H5D_COMPACT) return std::nullopt;
+    if (H5Pget_external_count(creation.id()) != 0) return std::nullopt;
+    return string_value(type, [&](hid_t as, void* value) {
+      check(H5Dread(d.id(), as, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), "text");
+    });
+  }
+
+  /// One string, that `read` reads as a type.
+  template <typename Read>
+  std::optional<std::string> string_value(const Hdf5Type& type, const Read& read) const {
     if (H5Tis_variable_str(type.id()) > 0) {
       char* value = nullptr;
-      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path(), name);
-      check(H5Aread(attribute.id(), memory.id(), static_cast<void*>(&value)), name);
+      const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path(), "text");
+      read(memory.id(), static_cast<void*>(&value));
       std::string result = value == nullptr ? "" : value;
       H5free_memory(value);
       return result;
@@ -263,11 +335,12 @@ class StructureReader : private Hdf5Reader {
     const size_t bytes = H5Tget_size(type.id());
     if (bytes > kMaxAttributeBytes) return std::nullopt;
     std::string result(bytes, '\0');
-    check(H5Aread(attribute.id(), type.id(), result.data()), name);
+    read(type.id(), result.data());
     return result.substr(0, result.find('\0'));
   }
 
   std::set<haddr_t> groups_;
+  Json attributes_;
   Json datasets_;
 };
 

@@ -12,11 +12,13 @@ struct HelperQuestion;
 /// as ask_helper. Nothing of it is checked against the file.
 ///
 /// {"attributes": {name: value}, "datasets": [{"path", "shape", "dtype", "big_endian", "layout":
-/// "contiguous" | "chunked", "address", "chunk", "filters": [{"id", "name", "values"}]} or
-/// {"path", "error"}]}; attributes are the root's strings and single numbers.
+/// "contiguous" | "chunked", "address", "chunk", "filters": [{"id", "name", "values"}]},
+/// {"path", "text"} of a single string, or {"path", "error"}]}; attributes are the strings, truth
+/// values, numbers and lists of a few numbers of the root, of groups (GROUP/NAME), and of datasets
+/// (DATASET/NAME) where their name is one of value_names.h.
 nlohmann::json read_hdf5_structure(const std::string& path, const std::stop_token& stop = {});
 
-/// The attributes alone.
+/// The root's attributes alone.
 nlohmann::json read_hdf5_attributes(const std::string& path);
 
 /// The chunks of a dataset: [[first index of each axis …, address, stored bytes, filter mask], …].

@@ -48,12 +48,11 @@ class Hdf5TensorFile : public TensorFile {
     for (const Json& dataset : structure["datasets"]) {
       const std::string key = dataset["path"].get<std::string>();
       datasets_[key] = dataset;
-      if (!take_fact(key, dataset)) keys_.push_back(key);
+      if (!take_value(key, dataset)) keys_.push_back(key);
     }
+    // A dataset goes before an attribute of its name.
     for (const auto& [name, value] : attributes.items()) {
-      if (record_value(metadata_, name, value)) continue;
-      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-      metadata_.emplace(fact_of_key(name).empty() ? name : name + " = " + text, text);
+      metadata_.emplace(name, text_of_value(value));
     }
   }
 
@@ -74,13 +73,15 @@ class Hdf5TensorFile : public TensorFile {
     throw file_error(path().string(), "dataset " + key, what);
   }
 
-  /// Contiguous datasets of one number that are facts by their names.
-  bool take_fact(const std::string& key, const Json& dataset) {
-    if (fact_of_key(key).empty() || dataset.contains("error")) return false;
+  /// Datasets of a few numbers that are values by their names, and texts.
+  bool take_value(const std::string& key, const Json& dataset) {
+    if (dataset.contains("text")) {
+      return metadata_.emplace(key, dataset["text"].get<std::string>()).second;
+    }
+    if (!names_value(key) || dataset.contains("error")) return false;
     if (dataset["layout"] != "contiguous") return false;
-    if (checked_count(sizes_of(dataset["shape"])) != 1) return false;
-    const auto value = single_value(*open_contiguous(key, dataset));
-    return value && record_value(metadata_, key, *value);
+    const auto text = text_of_tensor(*open_contiguous(key, dataset));
+    return text && metadata_.emplace(key, *text).second;
   }
 
   FileTensorLayout base_layout(const std::string& key, const Json& dataset) const {

@@ -17,7 +17,8 @@ namespace attnscope {
 /// deflate, with or without shuffle and Fletcher-32 (checked), through a cache of 16 MiB a file.
 /// Links are not followed. A dataset that cannot be read (links, external or virtual storage,
 /// other filters, compound types, chunks never written …) is an error when it is asked for, no
-/// trouble to the others. Root attributes and single numbers with usual names become metadata().
+/// trouble to the others. Attributes of groups (GROUP/NAME; of the root NAME), texts, and small
+/// values with usual names become metadata().
 std::shared_ptr<const TensorFile> open_hdf5_tensors(std::shared_ptr<const InputFile> file,
                                                     const ReadControl& control = {});
 

@@ -202,6 +202,64 @@ std::pair<int64_t, int64_t> header_place(const ByteSource& file, const std::stri
   return {prefix, length};
 }
 
+/// The header, and where the data begin.
+std::pair<NpyHeader, int64_t> read_header(const ByteSource& file, const std::string& name) {
+  const auto [prefix, length] = header_place(file, name);
+  std::string text(static_cast<size_t>(length), '\0');
+  file.read_at(prefix, std::as_writable_bytes(std::span(text)));
+  if (!valid_utf8(text)) throw file_error(name, "header", "is no valid UTF-8");
+  return {DictParser(text, name).parse(), prefix + length};
+}
+
+void append_character(uint32_t c, std::string& text) {
+  const auto add = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) return add(c);
+  if (c < 0x800) {
+    add(0xc0 | c >> 6);
+  } else if (c < 0x10000) {
+    add(0xe0 | c >> 12);
+    add(0x80 | (c >> 6 & 0x3f));
+  } else {
+    add(0xf0 | (c >> 18 & 7));
+    add(0x80 | (c >> 12 & 0x3f));
+    add(0x80 | (c >> 6 & 0x3f));
+  }
+  add(0x80 | (c & 0x3f));
+}
+
+/// NumPy's strings: bytes, or characters of 4 bytes; zeros fill them up.
+std::string string_of(const std::string& descr, const std::string& data) {
+  std::string text;
+  const bool is_wide = descr[1] == 'U';
+  for (size_t i = 0; i + (is_wide ? 4 : 1) <= data.size(); i += is_wide ? 4 : 1) {
+    uint32_t c = 0;
+    for (size_t byte = 0; byte < (is_wide ? 4 : 1); ++byte) {
+      const size_t place = descr[0] == '>' ? 3 - byte : byte;
+      c |= static_cast<uint32_t>(static_cast<unsigned char>(data[i + (is_wide ? place : 0)]))
+           << 8 * byte;
+    }
+    if (c == 0) break;
+    if (is_wide) {
+      append_character(c, text);
+    } else {
+      text.push_back(static_cast<char>(c));
+    }
+  }
+  return text;
+}
+
+/// Whether pickled objects end as an array of the one object None does: with False and [None],
+/// which it is built of, in the protocol that NumPy writes since 2.0, or the one before.
+bool ends_with_none(const std::string& pickle) {
+  if (pickle.ends_with("\x89]\x94Nat\x94"
+                       "b."))
+    return true;
+  constexpr std::string_view kPattern("\x89]q?Natq?b.");
+  if (pickle.size() < kPattern.size()) return false;
+  return std::equal(kPattern.begin(), kPattern.end(), pickle.end() - kPattern.size(),
+                    [](char expected, char got) { return expected == '?' || expected == got; });
+}
+
 class NpyFile : public TensorFile {
  public:
   NpyFile(std::shared_ptr<const ByteSource> bytes, const std::filesystem::path& name)
@@ -223,14 +281,10 @@ class NpyFile : public TensorFile {
 
 std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> file,
                                              const std::string& name) {
-  const auto [prefix, length] = header_place(*file, name);
-  std::string text(static_cast<size_t>(length), '\0');
-  file->read_at(prefix, std::as_writable_bytes(std::span(text)));
-  if (!valid_utf8(text)) throw file_error(name, "header", "is no valid UTF-8");
-  NpyHeader header = DictParser(text, name).parse();
+  auto [header, data] = read_header(*file, name);
   FileTensorLayout layout = element_layout(header.descr, name);
   layout.shape = header.shape;
-  layout.offset = prefix + length;
+  layout.offset = data;
   const auto count = checked_count(layout.shape);
   const auto bytes = count ? checked_mul(*count, dtype_bytes(layout.dtype)) : std::nullopt;
   if (!bytes)
@@ -248,6 +302,17 @@ std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> f
     std::reverse(layout.strides.begin(), layout.strides.end());
   }
   return std::make_shared<FileTensor>(std::move(file), name, std::move(layout));
+}
+
+std::optional<std::string> npy_text(const ByteSource& file, const std::string& name) {
+  const auto [header, begin] = read_header(file, name);
+  const std::string& descr = header.descr;
+  const bool is_string = descr.size() > 2 && (descr[1] == 'U' || descr[1] == 'S');
+  if ((!is_string && descr != "|O") || checked_count(header.shape) != 1) return std::nullopt;
+  std::string data(static_cast<size_t>(file.size() - begin), '\0');
+  file.read_at(begin, std::as_writable_bytes(std::span(data)));
+  if (is_string) return string_of(descr, data);
+  return ends_with_none(data) ? std::optional<std::string>("None") : std::nullopt;
 }
 
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path) {

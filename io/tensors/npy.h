@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "core/tensor/tensor_source.h"
@@ -14,6 +15,10 @@ namespace attnscope {
 /// checks the header, nothing of the data. Throws Error(file).
 std::shared_ptr<const TensorSource> read_npy(std::shared_ptr<const ByteSource> file,
                                              const std::string& name);
+
+/// The one string that an array holds, "None" of an array of that object; nothing of others. Throws
+/// as read_npy.
+std::optional<std::string> npy_text(const ByteSource& file, const std::string& name);
 
 /// A .npy file as a file of one tensor, named "". Throws Error(file).
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);

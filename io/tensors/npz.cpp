@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "io/tensors/npy.h"
 #include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 // (savez_compressed). https://numpy.org/doc/stable/reference/generated/numpy.savez.html
 
 constexpr std::string_view kEnding = ".npy";
-/// Members up to this size are looked at for facts: a header and one number.
-constexpr int64_t kMaxFactBytes = 4096;
+/// Members up to this size are looked at for values: a header and a few numbers, or a prompt.
+constexpr int64_t kMaxFactBytes = 64 << 10;
 
 class NpzFile : public TensorFile {
  public:
@@ -39,17 +40,21 @@ class NpzFile : public TensorFile {
   const std::map<std::string, std::string>& metadata() const override { return metadata_; }
 
  private:
-  /// Arrays of one number that are facts by their names.
+  /// Arrays of a few numbers, or of one string, that are values by their names.
   bool take_fact(const std::string& key, const ZipMember& member) {
-    if (member.bytes > kMaxFactBytes || fact_of_key(key).empty()) return false;
-    std::shared_ptr<const TensorSource> tensor;
+    const bool is_number = names_value(key);
+    if (member.bytes > kMaxFactBytes) return false;
+    if (!is_number && fact_of_key(last_part(key)).empty()) return false;
     try {
-      tensor = read_npy(zip_.open(member), path().string() + ": tensor " + key);
-    } catch (const Error&) {
-      return false;  // strings, objects: whoever asks for it is told
+      const auto bytes = zip_.open(member);
+      const std::string name = path().string() + ": tensor " + key;
+      auto text = npy_text(*bytes, name);
+      if (!text && is_number) text = text_of_tensor(*read_npy(bytes, name));
+      return text && metadata_.emplace(key, *text).second;
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::file) throw;
+      return false;  // objects: whoever asks for it is told
     }
-    const auto value = single_value(*tensor);
-    return value && record_value(metadata_, key, *value);
   }
 
   ZipFile zip_;

@@ -1,28 +1,28 @@
 #pragma once
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/tensor/tensor_source.h"
 
 namespace attnscope {
 
-/// Small values that people's own dumps carry beside q and k (timestep, layer_idx …), told as
-/// facts of the capture format.
-///
-/// The fact that `key` stands for: "layer_idx" → "layer"; empty where it is none of the names in
-/// common use.
-std::string fact_of_key(const std::string& key);
+// Small values that people's own dumps carry beside q and k (timestep, layer_idx …), as
+// TensorFile::metadata() has them: texts as they are, other values as JSON.
 
-/// Puts `value` into `metadata` under its fact's name, as safetensors' __metadata__ would hold it.
-/// False, and nothing is changed, where `key` names no fact, the value cannot be one, or the fact
-/// is there already.
-bool record_value(std::map<std::string, std::string>& metadata, const std::string& key,
-                  const nlohmann::json& value);
+/// Whether a tensor of this name may be such a value: its last part names a fact that is a number,
+/// or what shapes a map (value_names.h).
+bool names_value(std::string_view key);
 
-/// The element of a tensor that has exactly one, as a number or truth value; nothing otherwise.
-std::optional<nlohmann::json> single_value(const TensorSource& tensor);
+/// The text of a value; of numbers that JSON has no word for "nan", "inf" and "-inf".
+std::string text_of_value(const nlohmann::json& value);
+/// The values of a tensor of one number or a list of a few, as such a text; nothing of others.
+std::optional<std::string> text_of_tensor(const TensorSource& tensor);
+
+/// The value that a text means: JSON, or what Python's str() writes (True, None, nan, (1, 2),
+/// ['a'], tensor([999.])); else the text itself.
+nlohmann::json value_of_text(const std::string& text);
 
 }  // namespace attnscope

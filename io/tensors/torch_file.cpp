@@ -257,13 +257,7 @@ class TorchFile : public TensorFile {
   }
 
   void add_plain(const Json& value, const std::string& key) {
-    if (key.empty() || record_value(metadata_, key, value)) return;
-    const std::string text = value.is_string()
-                                 ? value.get<std::string>()
-                                 : value.dump(-1, ' ', false, Json::error_handler_t::replace);
-    // What has a fact's name, but cannot be one, is told beside what else is not understood.
-    const bool odd = !fact_of_key(key).empty();
-    metadata_.emplace(odd ? key + " = " + text : key, text);
+    if (!key.empty()) metadata_.emplace(key, text_of_value(value));
   }
 
   void add_tensor(const TorchTensor& tensor, const std::string& key) {
@@ -290,10 +284,8 @@ class TorchFile : public TensorFile {
                          .shape = tensor.shape,
                          .offset = tensor.offset * element,
                          .strides = tensor.strides});
-    if (!fact_of_key(key).empty() && *count == 1 &&
-        record_value(metadata_, key, *single_value(*source))) {
-      return;
-    }
+    const auto text = names_value(key) ? text_of_tensor(*source) : std::nullopt;
+    if (text && metadata_.emplace(key, *text).second) return;
     add_named(key, {std::move(source), tensor.type.name});
   }
 

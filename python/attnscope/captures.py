@@ -30,16 +30,17 @@ def open(  # noqa: A001 - attnscope.open, as one says it
 
     path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
     override what was recorded: layout, grid=(7, 12, 12), text="16@start", scale, mask, score, preset, rope,
-    pattern, cu_seqlens, cu_seqlens_k, links="follow", and as_={"layer": 17, "model": "…"}, facts that nobody
-    recorded; how work is computed: memory="512MiB" (of each piece of work; results come on top), threads, backend,
-    vram, tf32; cache="none" or a folder for row sums. check: compare a few recorded outputs with what is computed, as
-    every command does.
+    pattern, cu_seqlens, cu_seqlens_k, links="follow", as_={"layer": 17, "model": "…"}, facts that nobody recorded,
+    and ignore=["sinks"], names of what stands beside q and k and is left out; how work is computed:
+    memory="512MiB" (of each piece of work; results come on top), threads, backend, vram, tf32; cache="none" or a
+    folder for row sums. check: compare a few recorded outputs with what is computed, as every command does.
 
     An export (weights, rows or logits, also an unfinished one) opens as an Export, without options, and what probe()
     wrote as Metrics: a table, or the .part of a run that has not ended.
 
-    Tensors are read when they are needed. Warns (UserWarning) of calls that could not be read and where outputs
-    differ. Raises attnscope.Error: "file" for what is malformed, "usage" for options that cannot be meant.
+    Tensors are read when they are needed. Warns (UserWarning) of calls that could not be read, of what is not
+    understood, and where outputs differ. Raises attnscope.Error: "file" for what is malformed or shapes maps
+    without being understood, "usage" for options that cannot be meant.
     """
     if path is not None and _native.holds_metrics(os.fspath(path)):
         if options:
@@ -57,12 +58,16 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
     told = told_facts(options.pop("as_", None) or {})
+    ignore = options.pop("ignore", None) or []
+    if isinstance(ignore, str):
+        ignore = [ignore]
     words = {
         name: "x".join(map(str, v)) if name == "grid" and isinstance(v, (tuple, list)) else word(v)
         for name, v in options.items()
         if v is not None
     }
     words |= {f"as {name}": text for name, text in told.items()}
+    words |= {f"ignore {name}": "" for name in ignore}
     if path is not None:
         words["capture"] = os.fspath(path)
     words["check"] = "yes" if check else "no"

@@ -18,7 +18,7 @@ from .pictures import Picture
 PROGRAM = Path(__file__).resolve().parent / "bin" / "attnscope"
 _CODES = {1: "failure", 2: "usage", 3: "difference", 4: "interrupted"}
 # Options of which several are several words; of others a list is one word with commas.
-_REPEATED = frozenset({"mask", "query", "index", "text_token", "threshold", "own_mask", "as_"})
+_REPEATED = frozenset({"mask", "query", "index", "text_token", "threshold", "own_mask", "as_", "ignore"})
 
 
 def main() -> None:

@@ -8,7 +8,7 @@
 #include "cli/common/console.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "io/capture/partial_calls.h"
+#include "io/capture/computable.h"
 #include "io/check/self_check.h"
 
 namespace attnscope {
@@ -34,10 +34,16 @@ void take_words(const Words& words, const std::map<std::string, std::string*>& p
 
 /// What --as has: words "as NAME".
 constexpr std::string_view kTold = "as ";
+/// Of --ignore: "ignore NAME".
+constexpr std::string_view kIgnore = "ignore ";
 
 CaptureOptions capture_options(Words words, std::string& check) {
   CaptureOptions o;
   std::erase_if(words, [&](const auto& each) {
+    if (each.first.starts_with(kIgnore)) {
+      o.told.push_back(each.first.substr(kIgnore.size()) + "=none");
+      return true;
+    }
     if (!each.first.starts_with(kTold)) return false;
     o.told.push_back(each.first.substr(kTold.size()) + "=" + each.second);
     return true;
@@ -80,8 +86,11 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
   OpenedCapture opened{std::make_shared<const Capture>(read_capture(o, engine.options(), console)),
                        {}};
   const Capture& capture = *opened.capture;
-  require_whole_calls(capture);
+  require_computable(capture);
   opened.warnings = capture.warnings();
+  const std::string unknown = not_understood_text(capture);
+  if (!unknown.empty())
+    opened.warnings.push_back(one_line(capture.path().string()) + ": " + unknown);
   if (check == "no" || !o.mask.empty() || o.score != "softmax") return opened;
   MemoryBudget budget(memory_beside(capture, engine.options()));
   if (const auto differs = quick_check(capture, {engine.backend(), budget}, watch.stop())) {

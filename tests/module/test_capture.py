@@ -305,5 +305,42 @@ class Known(unittest.TestCase):
             self.open(as_={"layer": -1})
 
 
+class Beside(unittest.TestCase):
+    """What stands beside q and k in somebody's file."""
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "dump.npz"
+        rng = np.random.default_rng(3)
+        self.q, self.k = (rng.standard_normal((1, 2, 24, 16)).astype(np.float32) for _ in "qk")
+
+    def save(self, **beside: object) -> Path:
+        np.savez(self.path, q=self.q, k=self.k, **beside)
+        return self.path
+
+    def test_what_shapes_maps(self) -> None:
+        path = self.save(sinks=np.float32([2, 4]))
+        with self.assertRaisesRegex(attnscope.Error, "sinks: a learnt logit .* --ignore sinks") as raised:
+            attnscope.open(path)
+        self.assertEqual(raised.exception.code, "file")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            cap = attnscope.open(path, ignore=["sinks"])
+        expected, _ = softmax(logits(self.q[0, 1], self.k[0, 1]))
+        check_weights(cap.call(0).head(1).weights(), expected, 24)
+
+    def test_what_is_not_understood(self) -> None:
+        path = self.save(freqs=np.zeros((3, 3)))
+        with self.assertWarnsRegex(UserWarning, "not understood: 1 name: tensor freqs"):
+            attnscope.open(path)
+
+    def test_a_value_that_cannot_be_a_fact(self) -> None:
+        path = self.save(scale=np.float32([0.5, 0.25]))
+        with self.assertRaisesRegex(attnscope.Error, r"scale: expected a number \(got \[0.5,0.25\]\)"):
+            attnscope.open(path)
+        self.assertEqual(attnscope.open(path, scale=0.5).call(0).facts["scale"], 0.5)
+
+
 if __name__ == "__main__":
     unittest.main()

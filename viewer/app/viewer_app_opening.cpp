@@ -1,10 +1,12 @@
 #include "viewer/app/viewer_app.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/computable.h"
 #include "viewer/session/recent_files.h"
 #include "viewer/view/view_actions.h"
 
@@ -81,6 +83,11 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   opened_at_ = clock_.milliseconds();
   changed_ = true;
   if (document_->other) tell_warnings(*document_->other);
+  for (const Capture* capture : std::initializer_list<const Capture*>{
+           document_->capture.get(), document_->other ? &*document_->other : nullptr}) {
+    const std::string unknown = capture == nullptr ? "" : not_understood_text(*capture);
+    if (!unknown.empty()) tell(one_line(capture->path().string()) + ": " + unknown);
+  }
   if (document_->remote != nullptr) {
     for (const std::string& warning : document_->remote->hello().warnings) tell_warning(warning);
   }

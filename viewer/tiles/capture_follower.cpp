@@ -5,6 +5,7 @@
 
 #include "core/base/failure_text.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/computable.h"
 
 namespace attnscope {
 namespace {
@@ -104,6 +105,7 @@ std::string CaptureFollower::look() {
     for (const auto& capture : known_) before.push_back(capture.get());
     std::optional<Capture> added = Capture::open_added(path_, before, overrides_, control_);
     if (!added) return "";
+    require_computable(*added);
     if (added->calls_left_out() > 0 && !added->warnings().empty())
       problem = added->warnings().front();
     known_.push_back(std::make_shared<const Capture>(std::move(*added)));

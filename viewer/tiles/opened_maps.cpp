@@ -1,7 +1,7 @@
 #include "viewer/tiles/opened_maps.h"
 
 #include "core/base/error.h"
-#include "io/capture/partial_calls.h"
+#include "io/capture/computable.h"
 #include "io/export/format/export_manifest.h"
 #include "viewer/tiles/texels/export_texels.h"
 #include "viewer/tiles/texels/joined_texels.h"
@@ -49,12 +49,12 @@ OpenedMaps OpenedMaps::open(const CaptureOrigin& origin, const ReadControl& cont
   maps.capture = std::make_shared<const Capture>(
       origin.path.empty() ? Capture::from_tensors(origin.tensors, origin.facts, control)
                           : Capture::open(origin.path, origin.facts, control));
-  require_whole_calls(*maps.capture);
+  require_computable(*maps.capture);
   maps.calls = map_sources(*maps.capture);
   maps.own_calls = static_cast<int64_t>(maps.calls.size());
   if (second.empty()) return maps;
   maps.other.emplace(Capture::open(second, origin.facts, control));
-  require_whole_calls(*maps.other);
+  require_computable(*maps.other);
   const std::vector<MapSource> more = map_sources(*maps.other);
   maps.calls.insert(maps.calls.end(), more.begin(), more.end());
   return maps;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/computable.h"
 #include "io/capture/evictions.h"
 #include "io/capture/partial_calls.h"
 #include "io/tensors/token_order_file.h"
@@ -34,6 +35,7 @@ std::vector<int64_t> picture_frames(const Capture&) { return {}; }
 void Capture::require_unchanged() const {}
 bool keeps_pictures(const Capture&, const Capture&) { return false; }
 void require_whole_calls(const Capture&) { throw no_files("a capture"); }
+std::string not_understood_text(const Capture&) { return ""; }
 bool can_grow(const std::filesystem::path&) { return false; }
 std::vector<EvictedKeys> evictions_of(const CallEntry&) { return {}; }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <cmath>
+#include <set>
 
 #include "core/problem/head_limit.h"
 #include "io/capture/call/call_mask.h"
@@ -13,6 +14,7 @@
 #include "io/capture/call/call_tokens.h"
 #include "io/capture/call/rope_option.h"
 #include "io/capture/facts/fact_errors.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -97,6 +99,12 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
 }
 
+/// Whether an option says what the map has of it.
+bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
+  return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
+         (overrides.scale && shaping.way_out.starts_with("--scale"));
+}
+
 /// What the facts say of the call beside its problem.
 CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   CallEntry entry;
@@ -124,6 +132,14 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                      const ReadControl& control) {
   require_possible_heads(call.heads);
   const CallId id = call_id(call.facts, call.heads);
+  std::erase_if(call.unknown, [&](const std::string& what) {
+    return what.starts_with("tensor ") && call.facts.ignores(unknown_key(what));
+  });
+  const std::set<std::string> left_out = call.facts.ignored();
+  for (const std::string& name : left_out) {
+    // A copy says that it has no longer what shaped the map.
+    if (shaping_name(name) != nullptr) call.facts.set(name, "none", kToldOrigin);
+  }
   const bool token_options = overrides.grid || overrides.text || overrides.preset;
   CallTokens tokens = call_tokens(call.facts, call.tensors, call.heads, id.kind,
                                   token_options ? ErrorCode::usage : ErrorCode::file);
@@ -162,6 +178,10 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   }
   entry.mask_fact = mask.fact;
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
+  std::erase_if(entry.unknown_keys, [&](const std::string& what) {
+    const ShapingName* shaping = shaping_name(unknown_key(what));
+    return shaping != nullptr && is_answered(*shaping, overrides);
+  });
   const bool options = overrides.mask || overrides.scale || overrides.layout ||
                        overrides.score != ScoreFunction::softmax;
   entry.problem = with_name(facts.name(), options ? ErrorCode::usage : ErrorCode::file, [&] {
@@ -177,7 +197,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                                 .id = id,
                                 .name = facts.name()}));
   });
-  return {std::move(entry), std::move(call.notes)};
+  return {std::move(entry), std::move(call.notes), left_out};
 }
 
 }  // namespace attnscope

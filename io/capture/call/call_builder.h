@@ -1,5 +1,6 @@
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace attnscope {
 struct BuiltCall {
   CallEntry entry;
   std::vector<std::string> notes;
+  std::set<std::string> left_out = {};  ///< names of which is told that there is nothing
 };
 
 /// Makes the call that facts and tensors describe: fills in what is missing as the format's

@@ -20,6 +20,7 @@ std::string text_of(const nlohmann::json& value) {
 
 void set_by_option(CallFacts& facts, const FactOption& o, std::vector<std::string>& notes) {
   if (!o.value) return;
+  facts.replace_value(o.fact);
   if (const CallFacts::Fact* recorded = facts.find(o.fact)) {
     const std::string old = text_of(recorded->value);
     if (old != *o.value) {
@@ -68,11 +69,13 @@ CallFacts with_told(CallFacts facts, const FactOverrides& overrides,
                     std::vector<std::string>& notes) {
   for (const auto& [name, text] : overrides.told) {
     const ToldFact told = parse_told_fact(name, text);
+    if (told.value.is_null()) continue;  // left out as it was read
     const CallFacts::Fact* recorded = facts.find(told.fact);
     if (recorded != nullptr && recorded->value != told.value) {
       notes.push_back(facts.name() + ": --as " + name + "=" + text + " overrides the recorded " +
                       text_of(recorded->value));
     }
+    facts.replace_value(told.fact);
     facts.set(told.fact, told.value, kToldOrigin);
   }
   return facts;

@@ -1,9 +1,15 @@
 #include "io/capture/call/opened_call.h"
 
+#include <algorithm>
+
+#include "core/base/error.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/mask_fact.h"
 #include "io/capture/facts/tensor_reference.h"
+#include "io/tensors/file_tensor.h"
 #include "io/tensors/open_tensor_file.h"
+#include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -23,7 +29,43 @@ void require_first_format(const CallFacts& facts, const std::string& format) {
   }
 }
 
+/// The tensor; null where it cannot be read.
+std::shared_ptr<const TensorSource> readable(const TensorFile& file, const std::string& key) {
+  try {
+    return file.tensor(key);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+    return nullptr;
+  }
+}
+
+/// "f32 [24]".
+std::string tensor_text(const TensorSource* tensor) {
+  if (tensor == nullptr) return "what cannot be read";
+  return std::string(dtype_name(tensor->dtype())) + " " + shape_text(tensor->shape());
+}
+
+/// What unknown tensors begin with.
+constexpr std::string_view kTensor = "tensor ";
+
 }  // namespace
+
+void add_dump_values(CallFacts& facts, const TensorFile& file, FoundTensors& found) {
+  const std::string path = file.path().string();
+  auto values = values_beside(file.metadata(), found.q_key);
+  std::erase_if(found.unknown, [&](const std::string& what) {
+    if (!what.starts_with(kTensor) || !names_value(what.substr(kTensor.size()))) return false;
+    const std::string key = what.substr(kTensor.size());
+    const std::string name = name_beside(key, found.q_key);
+    const auto tensor = readable(file, key);
+    const auto text = tensor ? text_of_tensor(*tensor) : std::nullopt;
+    if (text) return values.emplace(name, *text).second;
+    if (!is_number_fact(name) || facts.ignores(name)) return false;
+    facts.add_tensor(name, path, tensor_text(tensor.get()));
+    return true;
+  });
+  facts.add_metadata(values, path, MetadataOf::dump);
+}
 
 void set_layout(CallFacts& facts, const std::string& layout) {
   if (layout.empty() || facts.has("layout")) return;
@@ -38,8 +80,17 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   const std::string format = capture_format(metadata);
   if (!format.empty()) check_capture_format(format, path);
   std::string version = format;
-  OpenedCall call{call_file.path, CallFacts(path), {}};
-  call.facts.add_metadata(metadata, path);
+  OpenedCall call{call_file.path, CallFacts(path, left_out_names(overrides.told)), {}};
+  call.guess = format.empty() && !call_file.listing;
+  const bool listed_as_second =
+      call_file.listing && (*call_file.listing->root)["format"] == kCaptureFormat2;
+  const bool second = version.empty() ? listed_as_second : version == kCaptureFormat2;
+  FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file, second);
+  if (call.guess) {
+    add_dump_values(call.facts, *file, found);
+  } else {
+    call.facts.add_metadata(metadata, path);
+  }
   if (call_file.listing) {
     const auto& [catalogue, root, index] = *call_file.listing;
     const nlohmann::json& entry = (*root)["calls"][index];
@@ -47,10 +98,7 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
     call.facts.add_shared(*root, catalogue);
     if (version.empty()) version = (*root)["format"].get<std::string>();
   }
-  const bool second = version == kCaptureFormat2;
   if (!second) require_first_format(call.facts, version);
-  call.guess = format.empty() && !call_file.listing;
-  FoundTensors found = call.guess ? usual_tensors(*file) : format_tensors(*file, second);
   set_layout(call.facts, found.layout);
   call.unknown = std::move(found.unknown);
   call.notes = std::move(found.notes);
@@ -69,7 +117,7 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
 
 OpenedCall open_bare_tensors(const BareTensors& bare, const FactOverrides& overrides,
                              const ReadControl& control) {
-  OpenedCall call{bare.q, CallFacts(bare.q), {}, {}, true};
+  OpenedCall call{bare.q, CallFacts(bare.q, left_out_names(overrides.told)), {}, {}, true};
   CallTensors tensors;
   tensors.q = open_tensor_reference(bare.q, usual_names("q"), control);
   tensors.k = open_tensor_reference(bare.k, usual_names("k"), control);

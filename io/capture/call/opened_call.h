@@ -27,6 +27,9 @@ struct OpenedCall {
 /// the names of its tensors. Throws Error(file), Error(usage) for what options name.
 OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control);
+/// Adds what a file that is in no format of captures says beside the tensors that were found in it;
+/// of these, what has the name of a fact that is a number, is no tensor that is not understood.
+void add_dump_values(CallFacts& facts, const TensorFile& file, FoundTensors& found);
 /// States the order of axes that a fused tensor told (FoundTensors::layout) where none is recorded.
 void set_layout(CallFacts& facts, const std::string& layout);
 /// The same of bare tensors.

@@ -2,19 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cstdint>
 #include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/problem/score.h"
+#include "io/capture/facts/fact_value.h"
 #include "io/files/strict_json.h"
 #include "io/files/utf8.h"
+#include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
-
-enum class FactType : uint8_t { text, integer, number, strings, integers, token_lists, any };
 
 struct FactName {
   std::string_view name;
@@ -66,62 +69,6 @@ const FactName* find_fact(std::string_view name) {
   return nullptr;
 }
 
-bool all_of(const nlohmann::json& list, bool (*test)(const nlohmann::json&)) {
-  for (const nlohmann::json& value : list) {
-    if (!test(value)) return false;
-  }
-  return true;
-}
-
-bool is_text(const nlohmann::json& value) { return value.is_string(); }
-/// Steps, layers, counts: never negative, and they must fit the type that holds them.
-bool is_integer(const nlohmann::json& value) {
-  return value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
-}
-bool is_text_list(const nlohmann::json& value) {
-  return value.is_array() && all_of(value, is_text);
-}
-
-bool has_type(const nlohmann::json& value, FactType type) {
-  switch (type) {
-    case FactType::text:
-      return value.is_string();
-    case FactType::integer:
-      return is_integer(value);
-    case FactType::number:
-      return value.is_number();
-    case FactType::strings:
-      return is_text_list(value) && !value.empty();
-    case FactType::integers:
-      return is_integer(value) || (value.is_array() && !value.empty() && all_of(value, is_integer));
-    case FactType::token_lists:
-      return is_text_list(value) || (value.is_array() && all_of(value, is_text_list));
-    case FactType::any:
-      return true;
-  }
-  return false;
-}
-
-std::string_view type_text(FactType type) {
-  switch (type) {
-    case FactType::text:
-      return "a string";
-    case FactType::integer:
-      return "a whole number from 0 to 2^63-1";
-    case FactType::number:
-      return "a number";
-    case FactType::strings:
-      return "a list of strings";
-    case FactType::integers:
-      return "a whole number from 0 to 2^63-1, or a list of them";
-    case FactType::token_lists:
-      return "a list of strings, or a list of such lists";
-    case FactType::any:
-      return "JSON";
-  }
-  return "";
-}
-
 /// The value that metadata writes so; nothing where it is none.
 std::optional<nlohmann::json> metadata_value(const FactName& fact, const std::string& text) {
   if (fact.type == FactType::text) {
@@ -157,7 +104,9 @@ std::vector<std::string> told_names() {
 
 /// At most so much of a value is quoted in a message.
 std::string quoted(const nlohmann::json& value) {
-  std::string text = value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string text = value.is_number()
+                         ? text_of_value(value)
+                         : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -181,6 +130,13 @@ bool is_format_2_fact(const std::string& fact) {
   return std::find(kFormat2Facts.begin(), kFormat2Facts.end(), fact) != kFormat2Facts.end();
 }
 
+std::string unknown_key(const std::string& what) {
+  for (const std::string_view kind : {"metadata key ", "capture.json key ", "tensor "}) {
+    if (what.starts_with(kind)) return what.substr(kind.size());
+  }
+  return what;
+}
+
 std::optional<double> parse_number(const std::string& text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -188,46 +144,144 @@ std::optional<double> parse_number(const std::string& text) {
   return value;
 }
 
+namespace {
+
+/// The fact that a key of metadata stands for; empty: none.
+std::string fact_of(const std::string& key, const std::string& text, MetadataOf of) {
+  if (of == MetadataOf::capture) return find_fact(key) != nullptr ? key : "";
+  const std::string usual = fact_of_key(key);
+  if (!usual.empty()) return usual;
+  // Words such as block and score mean something else elsewhere.
+  const bool is_other = key == "score" ? !parse_score(text) : is_format_2_fact(key);
+  return find_fact(key) != nullptr && !is_other ? key : "";
+}
+
+/// "blocks.3.attn": a layer that is told by the name of its module.
+bool names_module(const std::string& text) {
+  const auto has = [&](int (*is)(int)) {
+    return std::any_of(text.begin(), text.end(), [&](unsigned char c) { return is(c) != 0; });
+  };
+  return text.size() < 256 && has(std::isalpha) && has(std::isdigit) &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) {
+           return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '/' || c == '-';
+         });
+}
+
+/// What the facts are that a map is made by, whose double statement is no matter of taste.
+bool shapes_map(const std::string& fact) { return fact == "scale" || fact == "mask"; }
+
+}  // namespace
+
 void CallFacts::add_metadata(const std::map<std::string, std::string>& metadata,
-                             const std::string& file) {
-  for (const auto& [name, text] : metadata) {
-    if (name == "format" && capture_format(metadata).empty()) continue;
-    const FactName* fact = find_fact(name);
-    if (fact == nullptr) {
-      unknown_.push_back(one_line("metadata key " + name));
-    } else if (fact->type == FactType::text) {
-      record(name, text, file);
-    } else {
-      record(name, parse_strict_json(text, file, "metadata key " + name), file);
+                             const std::string& file, MetadataOf of) {
+  // A fact's own name goes before those that others have for it.
+  for (const bool own : {true, false}) {
+    for (const auto& [key, text] : metadata) {
+      if (key == "format" && capture_format(metadata).empty()) continue;
+      const std::string fact = fact_of(key, text, of);
+      if ((fact == key) == own && !ignores(key)) add_text(key, fact, text, file, of);
     }
   }
+}
+
+void CallFacts::add_text(const std::string& key, const std::string& fact, const std::string& text,
+                         const std::string& file, MetadataOf of) {
+  if (fact.empty()) {
+    const ShapingName* shaping = shaping_name(key);
+    if (shaping == nullptr || !says_nothing(*shaping, text)) {
+      unknown_.push_back(one_line("metadata key " + key));
+    }
+    return;
+  }
+  const FactType type = find_fact(fact)->type;
+  if (type == FactType::any && of == MetadataOf::capture) {
+    record(fact, parse_strict_json(text, file, "metadata key " + key), file);
+    return;
+  }
+  const bool is_causal = fact == "mask" && key != fact;
+  FactReading reading = is_causal ? read_causal(text) : read_fact_text(fact, type, text);
+  if (reading.value.is_null()) return;
+  if (!reading.is_one) {
+    if (fact == "layer" && of == MetadataOf::dump && !has("layer_name") && names_module(text)) {
+      return record("layer_name", text, file);
+    }
+    const std::string expected(is_causal ? "true or false" : type_text(type));
+    bad_[fact] = {file, key, "expected " + expected + " (got " + quoted(reading.value) + ")"};
+    return;
+  }
+  const Fact* known = find(fact);
+  if (key != fact && known != nullptr && known->value != reading.value && !shapes_map(fact)) {
+    unknown_.push_back(one_line("metadata key " + key + " = " + text));
+    return;
+  }
+  record(fact, std::move(reading.value), file);
 }
 
 void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file,
                           const std::string& origin) {
   for (const auto& [name, value] : entry.items()) {
-    if (name == "file") continue;
+    if (name == "file" || ignores(name)) continue;
     if (find_fact(name) == nullptr) {
+      const ShapingName* shaping = shaping_name(name);
+      if (shaping != nullptr && says_nothing(*shaping, text_of_value(value))) continue;
       unknown_.push_back(one_line("capture.json key " + name));
     } else {
-      record(name, value, file, origin);
+      add_value(name, value, file, origin);
     }
   }
 }
 
 void CallFacts::add_shared(const nlohmann::json& root, const std::string& file) {
   for (const char* name : {"model", "prompt"}) {
-    if (root.contains(name)) record(name, root[name], file);
+    if (root.contains(name) && !ignores(name)) add_value(name, root[name], file);
   }
+}
+
+void CallFacts::add_value(const std::string& fact, const nlohmann::json& value,
+                          const std::string& file, const std::string& origin) {
+  const FactType type = find_fact(fact)->type;
+  const bool is_written = value.is_string() && type != FactType::text && type != FactType::any;
+  FactReading reading =
+      is_written ? read_fact_text(fact, type, value.get<std::string>()) : read_fact(type, value);
+  if (reading.value.is_null()) return;
+  if (reading.is_one) {
+    record(fact, std::move(reading.value), file, origin);
+  } else {
+    bad_[fact] = {file, fact,
+                  "expected " + std::string(type_text(type)) + " (got " + quoted(value) + ")"};
+  }
+}
+
+void CallFacts::add_tensor(const std::string& key, const std::string& file,
+                           const std::string& got) {
+  const std::string fact = fact_of_key(key);
+  const std::string expected(fact == "mask" ? "true or false" : type_text(find_fact(fact)->type));
+  bad_[fact] = {file, key, "expected " + expected + " (got " + got + ")"};
+}
+
+void CallFacts::require_values() const {
+  if (bad_.empty()) return;
+  const auto& [fact, bad] = *bad_.begin();
+  const std::string_view option = find_fact(fact)->option;
+  std::string way = "--ignore " + bad.key + " leaves it out";
+  if (!option.empty()) {
+    way = (option == "--as" ? told_option(fact) + "=VALUE" : std::string(option)) + " states it, " +
+          way;
+  }
+  throw file_error(bad.file, bad.key, bad.what + ": " + way);
+}
+
+bool CallFacts::ignores(const std::string& key) {
+  for (const std::string& name : ignore_) {
+    if (name != key && name != last_part(key)) continue;
+    ignored_.insert(name);
+    return true;
+  }
+  return false;
 }
 
 void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file,
                        const std::string& origin) {
-  const FactType type = find_fact(name)->type;
-  if (!has_type(value, type)) {
-    throw file_error(file, name,
-                     "expected " + std::string(type_text(type)) + " (got " + quoted(value) + ")");
-  }
   const auto known = facts_.find(name);
   if (known == facts_.end()) {
     facts_[name] = {std::move(value), origin, file};
@@ -240,8 +294,18 @@ void CallFacts::record(const std::string& name, nlohmann::json value, const std:
   }
 }
 
+std::vector<std::string> left_out_names(const std::map<std::string, std::string>& told) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : told) {
+    const FactName* fact = find_fact(name);
+    if (text == "none" && (fact == nullptr || fact->type != FactType::text)) names.push_back(name);
+  }
+  return names;
+}
+
 ToldFact parse_told_fact(const std::string& name, const std::string& text) {
   const std::string where = "--as " + one_line(name + "=" + text) + ": ";
+  if (!left_out_names({{name, text}}).empty()) return {name, {}};
   const FactName* const fact = find_fact(name == kBranch ? "branches" : name);
   if (fact == nullptr || fact->option.empty()) {
     const std::vector<std::string> names = told_names();

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,13 +23,18 @@ void check_capture_format(const nlohmann::json& format, const std::string& file)
 /// Whether format 1 does not have this fact of a call.
 bool is_format_2_fact(const std::string& fact);
 
+/// The key in "metadata key attn.softcap", "capture.json key softcap", "tensor sinks": how what is
+/// not understood is told.
+std::string unknown_key(const std::string& what);
+
 /// A number as options and facts write it; nothing where there is more or less than one.
 std::optional<double> parse_number(const std::string& text);
 
 /// Where facts come from that --as told.
 inline constexpr const char* kToldOrigin = "option --as";
 
-/// What --as NAME=VALUE tells of a call.
+/// What --as NAME=VALUE tells of a call. Of what is no fact, or no text, NAME=none tells that there
+/// is nothing of it: then `value` is null.
 struct ToldFact {
   std::string fact;
   nlohmann::json value;
@@ -36,11 +43,19 @@ struct ToldFact {
 /// commas. Throws Error(usage) where there is no such fact, where another option tells it, and
 /// where the value is not of its type.
 ToldFact parse_told_fact(const std::string& name, const std::string& text);
+/// The names of which is told that there is nothing, ascending: what is beside q and k by them is
+/// left out.
+std::vector<std::string> left_out_names(const std::map<std::string, std::string>& told);
 /// "--as layer", "--as branch": how messages name what told the fact.
 std::string told_option(const std::string& fact);
 
+/// Whose words metadata are: the capture format's, or anybody's, who has other names for facts
+/// (value_names.h) and means other things by some of the format's.
+enum class MetadataOf : uint8_t { capture, dump };
+
 /// The facts of one call, by the names that the capture format gives them, each with where it came
-/// from. Values are checked for their JSON type as they are set. Not thread-safe.
+/// from. Values are checked for their JSON type as they are recorded; one that cannot be is no
+/// fact, and an error unless something else tells it: require_values(). Not thread-safe.
 class CallFacts {
  public:
   struct Fact {
@@ -49,10 +64,14 @@ class CallFacts {
     std::string source;  ///< file that recorded it; empty for the others
   };
 
-  explicit CallFacts(std::string name) : name_(std::move(name)) {}
+  /// What has one of the names of `ignore` is left out.
+  explicit CallFacts(std::string name, std::vector<std::string> ignore = {})
+      : name_(std::move(name)), ignore_(std::move(ignore)) {}
 
-  /// Facts of a safetensors file's __metadata__: strings, lists and numbers as JSON.
-  void add_metadata(const std::map<std::string, std::string>& metadata, const std::string& file);
+  /// Facts of a safetensors file's __metadata__, or of what TensorFile::metadata() says otherwise:
+  /// strings, lists and numbers as JSON or as Python's str() writes them.
+  void add_metadata(const std::map<std::string, std::string>& metadata, const std::string& file,
+                    MetadataOf of = MetadataOf::capture);
   /// Facts of one entry of capture.json's calls (without `file`). A fact that is known already must
   /// have the same value, else Error(file) names both.
   void add_entry(const nlohmann::json& entry, const std::string& file,
@@ -62,6 +81,16 @@ class CallFacts {
   void add_shared(const nlohmann::json& root, const std::string& file);
   /// One fact from elsewhere; replaces what is there.
   void set(const std::string& fact, nlohmann::json value, std::string origin);
+  /// A tensor by the name of a fact that is a number, which cannot be one: `got`.
+  void add_tensor(const std::string& key, const std::string& file, const std::string& got);
+  /// Another source tells the fact, whatever was recorded.
+  void replace_value(const std::string& fact) { bad_.erase(fact); }
+  /// Throws Error(file) for a recorded value that cannot be one, and that nothing replaced.
+  void require_values() const;
+  /// Whether `key` has a name that is left out, which is noted.
+  bool ignores(const std::string& key);
+  /// Names that were left out.
+  const std::set<std::string>& ignored() const { return ignored_; }
   /// Forgets a fact that another one makes meaningless.
   void drop(const std::string& fact) { facts_.erase(fact); }
 
@@ -80,10 +109,21 @@ class CallFacts {
   const std::string& name() const { return name_; }
 
  private:
+  struct BadValue {
+    std::string file, key, what;
+  };
+
+  void add_text(const std::string& key, const std::string& fact, const std::string& text,
+                const std::string& file, MetadataOf of);
+  void add_value(const std::string& fact, const nlohmann::json& value, const std::string& file,
+                 const std::string& origin = "recorded");
   void record(const std::string& fact, nlohmann::json value, const std::string& file,
               const std::string& origin = "recorded");
 
   std::string name_;
+  std::vector<std::string> ignore_;
+  std::set<std::string> ignored_;
+  std::map<std::string, BadValue> bad_;  ///< by fact
   std::map<std::string, Fact> facts_;
   std::vector<std::string> unknown_;
 };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 
@@ -76,7 +77,7 @@ TEST_CASE("hdf5: boxes of packed chunks have the right values") {
   const auto packed = open_tensor_file(data_file("dumps/qk_gzip.h5"));
   const auto plain = open_tensor_file(data_file("dumps/qk.h5"));
   CHECK(packed->keys() == std::vector<std::string>{"block/attn/k", "block/attn/q"});
-  CHECK(plain->metadata() == std::map<std::string, std::string>{{"layer", "2"}});
+  CHECK(plain->metadata() == std::map<std::string, std::string>{{"layer_idx", "2"}});
   const std::vector<int64_t> shape{1, 2, 96, 64};
   uint32_t state = 3;
   for (int trial = 0; trial < 60; ++trial) {
@@ -100,6 +101,50 @@ TEST_CASE("hdf5: boxes of packed chunks have the right values") {
                          [](float a, float b) { return std::abs(a - b) <= 3.0e-8f; }));
     }
   }
+}
+
+TEST_CASE("hdf5: attributes of groups, and of datasets by names of values, are told") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "groups.h5";
+  const auto attribute = [](hid_t object, const char* name, hid_t type, const void* value,
+                            std::vector<hsize_t> extents = {}) {
+    const hid_t space = extents.empty() ? H5Screate(H5S_SCALAR)
+                                        : H5Screate_simple(static_cast<int>(extents.size()),
+                                                           extents.data(), nullptr);
+    const hid_t made = H5Acreate2(object, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+    REQUIRE(H5Awrite(made, type, value) >= 0);
+  };
+  write_hdf5(path, [&](hid_t file) {
+    const hid_t group = H5Gcreate2(file, "layer3", H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT);
+    const double scale = 0.37, lost = std::nan("");
+    const int64_t window[2] = {-1, -1};
+    attribute(group, "scale", H5T_NATIVE_DOUBLE, &scale);
+    attribute(group, "softcap", H5T_NATIVE_DOUBLE, &lost);
+    attribute(group, "window_size", H5T_NATIVE_INT64, window, {2});
+    // As h5py writes truth values.
+    const hid_t truth = H5Tenum_create(H5T_NATIVE_INT8);
+    int8_t value = 0;
+    H5Tenum_insert(truth, "FALSE", &value);
+    H5Tenum_insert(truth, "TRUE", &++value);
+    attribute(group, "is_causal", truth, &value);
+    const hid_t good = H5Dopen2(file, "good", H5P_DEFAULT);
+    attribute(good, "scale", H5T_NATIVE_DOUBLE, &scale);
+    attribute(good, "units", H5T_NATIVE_DOUBLE, &scale);
+    // A text as a dataset.
+    const hid_t text = H5Tcopy(H5T_C_S1);
+    H5Tset_size(text, 4);
+    const hid_t layout = H5Dcreate2(group, "layout", text, H5Screate(H5S_SCALAR), H5P_DEFAULT,
+                                    H5P_DEFAULT, H5P_DEFAULT);
+    REQUIRE(H5Dwrite(layout, text, H5S_ALL, H5S_ALL, H5P_DEFAULT, "bshd") >= 0);
+  });
+  const auto file = open_tensor_file(path);
+  CHECK(file->keys() == std::vector<std::string>{"good"});
+  CHECK(file->metadata() == std::map<std::string, std::string>{{"good/scale", "0.37"},
+                                                               {"layer3/is_causal", "true"},
+                                                               {"layer3/layout", "bshd"},
+                                                               {"layer3/scale", "0.37"},
+                                                               {"layer3/softcap", "nan"},
+                                                               {"layer3/window_size", "[-1,-1]"}});
 }
 
 TEST_CASE("hdf5: what cannot be read is refused by name, and no trouble to the rest") {

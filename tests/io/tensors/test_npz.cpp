@@ -67,7 +67,7 @@ TEST_CASE("npz: a large deflated member is read at any place from kept states") 
   }
 }
 
-TEST_CASE("npz: numbers with usual names are facts") {
+TEST_CASE("npz: numbers with usual names are values") {
   const TemporaryFolder folder;
   const auto path = folder.path() / "a.npz";
   const std::string array = array_bytes(counting(4), "(2, 2)");
@@ -76,10 +76,9 @@ TEST_CASE("npz: numbers with usual names are facts") {
                                {"timestep.npy", array_bytes({750.5}, "(1,)")},
                                {"step.npy", array_bytes({-1}, "()")}}));
   const auto file = open_tensor_file(path);
-  CHECK(file->metadata() ==
-        std::map<std::string, std::string>{{"layer", "3"}, {"timestep", "750.5"}});
-  // What cannot be the fact stays a tensor, and is seen.
-  CHECK(file->keys() == std::vector<std::string>{"q", "step"});
+  CHECK(file->metadata() == std::map<std::string, std::string>{
+                                {"layer_idx", "3.0"}, {"timestep", "750.5"}, {"step", "-1.0"}});
+  CHECK(file->keys() == std::vector<std::string>{"q"});
 }
 
 TEST_CASE("npz: malformed archives are refused in one line that names the place") {

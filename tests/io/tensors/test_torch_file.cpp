@@ -56,13 +56,13 @@ TEST_CASE("torch: dictionaries, lists and values become keys and facts") {
                                   text("step") + number(-1) + text("note") + text("hello")))));
   const auto file = open_tensor_file(path);
   CHECK(file->keys() == std::vector<std::string>{"attn.q", "attn.list.0", "attn.list.2"});
-  CHECK(file->metadata() == std::map<std::string, std::string>{{"layer", "7"},
+  CHECK(file->metadata() == std::map<std::string, std::string>{{"layer_idx", "7"},
                                                                {"timestep", "750.0"},
-                                                               {"grid", "2x3x4"},
+                                                               {"grid", "[2,3,4]"},
                                                                {"note", "hello"},
                                                                {"attn.ids", "[4,5]"},
                                                                {"attn.list.1", "1"},
-                                                               {"step = -1", "-1"}});
+                                                               {"step", "-1"}});
   CHECK(read_all<float>(*file->tensor("attn.q")) == std::vector<float>{0, 1, 2, 3, 4, 5});
 }
 

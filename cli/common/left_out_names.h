@@ -1,0 +1,17 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "cli/common/capture_options.h"
+#include "io/capture/facts/call_facts.h"
+
+namespace attnscope {
+
+/// Adds `ignored`, the names that --ignore left out, where there are any: to what tells what it was
+/// made of.
+inline void add_left_out(nlohmann::ordered_json& json, const CaptureOptions& options) {
+  const auto names = left_out_names(told_facts(options.told));
+  if (!names.empty()) json["ignored"] = names;
+}
+
+}  // namespace attnscope

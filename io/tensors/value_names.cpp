@@ -1,0 +1,212 @@
+#include "io/tensors/value_names.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "io/tensors/recorded_values.h"
+
+namespace attnscope {
+namespace {
+
+struct KnownKey {
+  std::string_view key, fact;
+  bool is_number;
+};
+
+constexpr std::array kKnownKeys{
+    KnownKey{"step", "step", true},
+    KnownKey{"step_idx", "step", true},
+    KnownKey{"step_index", "step", true},
+    KnownKey{"iteration", "step", true},
+    KnownKey{"timestep", "timestep", true},
+    KnownKey{"layer", "layer", true},
+    KnownKey{"layer_idx", "layer", true},
+    KnownKey{"layer_index", "layer", true},
+    KnownKey{"layer_id", "layer", true},
+    KnownKey{"block_idx", "layer", true},
+    KnownKey{"layer_name", "layer_name", false},
+    KnownKey{"scale", "scale", true},
+    KnownKey{"sm_scale", "scale", true},
+    KnownKey{"softmax_scale", "scale", true},
+    KnownKey{"scaling", "scale", true},
+    KnownKey{"is_causal", "mask", true},
+    KnownKey{"causal", "mask", true},
+    KnownKey{"layout", "layout", false},
+    KnownKey{"grid", "grid", true},
+    KnownKey{"text", "text", false},
+    KnownKey{"text_valid", "text_valid", true},
+    KnownKey{"tokens", "tokens", false},
+    KnownKey{"kind", "kind", false},
+    KnownKey{"branches", "branches", false},
+    KnownKey{"axes", "axes", false},
+    KnownKey{"model", "model", false},
+    KnownKey{"prompt", "prompt", false},
+    KnownKey{"q_state", "q_state", false},
+    KnownKey{"head_offset", "head_offset", true},
+    KnownKey{"extra", "extra", false},
+};
+
+constexpr std::string_view kSink = "a learnt logit a head in the denominator";
+constexpr std::string_view kCap = "the logits are capped, c*tanh(s/c), before the softmax";
+constexpr std::string_view kBias = "is added to the logits";
+constexpr std::string_view kBiasWay = "--mask FILE:KEY adds a tensor of the map's shape";
+constexpr std::string_view kSlopes = "the logits fall with the distance by a slope a head";
+constexpr std::string_view kSlopesWay = "--mask FILE adds a tensor of the map's shape";
+constexpr std::string_view kWindow = "keys far from the query are left out";
+constexpr std::string_view kWindowWay =
+    "--mask window:N keeps N keys on both sides, --mask FILE any";
+constexpr std::string_view kPadding = "keys are left out";
+constexpr std::string_view kPaddingWay = "--mask FILE:KEY takes a tensor of the map's axes";
+constexpr std::string_view kDropout = "weights are dropped at random";
+constexpr std::string_view kCausal = "keys behind the query are left out";
+constexpr std::string_view kScale = "the logits are multiplied by it";
+
+using Nothing = ShapingName::Nothing;
+
+constexpr std::array kShapingNames{
+    ShapingName{"sinks", kSink, ""},
+    ShapingName{"sink", kSink, ""},
+    ShapingName{"s_aux", kSink, ""},
+    ShapingName{"attn_sink", kSink, ""},
+    ShapingName{"attn_sinks", kSink, ""},
+    ShapingName{"attention_sink", kSink, ""},
+    ShapingName{"attention_sinks", kSink, ""},
+    ShapingName{"attention_sink_bias", kSink, ""},
+    ShapingName{"sink_logits", kSink, ""},
+    ShapingName{"softmax_sink", kSink, ""},
+    ShapingName{"learnable_sink", kSink, ""},
+    ShapingName{"softcap", kCap, "", Nothing::zero},
+    ShapingName{"soft_cap", kCap, "", Nothing::zero},
+    ShapingName{"logits_soft_cap", kCap, "", Nothing::zero},
+    ShapingName{"logit_soft_cap", kCap, "", Nothing::zero},
+    ShapingName{"logits_softcap", kCap, "", Nothing::zero},
+    ShapingName{"logit_softcap", kCap, "", Nothing::zero},
+    ShapingName{"logit_cap", kCap, "", Nothing::zero},
+    ShapingName{"logits_cap", kCap, "", Nothing::zero},
+    ShapingName{"attn_logit_softcapping", kCap, "", Nothing::zero},
+    ShapingName{"attn_logits_soft_cap", kCap, "", Nothing::zero},
+    ShapingName{"attn_bias", kBias, kBiasWay},
+    ShapingName{"attention_bias", kBias, kBiasWay, Nothing::truth},
+    ShapingName{"position_bias", kBias, kBiasWay},
+    ShapingName{"relative_position_bias", kBias, kBiasWay},
+    ShapingName{"rel_pos_bias", kBias, kBiasWay},
+    ShapingName{"score_bias", kBias, kBiasWay},
+    ShapingName{"alibi", kSlopes, kSlopesWay, Nothing::no},
+    ShapingName{"alibi_bias", kBias, kBiasWay},
+    ShapingName{"alibi_slopes", kSlopes, kSlopesWay},
+    ShapingName{"window_size", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"window_left", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"window_right", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"window_size_left", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"window_size_right", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"sliding_window", kWindow, kWindowWay, Nothing::negative},
+    ShapingName{"attention_chunk", kWindow, kWindowWay, Nothing::zero},
+    ShapingName{"key_padding_mask", kPadding, kPaddingWay},
+    ShapingName{"padding_mask", kPadding, kPaddingWay},
+    ShapingName{"encoder_attention_mask", kPadding, kPaddingWay},
+    ShapingName{"key_mask", kPadding, kPaddingWay},
+    ShapingName{"block_mask", kPadding, kPaddingWay},
+    ShapingName{"head_mask", "weights of heads are multiplied by it", ""},
+    ShapingName{"score_mod", "changes the logits", ""},
+    ShapingName{"dropout_p", kDropout, "", Nothing::zero},
+    // In files of the capture format, whose own names are mask and scale.
+    ShapingName{"is_causal", kCausal, "--mask causal", Nothing::no},
+    ShapingName{"causal", kCausal, "--mask causal", Nothing::no},
+    ShapingName{"sm_scale", kScale, "--scale"},
+    ShapingName{"softmax_scale", kScale, "--scale"},
+    ShapingName{"scaling", kScale, "--scale"},
+};
+
+const KnownKey* find_key(std::string_view key) {
+  const auto found = std::find_if(kKnownKeys.begin(), kKnownKeys.end(),
+                                  [&](const KnownKey& known) { return known.key == key; });
+  return found == kKnownKeys.end() ? nullptr : &*found;
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::transform(result.begin(), result.end(), result.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+bool is_nothing(Nothing nothing, const nlohmann::json& value) {
+  if (value.is_array()) {
+    return !value.empty() && std::all_of(value.begin(), value.end(), [&](const auto& each) {
+      return is_nothing(nothing, each);
+    });
+  }
+  if (value.is_null() || value == "none") return true;
+  if (value.is_boolean()) {
+    return nothing == Nothing::truth || (nothing != Nothing::never && value == false);
+  }
+  if (!value.is_number()) return false;
+  const double number = value.get<double>();
+  switch (nothing) {
+    case Nothing::zero:
+    case Nothing::no:
+      return number == 0;
+    case Nothing::negative:
+      return number < 0;
+    case Nothing::never:
+    case Nothing::truth:
+      break;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string fact_of_key(std::string_view key) {
+  const KnownKey* known = find_key(key);
+  return known == nullptr ? "" : std::string(known->fact);
+}
+
+bool is_number_fact(std::string_view key) {
+  const KnownKey* known = find_key(key);
+  return known != nullptr && known->is_number;
+}
+
+const ShapingName* shaping_name(std::string_view key) {
+  const std::string name = lower(last_part(key));
+  const auto found = std::find_if(kShapingNames.begin(), kShapingNames.end(),
+                                  [&](const ShapingName& known) { return known.name == name; });
+  return found == kShapingNames.end() ? nullptr : &*found;
+}
+
+bool says_nothing(const ShapingName& name, std::string_view text) {
+  return is_nothing(name.nothing, value_of_text(std::string(text)));
+}
+
+std::string_view last_part(std::string_view key) {
+  const size_t at = key.find_last_of("./");
+  return at == std::string_view::npos ? key : key.substr(at + 1);
+}
+
+std::string name_beside(std::string_view key, std::string_view q_key) {
+  const std::string outer = std::string(q_key) + "/";
+  size_t begin = 0;
+  for (size_t i = 0; i < key.size() && i < outer.size() && key[i] == outer[i]; ++i) {
+    if (key[i] == '.' || key[i] == '/') begin = i + 1;
+  }
+  return std::string(key.substr(begin));
+}
+
+std::map<std::string, std::string> values_beside(const std::map<std::string, std::string>& metadata,
+                                                 std::string_view q_key) {
+  std::map<std::string, std::string> values;
+  std::map<std::string, size_t> nearest;  // by name what stands before it
+  for (const auto& [key, text] : metadata) {
+    const std::string name = name_beside(key, q_key);
+    const size_t before = key.size() - name.size();
+    const auto [known, is_new] = nearest.emplace(name, before);
+    if (!is_new && known->second > before) continue;
+    known->second = before;
+    values[name] = text;
+  }
+  return values;
+}
+
+}  // namespace attnscope

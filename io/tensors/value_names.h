@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace attnscope {
+
+/// Names that people's own dumps give to what they keep beside q and k (timestep, layer_idx …).
+///
+/// The fact of the capture format that `key` stands for: "layer_idx" → "layer"; empty where it is
+/// none of the names in common use.
+std::string fact_of_key(std::string_view key);
+/// Whether that fact is a number, a few of them or a truth value, which a tensor may hold.
+bool is_number_fact(std::string_view key);
+
+/// What shapes an attention map by names in common use, and is no fact of the capture format.
+struct ShapingName {
+  /// The value that says that there is none; `truth`: any truth value.
+  enum class Nothing : uint8_t { never, zero, negative, no, truth };
+  std::string_view name;
+  std::string_view what;     ///< "a learnt logit a head in the denominator"
+  std::string_view way_out;  ///< how a map with it is made; empty: there is none yet
+  Nothing nothing = Nothing::never;
+};
+/// Of a key, whole or its last part (attn.sinks), in any case of its letters; null where it is
+/// none.
+const ShapingName* shaping_name(std::string_view key);
+/// Whether a value, as TensorFile::metadata() has it, says that there is nothing of the name: a
+/// softcap of 0, a window of -1, None.
+bool says_nothing(const ShapingName& name, std::string_view text);
+
+/// "block.attn.q" and "block/attn/q" → "q".
+std::string_view last_part(std::string_view key);
+/// The key as the call names it whose q is `q_key`: less what stands before both, up to a dot or a
+/// slash. Beside blocks/3/q, blocks/3/scale and blocks/scale are scale; q/scale of q itself too.
+std::string name_beside(std::string_view key, std::string_view q_key);
+/// Metadata by these names; of several with one name what stands nearest to q.
+std::map<std::string, std::string> values_beside(const std::map<std::string, std::string>& metadata,
+                                                 std::string_view q_key);
+
+}  // namespace attnscope
