@@ -21,7 +21,9 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
         path.string(), "product",
         fmt::format("expected {}, got {} (--force replaces it)", product, stored.product));
   }
-  if (!is_marked_complete(stored, PosixFile(path, PosixFile::Mode::read_only))) {
+  const PosixFile file(path, PosixFile::Mode::read_only);
+  require_sound_structure(stored, file);
+  if (!is_marked_complete(stored, file)) {
     throw file_error(path.string(), "",
                      "has the name of a complete file, but is not marked so (--force replaces it)");
   }

@@ -1,14 +1,13 @@
 #include "io/export/format/export_manifest.h"
 
 #include <fmt/core.h>
-#include <xxhash.h>
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "io/files/checksum.h"
 #include "io/files/file_text.h"
 #include "io/hdf5/hdf5_signature.h"
 #include "io/tensors/hdf5_tensors.h"
@@ -45,10 +44,6 @@ std::vector<Region> data_regions(const ExportManifest& stored) {
             [](const Region& a, const Region& b) { return a.begin < b.begin; });
   return regions;
 }
-
-struct FreeState {
-  void operator()(XXH3_state_t* state) const { XXH3_freeState(state); }
-};
 
 }  // namespace
 
@@ -100,16 +95,14 @@ bool same_shape(const ExportManifest& a, const ExportManifest& b) {
 }
 
 uint64_t structure_checksum(const ExportManifest& stored, const PosixFile& file) {
-  const std::unique_ptr<XXH3_state_t, FreeState> state(XXH3_createState());
-  if (!state) throw std::bad_alloc();
-  XXH3_64bits_reset(state.get());
+  RunningChecksum sum;
   std::vector<std::byte> buffer(kPieceBytes);
   const auto add = [&](int64_t begin, int64_t end) {
     while (begin < end) {
       const int64_t bytes = std::min(kPieceBytes, end - begin);
       const std::span piece(buffer.data(), static_cast<size_t>(bytes));
       file.read_at(piece, begin);
-      XXH3_64bits_update(state.get(), piece.data(), piece.size());
+      sum.add(piece);
       begin += bytes;
     }
   };
@@ -119,7 +112,7 @@ uint64_t structure_checksum(const ExportManifest& stored, const PosixFile& file)
     at = std::max(at, region.end);
   }
   add(at, file.size());
-  return XXH3_64bits_digest(state.get());
+  return sum.digest();
 }
 
 bool is_hdf5_file(const std::filesystem::path& path) {

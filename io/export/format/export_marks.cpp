@@ -24,6 +24,17 @@ void seal_export(const ExportManifest& stored, const PosixFile& file) {
   file.write_at({&complete, 1}, stored.complete);
 }
 
+bool has_sound_structure(const ExportManifest& stored, const PosixFile& file) {
+  return structure_checksum(stored, file) == recorded_structure_checksum(stored, file);
+}
+
+void require_sound_structure(const ExportManifest& stored, const PosixFile& file) {
+  if (has_sound_structure(stored, file)) return;
+  throw file_error(file.path().string(), "",
+                   "its attributes or coordinates are not what was written (attnscope verify tells "
+                   "all)");
+}
+
 bool is_marked_complete(const ExportManifest& stored, const PosixFile& file) {
   std::byte mark{};
   file.read_at({&mark, 1}, stored.complete);

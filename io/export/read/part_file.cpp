@@ -139,9 +139,7 @@ void require_whole(const ExportManifest& stored, const std::filesystem::path& pa
     throw file_error(name, "", "is no part of an export (expected one that --shard wrote)");
   }
   const PosixFile file(path, PosixFile::Mode::read_only);
-  if (structure_checksum(stored, file) != recorded_structure_checksum(stored, file)) {
-    throw file_error(name, "", "its structure is not what was written (its checksum differs)");
-  }
+  require_sound_structure(stored, file);
   if (!is_marked_complete(stored, file)) {
     throw file_error(name, "", "is not complete: --resume goes on with its run");
   }

@@ -33,6 +33,10 @@ PartTiles::PartTiles(const ExportManifest& stored, const std::filesystem::path& 
   has_journal_ = first.has_value();
   if (!first) return;
   add(first->records);
+  for (const JournalRecord& record : first->records) {
+    if (!tiles_.fits(record) || (record.flags & kJournalHasLse) == 0) continue;
+    lse_records_.insert_or_assign({record.task, record.row_begin}, record);
+  }
   for (const int rank : ranks_beside(out)) {
     const auto other = read_journal(rank_journal_path(out, rank));
     // It ended before it had one.
@@ -52,6 +56,13 @@ void PartTiles::add(const std::vector<JournalRecord>& records) {
   for (const JournalRecord& record : records) {
     if (tiles_.fits(record)) tiles_.add(record);
   }
+}
+
+const JournalRecord* PartTiles::lse_record(int64_t task, int64_t row) const {
+  auto found = lse_records_.upper_bound({task, row});
+  if (found == lse_records_.begin()) return nullptr;
+  const JournalRecord& record = (--found)->second;
+  return record.task == task && row < record.row_begin + record.rows ? &record : nullptr;
 }
 
 void PartTiles::put_in(std::span<uint32_t> sums, int64_t place) const {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "io/export/format/completed_tiles.h"
 #include "io/export/format/export_manifest.h"
@@ -22,6 +23,10 @@ class PartTiles {
   /// Whether OUT.journal is there.
   bool has_journal() const { return has_journal_; }
   const CompletedTiles& tiles() const { return tiles_; }
+  /// The tile that brought the LSE of a row, as the first process's journal tells: it holds its
+  /// LSEs' checksum (record_checksum). Nothing where no tile did, or where its LSEs are not in the
+  /// file yet.
+  const JournalRecord* lse_record(int64_t task, int64_t row) const;
   /// Of checksums that were read from `place` on of the file, those that another process left.
   void put_in(std::span<uint32_t> sums, int64_t place) const;
 
@@ -30,7 +35,8 @@ class PartTiles {
 
   CompletedTiles tiles_;
   bool has_journal_ = false;
-  std::map<int64_t, uint32_t> left_;  ///< by place
+  std::map<std::pair<int64_t, int64_t>, JournalRecord> lse_records_;  ///< by task and first row
+  std::map<int64_t, uint32_t> left_;                                  ///< by place
 };
 
 }  // namespace attnscope

@@ -149,9 +149,7 @@ const HelperQuestion kBlocksQuestion{"the blocks of an export's calls",
 StoredBlocks::StoredBlocks(const std::filesystem::path& path)
     : path_(path), stored_(read_pooled(path)), file_(path, PosixFile::Mode::read_only) {
   const std::string name = path.string();
-  if (structure_checksum(stored_, file_) != recorded_structure_checksum(stored_, file_)) {
-    throw file_error(name, "", "is not what was written (its checksum differs)");
-  }
+  require_sound_structure(stored_, file_);
   if (!is_marked_complete(stored_, file_)) throw file_error(name, "", "is not complete");
   const Json all = ask_helper(kBlocksQuestion, name, stored_.plain_groups);
   const Json options = Json::parse(stored_.options, nullptr, false);

@@ -14,8 +14,10 @@
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/problem/head_name.h"
+#include "io/export/format/export_marks.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/read/export_verify.h"
+#include "io/export/read/lse_check.h"
 #include "io/export/read/part_file.h"
 #include "io/files/checksum.h"
 
@@ -153,7 +155,6 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
       stored_(read_maps(path)),
       groups_(stored_.groups),
       file_(path, PosixFile::Mode::read_only) {
-  const std::string name = path.string();
   if (!stored_.parts.empty()) {
     open_parts();
   } else if (stored_.shards.empty()) {
@@ -171,13 +172,17 @@ StoredMaps::StoredMaps(const std::filesystem::path& path)
                         group.heads[static_cast<size_t>(place % heads)]});
     }
   }
-  if (structure_checksum(stored_, file_) != recorded_structure_checksum(stored_, file_)) {
-    throw file_error(name, "", "its attributes or coordinates are not what was written");
-  }
+  require_sound_structure(stored_, file_);
   const ExportState state = export_state(stored_, path);
   complete_ = state.complete;
   has_journal_ = state.has_journal;
   tiles_.emplace(stored_, path, complete_);
+}
+
+std::string StoredMaps::head_text(const StoredHead& head) const {
+  const StoredFacts& facts = *head.facts;
+  return head_words(
+      {facts.step, facts.layer, facts.branch, facts.kind, head.batch, head.head, facts.place});
 }
 
 /// "weights of step 10 layer 12 cond joint batch 0 head 3, rows 128 to 255, columns 0 to 511": of a
@@ -189,9 +194,7 @@ std::string StoredMaps::place_text(const StoredHead& head, int64_t row_chunk,
   const int64_t row = row_chunk * grid.chunk_rows, col = col_chunk * grid.chunk_cols;
   const int64_t last_row = std::min(row + grid.chunk_rows, grid.rows) - 1;
   return fmt::format("{} of {}, rows {} to {}, columns {} to {}", head.group->entries_name,
-                     head_words({facts.step, facts.layer, facts.branch, facts.kind, head.batch,
-                                 head.head, facts.place}),
-                     facts.queries[static_cast<size_t>(row)],
+                     head_text(head), facts.queries[static_cast<size_t>(row)],
                      facts.queries[static_cast<size_t>(last_row)], facts.keys.begin + col,
                      facts.keys.begin + std::min(col + grid.chunk_cols, grid.cols) - 1);
 }
@@ -334,10 +337,62 @@ std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_
 
 double StoredMaps::lse(const StoredHead& head, int64_t row) const {
   if (head.part != nullptr) return head.part->lse(head.in_part(), row);
-  if (!head.group->has_lse) return std::numeric_limits<double>::quiet_NaN();
+  if (!head.group->has_lse || !has_sound_lse(head, row)) {
+    return std::numeric_limits<double>::quiet_NaN();
+  }
   if (!shards_.empty()) return static_cast<double>(shards_[group_of(head)].lse(head.place, row));
   TileReader reader(stored_, file_);
   return static_cast<double>(reader.lse(*head.group, head.place, {row, row + 1}).front());
+}
+
+/// Whether the LSE of a row is there; each is held against its checksum once.
+bool StoredMaps::has_sound_lse(const StoredHead& head, int64_t row) const {
+  const bool by_tile = shards_.empty() && !complete_ && has_journal_;
+  const JournalRecord* const record = by_tile ? tiles_->lse_record(head.task, row) : nullptr;
+  if (by_tile && record == nullptr) return false;
+  const std::pair key{head.task, record != nullptr ? record->row_begin : 0};
+  {
+    const std::lock_guard lock(lse_mutex_);
+    if (sound_lse_.count(key) != 0) return true;
+  }
+  bool holds = false;
+  if (record != nullptr) {
+    holds = tile_holds(head, *record);
+  } else if (!shards_.empty()) {
+    holds = shards_[group_of(head)].lse_holds(head.place);
+  } else {
+    const auto read = [&](std::span<std::byte> bytes, int64_t place) {
+      file_.read_at(bytes, place);
+    };
+    uint32_t recorded = 0;
+    read(std::as_writable_bytes(std::span(&recorded, 1)),
+         head.group->places.lse_checksums + head.place * 4);
+    // Without a journal nobody knows more.
+    if (!complete_ && recorded == 0) return false;
+    holds = lse_holds(*head.group, head.place, read);
+  }
+  if (!holds) {
+    const std::filesystem::path& file = shards_.empty() ? path_ : shards_[group_of(head)].path();
+    throw file_error(file.string(), "lse of " + head_text(head),
+                     "is not what was written (attnscope verify tells all)");
+  }
+  const std::lock_guard lock(lse_mutex_);
+  sound_lse_.insert(key);
+  return true;
+}
+
+/// Whether a tile's LSEs, and the checksums of its chunks, are those that its record tells of.
+bool StoredMaps::tile_holds(const StoredHead& head, const JournalRecord& record) const {
+  const ChunkGrid& grid = head.group->grid;
+  std::vector<uint32_t> sums;
+  for (int64_t c = 0; c < record.chunks; ++c) {
+    sums.push_back(recorded_checksum(
+        head,
+        grid.chunk_number(head.place, record.row_begin / grid.chunk_rows, record.first_chunk + c)));
+  }
+  const TileReader reader(stored_, file_);
+  const IndexRange rows{record.row_begin, record.row_begin + record.rows};
+  return record_checksum(sums, reader.lse(*head.group, head.place, rows)) == record.data_checksum;
 }
 
 StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange rows,

@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/products/pooled_map.h"
@@ -64,7 +67,9 @@ class StoredMaps {
                                           int64_t col_chunk) const;
   /// All exported keys of the row at this position; nothing where a part of it is missing.
   std::optional<std::vector<float>> row(const StoredHead& head, int64_t row) const;
-  /// ln of the normaliser of the row at this position; NaN where the file has none.
+  /// ln of the normaliser of the row at this position; NaN where the file has none, or not yet.
+  /// Throws Error(file) where it is not what was written: the first LSE of a head reads all of its
+  /// LSEs.
   double lse(const StoredHead& head, int64_t row) const;
 
  private:
@@ -77,6 +82,9 @@ class StoredMaps {
   }
   std::optional<std::vector<std::byte>> plain_chunk(const StoredHead& head, int64_t row_chunk,
                                                     int64_t col_chunk) const;
+  std::string head_text(const StoredHead& head) const;
+  bool has_sound_lse(const StoredHead& head, int64_t row) const;
+  bool tile_holds(const StoredHead& head, const JournalRecord& record) const;
   std::string place_text(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   void open_shards();
   void open_parts();
@@ -92,6 +100,9 @@ class StoredMaps {
   mutable ChunkCache unpacked_;  ///< of the shards
   bool complete_ = false, has_journal_ = false;
   std::optional<PartTiles> tiles_;
+  mutable std::mutex lse_mutex_;
+  /// Where LSEs were held against their checksum: task and first row.
+  mutable std::set<std::pair<int64_t, int64_t>> sound_lse_;
 };
 
 /// A head's map in blocks, and which of them lack an entry.

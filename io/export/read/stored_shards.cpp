@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/export/read/lse_check.h"
 #include "io/files/checksum.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
@@ -64,6 +65,8 @@ Json read_structure(const std::string& path, const Json& group_name) {
     const Hdf5Dataset lse = reader.dataset(group.id(), "lse");
     json["lse_shape"] = reader.shape(lse, "lse");
     json["lse"] = reader.address(lse, "lse");
+    json["lse_checksums"] =
+        reader.address(reader.dataset(group.id(), "checksums/lse"), "checksums/lse");
   }
   return json;
 }
@@ -110,6 +113,7 @@ std::optional<StoredGroup> group_of(const Json& json, const std::string& name) {
     if (!fits(lse, 3) || lse[2] != grid.rows) return std::nullopt;
     group.has_lse = true;
     group.places.lse = json["lse"].get<int64_t>();
+    group.places.lse_checksums = json["lse_checksums"].get<int64_t>();
   }
   return group;
 }
@@ -177,6 +181,12 @@ float StoredShard::lse(int64_t head, int64_t row) const {
   file_->read_at(group_.places.lse + (head * group_.grid.rows + row) * 4,
                  std::as_writable_bytes(std::span(&value, 1)));
   return value;
+}
+
+bool StoredShard::lse_holds(int64_t head) const {
+  return attnscope::lse_holds(group_, head, [&](std::span<std::byte> bytes, int64_t place) {
+    file_->read_at(place, bytes);
+  });
 }
 
 }  // namespace attnscope

@@ -22,6 +22,7 @@ class StoredShard {
   /// Throws Error(file) where the file is no shard of the group `name`.
   StoredShard(const std::filesystem::path& path, const std::string& name);
 
+  const std::filesystem::path& path() const { return file_->path(); }
   /// Its entries and their checksums have no places.
   const StoredGroup& group() const { return group_; }
 
@@ -34,6 +35,8 @@ class StoredShard {
   int64_t unpacking_bytes() const { return 2 * packing_.chunk_bytes; }
 
   float lse(int64_t head, int64_t row) const;
+  /// Whether the LSEs of a head are what was written.
+  bool lse_holds(int64_t head) const;
 
  private:
   std::vector<std::byte> read_chunk(int64_t number, const std::string& where) const;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "io/export/format/export_marks.h"
 #include "io/export/read/stored_attributes.h"
 #include "io/files/posix_file.h"
 #include "io/helper/ask_helper.h"
@@ -125,10 +126,7 @@ StoredStats read_stored_stats(const std::filesystem::path& path) {
     throw usage_error(name + ": is an export of " + stats.stored.product +
                       ", not of numbers (expected stats)");
   }
-  const PosixFile file(path, PosixFile::Mode::read_only);
-  if (structure_checksum(stats.stored, file) != recorded_structure_checksum(stats.stored, file)) {
-    throw file_error(name, "", "is not what was written (its checksum differs)");
-  }
+  require_sound_structure(stats.stored, PosixFile(path, PosixFile::Mode::read_only));
   const Json all = ask_helper(kStatsQuestion, name, stats.stored.plain_groups);
   for (const Json& group : all) stats.groups.push_back(parse(group));
   return stats;

@@ -41,6 +41,7 @@ bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
   if (options.force && interrupted) return false;
   try {
     const ExportManifest there = read_manifest(file.out());
+    require_sound_structure(there, PosixFile(file.out(), PosixFile::Mode::read_only));
     const std::string difference = content_difference(there, wanted);
     if (!difference.empty()) {
       throw file_error(file.out().string(), "", "is another export: " + difference);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_header.h"
+#include "io/export/format/export_marks.h"
 #include "io/export/format/export_plan.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/write/export_resumption.h"
@@ -72,8 +73,7 @@ void TiledFile::open_journal(const std::filesystem::path& path, const JournalEnd
 void TiledFile::take_up(const JournalContent& old, bool verify_all) {
   file_.reopen_part();
   ExportManifest there = read_manifest(file_.part_path());
-  if (!same_shape(there, stored_) ||
-      structure_checksum(there, file_.data()) != recorded_structure_checksum(there, file_.data())) {
+  if (!same_shape(there, stored_) || !has_sound_structure(there, file_.data())) {
     throw file_error(file_.part_path().string(), "",
                      "its structure is damaged; --force alone starts afresh");
   }

@@ -1,6 +1,8 @@
 // Exports as the input of `render` and `query`.
 #include <cmath>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -139,6 +141,67 @@ TEST_CASE("a shard that is gone or damaged is named") {
     CHECK(failed.exit_code == 1);
     CHECK(failed.err.find(shard.filename().string()) != std::string::npos);
   }
+}
+
+TEST_CASE("words of an export that were changed are not told") {
+  const TemporaryFolder folder;
+  const auto damaged = [&](const std::string& name, const std::string& out,
+                           const std::string& words) {
+    std::string bytes = read_file(out);
+    const size_t at = bytes.find(words);
+    REQUIRE(at != std::string::npos);
+    bytes[at + words.size() / 2] ^= 1;
+    const std::string path = folder / name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  };
+  const std::string maps = export_sample(folder, "maps.h5", {"--heads", "1"});
+  const std::string blocks =
+      export_sample(folder, "blocks.h5", {"--heads", "1", "--product", "pooled", "--block", "64"});
+  const std::string lse = export_sample(folder, "lse.h5", {"--heads", "1", "--product", "lse"});
+  for (const std::string& out : {maps, blocks, lse}) {
+    const auto info = run_attnscope({"info", out, "--json"});
+    REQUIRE(info.exit_code == 0);
+    const auto about = nlohmann::json::parse(info.out)["export"];
+    CHECK_FALSE(about.contains("checked"));
+    for (const std::string& words :
+         {about["capture_hash"].get<std::string>(), std::string("\"layers\":")}) {
+      const std::string changed = damaged("changed.h5", out, words);
+      const auto told = run_attnscope({"info", changed, "--json"});
+      CHECK(told.exit_code == 1);
+      CHECK(told.out.empty());
+      CHECK(told.err.find(changed + ": its attributes or coordinates are not what was written") !=
+            std::string::npos);
+    }
+  }
+  // A --resume does not take it for complete, and leaves it as it is.
+  const std::string changed = damaged("whole.h5", maps, "\"layers\":");
+  const auto resumed = run_attnscope({"export", sample("moving-shapes"), "-o", changed, "--layers",
+                                      "2", "--heads", "1", "--quiet", "--resume"});
+  CHECK(resumed.exit_code == 1);
+  CHECK(resumed.err.find("are not what was written") != std::string::npos);
+}
+
+TEST_CASE("an LSE of an export that was changed is not told") {
+  const TemporaryFolder folder;
+  const std::string out = export_sample(folder, "maps.h5", {"--heads", "1", "--dtype", "f32"});
+  const auto query = [&] {
+    return run_attnscope({"query", out, "--query", "3,8,7", "--json", "--quiet"});
+  };
+  const auto sound = query();
+  REQUIRE(sound.exit_code == 0);
+  const auto lse = nlohmann::json::parse(sound.out)["heads"][0]["lse"].get<double>();
+  const auto stored = static_cast<float>(lse);
+  std::string bytes = read_file(out);
+  const size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&stored), 4));
+  REQUIRE(at != std::string::npos);
+  bytes[at] ^= 1;
+  std::ofstream(out, std::ios::binary | std::ios::trunc) << bytes;
+  const auto told = query();
+  CHECK(told.exit_code == 1);
+  CHECK(told.out.empty());
+  CHECK(told.err.find(out + ": lse of step 10 layer 2 cond joint batch 0 head 1: is not what was "
+                            "written") != std::string::npos);
 }
 
 TEST_CASE("what an export cannot show is said") {

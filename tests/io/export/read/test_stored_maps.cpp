@@ -185,6 +185,68 @@ TEST_CASE("a damaged chunk is named by its call, head, rows and columns") {
   CHECK(maps.chunk(maps.heads()[0], 1, 0).has_value());
 }
 
+TEST_CASE("a damaged LSE is named by its call and head, and the other heads' are told") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const ExportSpec spec = make_spec(calls, ExportProduct::weights, Encoding::f16_scaled);
+  const FedValues values;
+  const auto told = [&](int64_t task, int64_t row) {
+    return static_cast<double>(static_cast<float>(values.norm(task, row).lse()));
+  };
+  const auto flip = [](const std::string& path, int64_t place) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekg(place);
+    const auto byte = static_cast<char>(file.get() ^ 1);
+    file.seekp(place);
+    file.put(byte);
+  };
+  const auto error = [](const StoredMaps& maps, const StoredHead& head, int64_t row) {
+    try {
+      maps.lse(head, row);
+    } catch (const Error& found) {
+      CHECK(found.code() == ErrorCode::file);
+      return std::string(found.what());
+    }
+    return std::string();
+  };
+  const std::string says =
+      ": lse of step 10 layer 3 cond joint batch 0 head 1: is not what was written (attnscope "
+      "verify tells all)";
+
+  const std::string whole = folder / "whole.h5";
+  write_export(spec, whole, values);
+  {
+    const StoredMaps maps(whole);
+    flip(whole, maps.heads()[1].group->places.lse + (700 + 650) * 4);
+  }
+  const StoredMaps maps(whole);
+  CHECK(maps.lse(maps.heads()[0], 699) == told(0, 699));
+  // Whichever row of the head is asked for.
+  CHECK(error(maps, maps.heads()[1], 0) == whole + says);
+  CHECK(error(maps, maps.heads()[1], 650) == whole + says);
+
+  // Of an interrupted export the tiles that are there tell theirs.
+  const std::string left = folder / "left.h5", part = left + ".part";
+  write_export(spec, left, values, {.segment_chunks = 1, .stop_after = 7});
+  {
+    const StoredMaps there(part);
+    CHECK(there.lse(there.heads()[0], 699) == told(0, 699));
+    CHECK(there.lse(there.heads()[1], 383) == told(1, 383));
+    flip(part, there.heads()[1].group->places.lse + (700 + 20) * 4);
+  }
+  const StoredMaps there(part);
+  CHECK(there.lse(there.heads()[0], 10) == told(0, 10));
+  CHECK(error(there, there.heads()[1], 0) == part + says);
+  // The tile with the rows from 384 on is there.
+  CHECK(there.lse(there.heads()[1], 384) == told(1, 384));
+  const std::string begun = folder / "begun.h5";
+  write_export(spec, begun, values, {.segment_chunks = 1, .stop_after = 2});
+  const StoredMaps few(begun + ".part");
+  CHECK(few.lse(few.heads()[0], 0) == told(0, 0));
+  CHECK(std::isnan(few.lse(few.heads()[0], 384)));
+  CHECK(std::isnan(few.lse(few.heads()[1], 0)));
+}
+
 TEST_CASE("exports without maps are named, damaged ones too") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};

@@ -153,6 +153,27 @@ TEST_CASE("a damaged compressed chunk is named, and the others are read") {
         std::string::npos);
 }
 
+TEST_CASE("a damaged LSE of a shard is named") {
+  const TemporaryFolder folder;
+  const std::vector calls{make_call(joint_facts())};
+  const std::string out = folder / "maps.h5";
+  const std::string shard =
+      write_compressed(calls, out, ExportProduct::weights, Encoding::f16_scaled, kWithHoles);
+  std::string bytes = read_bytes(shard);
+  {
+    const StoredMaps maps(out);
+    bytes[static_cast<size_t>(maps.heads()[1].group->places.lse + (700 + 650) * 4)] ^= 1;
+  }
+  write_bytes(shard, bytes);
+  const StoredMaps maps(out);
+  CHECK(maps.lse(maps.heads()[0], 650) ==
+        static_cast<double>(static_cast<float>(kWithHoles.norm(0, 650).lse())));
+  CHECK(error_of([&] { maps.lse(maps.heads()[1], 3); }) ==
+        shard +
+            ": lse of step 10 layer 3 cond joint batch 0 head 1: is not what was written "
+            "(attnscope verify tells all)");
+}
+
 TEST_CASE("no flipped byte of a shard's structure changes an entry unnoticed") {
   const TemporaryFolder folder;
   const std::vector calls{make_call(joint_facts())};
