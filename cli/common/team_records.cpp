@@ -1,7 +1,10 @@
 #include "cli/common/team_records.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "cli/common/run_steps.h"
 #include "core/base/error.h"
 
 namespace attnscope {
@@ -15,12 +18,32 @@ std::string record_text(const Json& json) {
 
 }  // namespace
 
-void TeamRecords::open(const std::filesystem::path& out, const Json& identity,
+bool is_recorded_already(const Console& console, const std::filesystem::path& out,
+                         std::string_view command, const Json& identity, int64_t total) {
+  const Json header = record_list_header(command, identity);
+  std::error_code none;
+  if (out.extension() == ".csv" && std::filesystem::exists(out, none)) {
+    const int64_t left = records_left(out, header);
+    if (left == total) return false;
+    if (left > 0) {
+      throw file_error(out.string(), "",
+                       fmt::format("exists, and a .csv does not say what it was made of; {} of {} "
+                                   "heads of this run stand beside it (--resume --force goes on "
+                                   "with them and replaces it)",
+                                   left, total));
+    }
+  }
+  if (!is_complete_already(console, out, command, identity)) return false;
+  remove_records_left(out, header);
+  return true;
+}
+
+void TeamRecords::open(const std::filesystem::path& out, const Json& header,
                        const std::string& capture, const OutputFileOptions& options,
                        const Console& console) {
   std::string told;
   if (team_.is_first()) {
-    journal_.emplace(out, identity, capture, options, [&](const Json& record) {
+    journal_.emplace(out, header, capture, options, [&](const Json& record) {
       const std::optional<int64_t> unit = take_(record);
       if (unit) there_.push_back(*unit);
       return unit.has_value();
@@ -34,7 +57,7 @@ void TeamRecords::open(const std::filesystem::path& out, const Json& identity,
   const Json first = Json::parse(team_.exchange(told).front());
   if (team_.is_first()) return;
   there_ = first["there"].get<std::vector<int64_t>>();
-  journal_.emplace(out, identity, options, first["folder"].get<std::string>(), team_.rank());
+  journal_.emplace(out, header, options, first["folder"].get<std::string>(), team_.rank());
 }
 
 void TeamRecords::add(const Json& record) {
@@ -60,8 +83,8 @@ void TeamRecords::collect() {
   }
 }
 
-void TeamRecords::finish(const std::function<void(const std::filesystem::path&)>& write) {
-  journal_->finish(write);
+bool TeamRecords::finish(const std::function<void(const std::filesystem::path&)>& write) {
+  return journal_->finish(write);
 }
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/console.h"
@@ -13,6 +14,15 @@
 #include "io/results/record_journal.h"
 
 namespace attnscope {
+
+/// Whether --resume finds the output of this very run of `command` ("stats", "mask") at `out`, and
+/// then says so and removes what a kill left beside it. `identity` as of is_complete_already(),
+/// `total` is how many records the run has. A .csv does not say what it was made of: where all
+/// records of this run stand beside it, finish() finds out; without them it is an Error(file), as
+/// what is_complete_already() throws.
+bool is_recorded_already(const Console& console, const std::filesystem::path& out,
+                         std::string_view command, const nlohmann::ordered_json& identity,
+                         int64_t total);
 
 /// The records of a run that is made of one a unit, as its processes find them: with an output in
 /// journals, so that whatever ends the run they are kept, and at the end all of them on the first
@@ -27,7 +37,7 @@ class TeamRecords {
 
   /// Every process's, an exchange; arguments as of RecordJournal, whose warnings `console` gets. On
   /// the first one `take` gets what earlier runs found.
-  void open(const std::filesystem::path& out, const nlohmann::ordered_json& identity,
+  void open(const std::filesystem::path& out, const nlohmann::ordered_json& header,
             const std::string& capture, const OutputFileOptions& options, const Console& console);
   bool is_open() const { return journal_.has_value(); }
   /// The units that earlier runs did, ascending.
@@ -40,7 +50,7 @@ class TeamRecords {
   /// Gives those of the other processes to the first one; an exchange.
   void collect();
   /// Of the first process: RecordJournal::finish().
-  void finish(const std::function<void(const std::filesystem::path&)>& write);
+  bool finish(const std::function<void(const std::filesystem::path&)>& write);
   /// Lets go of the output.
   void close() { journal_.reset(); }
 

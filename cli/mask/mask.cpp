@@ -296,7 +296,7 @@ class MaskRun final : public TeamWork {
   std::optional<int64_t> take(const Json& json);
   Json identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
                    const std::stop_token& stop);
-  bool is_there(const Json& identity);
+  bool is_there(const Json& identity, int64_t total);
   bool is_done(const MaskTasks& m, const Capture& capture, const Json& options,
                const std::stop_token& stop, Json& about);
   void tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
@@ -380,9 +380,9 @@ Json MaskRun::identity_of(const MaskTasks& m, const Capture& capture, const Json
 }
 
 /// Whether the output is complete already, as the first process finds it.
-bool MaskRun::is_there(const Json& identity) {
+bool MaskRun::is_there(const Json& identity, int64_t total) {
   const bool complete = team_.is_first() && o_.resume && !o_.force &&
-                        is_complete_already(console_, o_.out, "mask", identity);
+                        is_recorded_already(console_, o_.out, "mask", identity, total);
   return !team_.exchange(complete ? "complete" : "").front().empty();
 }
 
@@ -391,12 +391,10 @@ bool MaskRun::is_there(const Json& identity) {
 bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& options,
                       const std::stop_token& stop, Json& about) {
   const Json identity = identity_of(m, capture, options, stop);
-  if (is_there(identity)) return true;
+  if (is_there(identity, std::ssize(m.tasks))) return true;
   about = about_run(capture, identity);
-  Json first{{"format", "attnscope-mask-part/1"}};
-  first.update(identity);
   const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
-  found_.open(o_.out, first, capture.path().filename().string(),
+  found_.open(o_.out, record_list_header("mask", identity), capture.path().filename().string(),
               {.force = o_.force,
                .resumable = true,
                .resume = o_.resume,
@@ -470,13 +468,14 @@ void MaskRun::write(const MaskTasks& m, const Json& about) {
   if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
   const bool in_file = found_.is_open();
   if (in_file) {
-    found_.finish([&](const std::filesystem::path& path) {
+    const bool written = found_.finish([&](const std::filesystem::path& path) {
       const std::string text = mask_file_text(result(m, about), o_.out);
       PosixFile file(path, PosixFile::Mode::create);
       file.write_at(std::as_bytes(std::span(text)), 0);
       file.close();
     });
-    console_.say(fmt::format("wrote {} ({} rows)", o_.out, all_rows().size()));
+    if (written) console_.say(fmt::format("wrote {} ({} rows)", o_.out, all_rows().size()));
+    if (!written) say_complete(console_, o_.out);
   }
   print_result(
       o_.json, in_file, [&] { return result(m, about); },

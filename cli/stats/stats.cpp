@@ -192,7 +192,7 @@ void StatsRun::say_plan(const StatsJobs& s, const OutputFileOptions& options,
 /// Whether the output is complete already, as the first process finds it.
 bool StatsRun::is_there(const Json& identity) {
   const bool complete = team_.is_first() && o_.resume && !o_.force &&
-                        is_complete_already(console_, o_.out, "stats", identity);
+                        is_recorded_already(console_, o_.out, "stats", identity, total_);
   return !team_.exchange(complete ? "complete" : "").front().empty();
 }
 
@@ -204,9 +204,7 @@ void StatsRun::print_complete() const {
 /// Every process's, with the jobs whose records are there taken out.
 void StatsRun::open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
                             const OutputFileOptions& options) {
-  Json first{{"format", "attnscope-stats-part/1"}};
-  first.update(identity);
-  found_.open(o_.out, first, capture, options, console_);
+  found_.open(o_.out, record_list_header("stats", identity), capture, options, console_);
   begun_ = true;
   if (!found_.there().empty()) {
     console_.say(resuming_text({std::ssize(found_.there()), total_, "heads", o_.out + ".part"}));
@@ -241,12 +239,13 @@ void StatsRun::write(const Json& identity, const ExportSpec& spec) {
   const bool in_file = found_.is_open();
   if (in_file) {
     const std::string extension = extension_of(o_);
-    found_.finish([&](const std::filesystem::path& path) {
+    const bool written = found_.finish([&](const std::filesystem::path& path) {
       if (extension == ".json") write_stats_json(about, records_, path);
       if (extension == ".csv") write_stats_csv(records_, path);
       if (extension == ".h5") write_stats_hdf5(spec, records_, path);
     });
-    console_.say(fmt::format("wrote {} ({} heads)", o_.out, records_.size()));
+    if (written) console_.say(fmt::format("wrote {} ({} heads)", o_.out, records_.size()));
+    if (!written) say_complete(console_, o_.out);
   }
   print_result(
       o_.json, in_file, [&] { return stats_json(about, records_); },

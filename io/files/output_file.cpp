@@ -255,7 +255,11 @@ void OutputFile::give_name(const path& from) {
   }
   // A journal without a part means nothing, so a kill here does no harm.
   remove_file(journal_);
-  if (from != part_) remove_file(part_);
+  // As long as anything else is left, OUT.part says what it is of.
+  if (from != part_) {
+    remove_rank_files();
+    remove_file(part_);
+  }
   if (!late.empty()) {
     throw file_error(out_.string(), "",
                      "complete, but its name may not survive a power loss: " + late);

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/built_output.h"
 #include "io/files/file_text.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_line.h"
@@ -27,10 +28,18 @@ struct JournalTable {
   std::vector<MetricRun> runs;
   std::vector<std::pair<size_t, MetricGroup>> groups;  ///< with their runs
   int64_t bytes = 0;                                   ///< of what is whole
+  LineSums sums;                                       ///< of its lines
+  bool is_summed = true;                               ///< not of older versions
 };
 
-/// Takes a line; false where it is none.
-bool take_line(const std::string& line, JournalTable& table) {
+constexpr std::string_view kAdvice = "force=True gives it up";
+
+[[noreturn]] void fail_journal(const fs::path& path) {
+  throw file_error(path.string(), "", fmt::format("is no journal of metrics ({})", kAdvice));
+}
+
+/// Takes a line behind the first; false where it is none.
+bool take_record(const std::string& line, JournalTable& table) {
   try {
     const Json json = Json::parse(line);
     if (json.contains("run")) {
@@ -51,8 +60,19 @@ bool take_line(const std::string& line, JournalTable& table) {
   }
 }
 
-[[noreturn]] void fail_journal(const fs::path& path) {
-  throw file_error(path.string(), "", "is no journal of metrics (force=True gives it up)");
+/// Takes the `number`-th line, from 1 on.
+void take_line(const std::string& line, int64_t number, const fs::path& path, JournalTable& table) {
+  if (number == 1) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (!json.is_object() || !json.contains("options") || !json["options"].is_object()) {
+      fail_journal(path);
+    }
+    table.options = json["options"];
+  } else if (!take_record(line, table)) {
+    throw file_error(
+        path.string(), fmt::format("line {}", number),
+        fmt::format("is damaged: it is no part of a journal of metrics ({})", kAdvice));
+  }
 }
 
 /// What was written to its end; what is behind it was cut off.
@@ -60,22 +80,21 @@ JournalTable read_journal(const fs::path& path) {
   std::string text = read_file_text(path);
   // A run may have been killed before its first line was written.
   if (!kMetricList.starts_with(text.substr(0, kMetricList.size()))) fail_journal(path);
-  std::istringstream file(std::move(text));
   JournalTable table;
-  std::string line;
-  while (std::getline(file, line) && !file.eof()) {
-    if (table.bytes == 0) {
-      const Json json = Json::parse(line, nullptr, false);
-      if (!json.is_object() || !json.contains("options") || !json["options"].is_object()) {
-        fail_journal(path);
-      }
-      table.options = json["options"];
-    } else if (!take_line(line, table)) {
-      throw file_error(path.string(), "",
-                       fmt::format("is damaged: the line at byte {} is no part of a journal of "
-                                   "metrics",
-                                   table.bytes));
+  table.is_summed = !text.starts_with(std::string(kMetricList) + R"(1")");
+  if (table.is_summed) {
+    SummedLineReader lines(path, std::move(text));
+    while (const auto line = lines.next(kAdvice)) {
+      take_line(*line, lines.sums().lines(), path, table);
+      table.bytes = lines.bytes();
     }
+    table.sums = lines.sums();
+    return table;
+  }
+  std::istringstream file(std::move(text));
+  std::string line;
+  for (int64_t number = 1; std::getline(file, line) && !file.eof(); ++number) {
+    take_line(line, number, path, table);
     table.bytes += static_cast<int64_t>(line.size()) + 1;
   }
   return table;
@@ -93,6 +112,16 @@ void drop_empty_runs(JournalTable& table) {
   }
   table.runs = std::move(kept);
   for (auto& [run, group] : table.groups) run = places[run];
+}
+
+/// Whether a table has all of the runs that were left: what left them was killed when the table
+/// had just got its name.
+bool is_in(const std::vector<MetricRun>& table, const std::vector<MetricRun>& left) {
+  return !left.empty() && std::all_of(left.begin(), left.end(), [&](const MetricRun& run) {
+    return std::any_of(table.begin(), table.end(), [&](const MetricRun& there) {
+      return there.id == run.id && there.name == run.name && there.rank == run.rank;
+    });
+  });
 }
 
 std::vector<MetricSource> sources_of(const JournalTable& journal, size_t before,
@@ -151,9 +180,14 @@ void MetricJournal::take_up(bool force) {
   if (!force && fs::exists(file_.part_path(), none)) {
     const std::string part = file_.part_path().string();
     JournalTable left = read_journal(file_.part_path());
-    if (left.bytes > 0) {
+    drop_empty_runs(left);
+    if (left.bytes > 0 && !is_in(known_.runs, left.runs)) {
+      if (!left.is_summed) {
+        throw file_error(part, "",
+                         "was left by an older version of attnscope (attnscope merge makes a table "
+                         "of it, force=True gives it up)");
+      }
       expect_options(options_, left.options, part, false);
-      drop_empty_runs(left);
       for (const MetricRun& run : left.runs) known_.runs.push_back(run);
       for (const auto& [run, group] : left.groups) know(group, part);
       groups_ = std::ssize(left.groups);
@@ -162,6 +196,7 @@ void MetricJournal::take_up(bool force) {
                                      left.groups.size()));
       }
       size_ = left.bytes;
+      sums_ = left.sums;
       file_.reopen_part();
       file_.data().truncate(size_);
       return;
@@ -170,7 +205,7 @@ void MetricJournal::take_up(bool force) {
   file_.remove_partial();
   file_.create_part();
   write_line(
-      {{"format", "attnscope-metrics-part/1"}, {"version", version()}, {"options", options_}});
+      {{"format", "attnscope-metrics-part/2"}, {"version", version()}, {"options", options_}});
 }
 
 /// Notes the group's shape. Throws where it does not fit.
@@ -186,7 +221,7 @@ void MetricJournal::know(const MetricGroup& group, const std::string& where) {
 }
 
 void MetricJournal::write_line(const Json& json) {
-  const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  const std::string line = sums_.add(json.dump(-1, ' ', false, Json::error_handler_t::replace));
   file_.write_at(std::as_bytes(std::span(line)), size_);
   size_ += static_cast<int64_t>(line.size());
 }
@@ -235,11 +270,10 @@ void MetricJournal::finish(const MetricRun& ended, MemoryBudget& budget) {
   table.runs.insert(table.runs.end(), journal.runs.begin(), journal.runs.end());
   std::vector<MetricGroup> whole = join_groups(sources, table.runs.size());
   table.groups = std::move(whole);
-  fs::remove(file_.new_part_path(), none);
-  write_metric_file(table, file_.new_part_path());
-  sync_.reset();
-  file_.open_new_part(static_cast<int64_t>(fs::file_size(file_.new_part_path())));
-  file_.commit_new_part();
+  commit_built(file_, [&](const fs::path& path) {
+    write_metric_file(table, path);
+    sync_.reset();
+  });
 }
 
 }  // namespace attnscope

@@ -9,17 +9,18 @@
 #include "core/base/memory_budget.h"
 #include "io/files/group_sync.h"
 #include "io/files/output_file.h"
+#include "io/files/summed_lines.h"
 #include "io/metrics/run_table.h"
 
 namespace attnscope {
 
-/// How the OUT.part of metrics of a running model begins.
-constexpr std::string_view kMetricList = R"({"format":"attnscope-metrics-part/1")";
+/// How the OUT.part of metrics of a running model begins, before the number of the format.
+constexpr std::string_view kMetricList = R"({"format":"attnscope-metrics-part/)";
 
 /// Whether a file begins as a journal of metrics does.
 bool is_metric_journal(const std::filesystem::path& path);
 /// The table of a journal: every line that was written to its end. Throws Error(file) where it is
-/// none.
+/// none, or a line is not as it was written. (Those of older versions have no checksums.)
 RunTable read_metric_journal(const std::filesystem::path& path);
 
 /// A table that runs are added to. While a run is under way its heads are lines of OUT.part, each
@@ -29,8 +30,8 @@ RunTable read_metric_journal(const std::filesystem::path& path);
 class MetricJournal {
  public:
   /// `options` as RunTable's. `force`: OUT and OUT.part, whatever they are, are given up. Throws
-  /// what OutputFile's constructor throws, and Error(file) where OUT is no table, or its options or
-  /// those of OUT.part are others.
+  /// what OutputFile's constructor throws, and Error(file) where OUT is no table, its options or
+  /// those of OUT.part are others, or OUT.part is damaged or an older version's.
   MetricJournal(std::filesystem::path out, nlohmann::ordered_json options, bool force);
   MetricJournal(const MetricJournal&) = delete;
   MetricJournal& operator=(const MetricJournal&) = delete;
@@ -64,6 +65,7 @@ class MetricJournal {
   std::vector<std::string> notes_;
   std::optional<MetricRun> run_;
   int64_t size_ = 0;        ///< of OUT.part
+  LineSums sums_;           ///< of its lines
   int64_t groups_ = 0;      ///< lines of groups in it
   bool has_table_ = false;  ///< OUT is there, and stays
   std::optional<GroupSync> sync_;

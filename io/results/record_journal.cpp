@@ -1,13 +1,19 @@
 #include "io/results/record_journal.h"
 
-#include <fstream>
+#include <fmt/core.h>
+
+#include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/export/format/export_header.h"
 #include "io/export/format/interrupted_run.h"
+#include "io/files/built_output.h"
+#include "io/files/checksum.h"
+#include "io/files/file_text.h"
 #include "io/files/input_set.h"
 #include "io/files/rank_files.h"
 #include "io/results/output_provenance.h"
@@ -18,57 +24,102 @@ namespace {
 using Json = nlohmann::ordered_json;
 using std::filesystem::path;
 
-std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+std::string text_of(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// "stats" of "attnscope-stats-part/1".
-std::string command_of(const Json& identity) {
-  const auto format = identity["format"].get<std::string>();
+/// "attnscope-stats-part/" of "attnscope-stats-part/2".
+std::string without_number(const std::string& format) {
+  return format.substr(0, format.rfind('/') + 1);
+}
+
+/// "stats" of it.
+std::string command_of(const std::string& format) {
   const size_t begin = format.find('-') + 1;
   return format.substr(begin, format.find('-', begin) - begin);
 }
 
-/// The file's complete lines; none where it cannot be read.
-std::vector<std::string> read_lines(const path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::vector<std::string> lines;
-  std::string line;
-  // What has no line break was cut off.
-  while (std::getline(stream, line) && !stream.eof()) lines.push_back(line);
+constexpr std::string_view kAdvice = "--force alone gives it up";
+
+/// The list of a run with this header, behind its first line; nothing where it was cut off in that.
+std::optional<SummedLineReader> open_list(const path& file, const Json& header) {
+  const auto format = header["format"].get<std::string>();
+  const auto refuse = [&](const std::string& what) {
+    throw file_error(file.string(), "", fmt::format("{} ({})", what, kAdvice));
+  };
+  const std::string other = "is no interrupted run of " + command_of(format);
+  // Before it is read as lines: a file of another kind may be large.
+  if (record_list_at(file) == RecordList::none) refuse(other);
+  std::string text = read_file_text(file);
+  if (text.find('\n') == std::string::npos) return std::nullopt;
+  const std::string begin = R"({"format":")";
+  if (!text.starts_with(begin + format + '"')) {
+    const bool other_version = text.starts_with(begin + without_number(format));
+    refuse(other_version ? "was left by another version of attnscope, whose records are not as "
+                           "this one writes them"
+                         : other);
+  }
+  SummedLineReader lines(file, std::move(text));
+  const Json found = Json::parse(lines.next(kAdvice).value_or(""), nullptr, false);
+  if (!found.is_object()) refuse(other);
+  expect_same_run(found, header, file);
   return lines;
 }
 
-/// The lines of a list of this run; none of one that was cut off in its first.
-std::vector<std::string> lines_of_run(const path& file, const Json& identity) {
-  const auto refuse = [&] {
-    throw file_error(
-        file.string(), "",
-        "is no interrupted run of " + command_of(identity) + " (--force alone gives it up)");
-  };
-  // Before it is read as lines: a file of another kind may be large.
-  if (record_list_at(file) == RecordList::none) refuse();
-  std::vector<std::string> lines = read_lines(file);
-  if (lines.empty()) return lines;
-  const Json found = Json::parse(lines.front(), nullptr, false);
-  if (!found.is_object() || !found.contains("format") || found["format"] != identity["format"]) {
-    refuse();
+/// The lists of the run beside `out`.
+std::vector<path> lists_beside(const path& out) {
+  std::vector<path> files{out};
+  files.front() += ".part";
+  for (const int rank : ranks_beside(out)) files.push_back(rank_journal_path(out, rank));
+  std::error_code none;
+  std::erase_if(files, [&](const path& file) { return !std::filesystem::exists(file, none); });
+  return files;
+}
+
+/// Whether a list is of the run with this header, as its first line says.
+bool is_list_of(const path& file, const Json& header) {
+  try {
+    return open_list(file, header).has_value();
+  } catch (const Error&) {
+    return false;
   }
-  expect_same_run(found, identity, file);
-  return lines;
 }
 
 }  // namespace
 
-RecordJournal::RecordJournal(path out, Json identity, std::string capture,
+Json record_list_header(std::string_view command, const Json& identity) {
+  Json header{{"format", fmt::format("attnscope-{}-part/2", command)}};
+  header.update(identity);
+  return header;
+}
+
+int64_t records_left(const path& out, const Json& header) {
+  // One that was joined to OUT.part is in its own list as well until that goes.
+  std::set<std::string> known;
+  for (const path& file : lists_beside(out)) {
+    if (!is_list_of(file, header)) continue;
+    auto lines = open_list(file, header);
+    while (auto text = lines->next(kAdvice)) known.insert(std::move(*text));
+  }
+  return std::ssize(known);
+}
+
+void remove_records_left(const path& out, const Json& header) {
+  const std::vector<path> lists = lists_beside(out);
+  const auto is_ours = [&](const path& file) { return is_list_of(file, header); };
+  if (lists.empty() || !std::all_of(lists.begin(), lists.end(), is_ours)) return;
+  OutputFile(out, {.resumable = true, .resume = true}).remove_partial();
+}
+
+RecordJournal::RecordJournal(path out, Json header, std::string capture,
                              const OutputFileOptions& options, const Take& take)
-    : identity_(std::move(identity)), sources_(options.sources) {
+    : header_(std::move(header)), sources_(options.sources), replaces_(options.force) {
   file_.emplace(std::move(out), options);
   take_up_interrupted(*file_, RunForm::records, [&](const std::string& there) {
     ExportManifest wanted;
     wanted.capture = std::move(capture);
-    wanted.capture_hash = identity_["capture_hash"].get<std::string>();
-    wanted.options = line_of(identity_["options"]);
+    wanted.capture_hash = header_["capture_hash"].get<std::string>();
+    wanted.options = text_of(header_["options"]);
     wanted.version = version();
     return header_difference(there, wanted, file_->journal_path().string());
   });
@@ -77,18 +128,18 @@ RecordJournal::RecordJournal(path out, Json identity, std::string capture,
     file_->remove_partial();
     file_->create_part();
     size_ = 0;
-    write_line(line_of(identity_));
+    sums_ = {};
+    write_line(text_of(header_));
   }
   begin_syncs(options.sync);
 }
 
-RecordJournal::RecordJournal(const path& out, const Json& identity,
-                             const OutputFileOptions& options, const std::string& invitation,
-                             int rank)
-    : identity_(identity), sources_(options.sources) {
+RecordJournal::RecordJournal(const path& out, const Json& header, const OutputFileOptions& options,
+                             const std::string& invitation, int rank)
+    : header_(header), sources_(options.sources) {
   await_folder(out, invitation);
   own_ = PosixFile(rank_journal_path(out, rank), PosixFile::Mode::create);
-  write_line(line_of(identity_));
+  write_line(text_of(header_));
   begin_syncs(options.sync);
 }
 
@@ -105,33 +156,39 @@ void RecordJournal::load(const Take& take) {
   if (!std::filesystem::exists(file_->part_path(), none)) return;
   // A record that was joined to OUT.part is in its own list as well until that goes.
   std::set<std::string> known;
-  const auto take_new = [&](const std::string& line) {
-    if (!take(Json::parse(line, nullptr, false))) return false;
-    known.insert(line);
+  const auto take_new = [&](std::string text, const path& file, int64_t line) {
+    if (!take(Json::parse(text, nullptr, false))) {
+      throw file_error(file.string(), fmt::format("line {}", line),
+                       fmt::format("is no record of this run ({})", kAdvice));
+    }
+    known.insert(std::move(text));
     ++kept_;
-    return true;
   };
-  const std::vector<std::string> first = lines_of_run(file_->part_path(), identity_);
-  if (first.empty()) return;
-  size_ = std::ssize(first.front()) + 1;
-  for (size_t i = 1; i < first.size() && take_new(first[i]); ++i) size_ += std::ssize(first[i]) + 1;
+  auto first = open_list(file_->part_path(), header_);
+  if (!first) return;
+  while (auto text = first->next(kAdvice)) {
+    take_new(std::move(*text), file_->part_path(), first->sums().lines());
+  }
+  size_ = first->bytes();
+  sums_ = first->sums();
   file_->reopen_part();
   file_->data().truncate(size_);
   for (const int rank : ranks_beside(file_->out())) {
     const path list = rank_journal_path(file_->out(), rank);
     if (!std::filesystem::exists(list, none)) continue;
-    const std::vector<std::string> lines = lines_of_run(list, identity_);
-    for (size_t i = 1; i < lines.size(); ++i) {
-      if (known.count(lines[i]) != 0) continue;
-      if (!take_new(lines[i])) break;
-      write_line(lines[i] + "\n");
+    auto lines = open_list(list, header_);
+    while (auto text = lines ? lines->next(kAdvice) : std::nullopt) {
+      if (known.count(*text) != 0) continue;
+      write_line(*text);
+      take_new(std::move(*text), list, lines->sums().lines());
     }
   }
   file_->sync_data();
   file_->remove_rank_files();
 }
 
-void RecordJournal::write_line(const std::string& line) {
+void RecordJournal::write_line(std::string_view text) {
+  const std::string line = sums_.add(text);
   list().write_at(std::as_bytes(std::span(line)), size_);
   size_ += std::ssize(line);
 }
@@ -145,24 +202,47 @@ std::string RecordJournal::invite() {
 
 void RecordJournal::append(const Json& record) {
   if (sources_) sources_->require_reads_unchanged();
-  write_line(line_of(record));
+  write_line(text_of(record));
   if (file_) file_->keep_partial();
   sync_->wrote();
 }
 
 void RecordJournal::flush() { sync_->flush(); }
 
-void RecordJournal::finish(const std::function<void(const path&)>& write) {
-  std::error_code none;
-  std::filesystem::remove(file_->new_part_path(), none);
+bool RecordJournal::finish(const std::function<void(const path&)>& write) {
   flush();
-  write(file_->new_part_path());
   // The list is not written any more.
   sync_.reset();
-  file_->open_new_part(static_cast<int64_t>(std::filesystem::file_size(file_->new_part_path())));
-  // OUT.part is what a run that is killed here leaves: it stays the list until OUT is there.
-  file_->commit_new_part();
-  file_->remove_rank_files();
+  std::error_code none;
+  if (!replaces_ && std::filesystem::exists(file_->out(), none)) {
+    expect_same_bytes(write);
+    file_->remove_partial();
+    return false;
+  }
+  commit_built(*file_, write);
+  return true;
+}
+
+/// Of a run that was killed when OUT had just got its name, and whose OUT does not say what it was
+/// made of.
+void RecordJournal::expect_same_bytes(const std::function<void(const path&)>& write) const {
+  const path &made = file_->new_part_path(), &out = file_->out();
+  std::error_code none;
+  std::filesystem::remove(made, none);
+  bool same = false;
+  try {
+    write(made);
+    same = file_checksum(made, {}) == file_checksum(out, {});
+  } catch (...) {
+    std::filesystem::remove(made, none);
+    throw;
+  }
+  std::filesystem::remove(made, none);
+  if (same) return;
+  throw file_error(out.string(), "",
+                   fmt::format("exists, and is not what the records in {} make (--resume --force "
+                               "replaces it)",
+                               one_line(file_->part_path().filename().string())));
 }
 
 }  // namespace attnscope

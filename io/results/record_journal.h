@@ -10,14 +10,28 @@
 
 #include "io/files/group_sync.h"
 #include "io/files/output_file.h"
+#include "io/files/summed_lines.h"
 
 namespace attnscope {
 
+/// What a list of records begins with: {"format": "attnscope-COMMAND-part/2"}, and the identity of
+/// the run, {"capture_hash", "options"} and its part.
+nlohmann::ordered_json record_list_header(std::string_view command,
+                                          const nlohmann::ordered_json& identity);
+
+/// How many records an interrupted run with this header left beside `out`; 0 where nothing is left,
+/// or what is left is of another run. Throws Error(file) where a line of them is damaged.
+int64_t records_left(const std::filesystem::path& out, const nlohmann::ordered_json& header);
+/// Removes what a run with this header left beside its complete `out`: it was killed when `out` had
+/// just got its name. What is of another run stays. Throws Error(file).
+void remove_records_left(const std::filesystem::path& out, const nlohmann::ordered_json& header);
+
 /// An output that is made of one record a head, and of all of them at the end. Until then OUT.part
-/// is a list of lines: what the run computes, then a record each, so that whatever ends the run,
-/// finished heads are kept for `resume`. Where several processes do the run, the first one has
-/// OUT.part, and each of the others a list of its own beside it (io/files/rank_files.h), of the
-/// same form; `resume` joins what all of them left. Not thread-safe.
+/// is a list of lines with checksums (LineSums): what the run computes, then a record each, so that
+/// whatever ends the run, finished heads are kept for `resume`. Where several processes do the run,
+/// the first one has OUT.part, and each of the others a list of its own beside it
+/// (io/files/rank_files.h), of the same form; `resume` joins what all of them left. Not
+/// thread-safe.
 class RecordJournal {
  public:
   /// What a loss of power may cost. Small heads are done by the hundred in that time: a sync for
@@ -26,16 +40,15 @@ class RecordJournal {
   /// Takes a record of an earlier run; false where it is none.
   using Take = std::function<bool(const nlohmann::ordered_json& record)>;
 
-  /// `identity` says what is computed from what, {"format", "capture_hash", "options"}, the format
-  /// one of kRecordLists; `capture` is the capture's name, for messages. With `resume`, `take` gets
-  /// every record of earlier runs once; a line that is none ends its list: it was not written to
-  /// its end. Throws what OutputFile's constructor and take_up_interrupted() throw; Error(file)
-  /// where `resume` finds a list of another identity, or an OUT.part that is no such list.
-  RecordJournal(std::filesystem::path out, nlohmann::ordered_json identity, std::string capture,
+  /// `header` as of record_list_header(); `capture` is the capture's name, for messages. With
+  /// `resume`, `take` gets every record of earlier runs once. Throws what OutputFile's constructor
+  /// and take_up_interrupted() throw; Error(file) where `resume` finds a list with another header,
+  /// an OUT.part that is no such list, or a line that is not as it was written.
+  RecordJournal(std::filesystem::path out, nlohmann::ordered_json header, std::string capture,
                 const OutputFileOptions& options, const Take& take);
   /// Of a run of several processes, the `rank`-th, from 1 on: `invitation` is the first one's
   /// invite(). Throws Error(file) where what the first one wrote is not to be seen from here.
-  RecordJournal(const std::filesystem::path& out, const nlohmann::ordered_json& identity,
+  RecordJournal(const std::filesystem::path& out, const nlohmann::ordered_json& header,
                 const OutputFileOptions& options, const std::string& invitation, int rank);
 
   /// Records of earlier runs.
@@ -53,21 +66,26 @@ class RecordJournal {
   /// Returns when all records are durable. Throws Error(file) where that fails.
   void flush();
   /// `write` creates the output's final form at the path that it is given; it then takes the name
-  /// OUT. Until it has it, OUT.part is as it was.
-  void finish(const std::function<void(const std::filesystem::path&)>& write);
+  /// OUT. Until it has it, OUT.part is as it was. False: OUT was there already, with the same
+  /// bytes, and OUT.part is gone. Throws Error(file) where OUT is there with others and is not to
+  /// be replaced.
+  bool finish(const std::function<void(const std::filesystem::path&)>& write);
 
  private:
   void load(const Take& take);
-  void write_line(const std::string& line);
+  void write_line(std::string_view text);
+  void expect_same_bytes(const std::function<void(const std::filesystem::path&)>& write) const;
   const PosixFile& list() const { return file_ ? file_->data() : own_; }
   void begin_syncs(bool sync);
 
-  nlohmann::ordered_json identity_;
+  nlohmann::ordered_json header_;
   std::shared_ptr<const InputSet> sources_;
+  bool replaces_ = false;           ///< OUT, where it is there
   std::optional<OutputFile> file_;  ///< of the first process
   PosixFile own_;                   ///< of another
   int64_t kept_ = 0;
   int64_t size_ = 0;
+  LineSums sums_;                  ///< of the list
   std::optional<GroupSync> sync_;  ///< of the list, while it grows
 };
 

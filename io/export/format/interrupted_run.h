@@ -18,9 +18,9 @@ enum class RunForm : uint8_t {
   records   ///< OUT.part, a list that begins as one of kRecordLists
 };
 
-/// How the OUT.part of runs of stats and of mask begins.
-constexpr std::string_view kRecordLists[] = {R"({"format":"attnscope-stats-part/1")",
-                                             R"({"format":"attnscope-mask-part/1")"};
+/// How the OUT.part of runs of stats and of mask begins, before the number of the format.
+constexpr std::string_view kRecordLists[] = {R"({"format":"attnscope-stats-part/)",
+                                             R"({"format":"attnscope-mask-part/)"};
 
 /// Whether a file begins as a list of records, or as much of one as was written.
 enum class RecordList : uint8_t { none, torn, begun };

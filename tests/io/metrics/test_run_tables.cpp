@@ -226,6 +226,72 @@ TEST_CASE("a journal that was cut at any byte has what was written before") {
   }
 }
 
+TEST_CASE("a journal with a number that changed is refused, and names the line") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "m.h5", part = out + ".part";
+  {
+    MetricJournal journal(out, kOptions, false);
+    journal.begin(sample_run("a"));
+    for (int64_t layer = 0; layer < 3; ++layer) journal.append(sample_group(layer, {0, 1}, 0));
+  }
+  std::string bytes = read_bytes(part);
+  // A number of the fourth line, layer 1's.
+  size_t at = 0;
+  for (int line = 1; line < 4; ++line) at = bytes.find('\n', at) + 1;
+  const size_t digit = bytes.find("\"values\":\"", at) + 10;
+  bytes[digit] = bytes[digit] == 'A' ? 'B' : 'A';
+  write_file(part, bytes);
+  const std::string says =
+      part + ": line 4: is damaged: its checksum is wrong (force=True gives it up)";
+  CHECK_THROWS_WITH(read_metric_journal(part), says);
+  CHECK_THROWS_WITH(MetricJournal(out, kOptions, false), says);
+  CHECK(read_bytes(part) == bytes);
+  CHECK(MetricJournal(out, kOptions, true).runs().empty());
+}
+
+TEST_CASE("a journal of an older version is read, and not gone on with") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "m.h5", part = out + ".part";
+  {
+    MetricJournal journal(out, kOptions, false);
+    journal.begin(sample_run("a"));
+    journal.append(sample_group(1, {0, 1}, 0));
+  }
+  std::string older;
+  SummedLineReader lines(part, read_bytes(part));
+  while (const auto text = lines.next("")) older += *text + "\n";
+  older.replace(older.find("part/2"), 6, "part/1");
+  write_file(part, older);
+  CHECK(numbers_of(read_metric_journal(part).groups.at(0), "entropy") ==
+        std::vector<double>{100, 110});
+  CHECK_THROWS_WITH(MetricJournal(out, kOptions, false),
+                    part +
+                        ": was left by an older version of attnscope (attnscope merge makes a "
+                        "table of it, force=True gives it up)");
+  CHECK(read_bytes(part) == older);
+}
+
+TEST_CASE("what was left when a table had just got its name is not counted twice") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "m.h5", part = out + ".part";
+  MemoryBudget budget(int64_t{1} << 30);
+  std::string left;
+  {
+    MetricJournal journal(out, kOptions, false);
+    MetricRun run = sample_run("a");
+    journal.begin(run);
+    journal.append(sample_group(1, {0, 1}, 0));
+    left = read_bytes(part);
+    journal.finish(run, budget);
+  }
+  write_file(part, left);
+  CHECK(MetricJournal(out, kOptions, false).runs().size() == 1);
+  CHECK_FALSE(std::filesystem::exists(part));
+  // A run of another name is one of its own.
+  write_runs(out, {"a"});
+  CHECK(read_metric_file(out, MetricPart::runs).runs.size() == 2);
+}
+
 TEST_CASE("a table with a byte that changed is refused") {
   const TemporaryFolder folder;
   const std::string out = folder / "m.h5";

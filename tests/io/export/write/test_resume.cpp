@@ -186,9 +186,8 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     if (kind == "pooled") spec.detail = PoolBlocks{16, false};
     return spec;
   };
-  const nlohmann::ordered_json identity{{"format", "attnscope-stats-part/1"},
-                                        {"capture_hash", spec_of("stats").capture_hash},
-                                        {"options", {{"exact", false}}}};
+  const nlohmann::ordered_json identity = record_list_header(
+      "stats", {{"capture_hash", spec_of("stats").capture_hash}, {"options", {{"exact", false}}}});
   const auto is_record = [](const auto& json) { return parse_head_json(json).has_value(); };
   const auto start = [&](const std::string& kind, const std::string& out, bool force) {
     ExportWriteOptions options = kResume;
