@@ -16,6 +16,11 @@ namespace {
 constexpr int64_t kChunkRows = 384;
 constexpr int64_t kChunkCols = 512;
 constexpr int64_t kReducedRows = 64;
+/// Weights and keys that are kept of a tile take no more, where a single row's do not.
+constexpr int64_t kMostKeptBytes = int64_t{16} << 20;
+/// Of a weight and its key, and of a row's mass.
+constexpr int64_t kKeptBytes = 8;
+constexpr int64_t kMassBytes = 4;
 /// Where that is no multiple of what chunks are aligned to.
 constexpr int64_t kAlignedSide = 512;
 
@@ -118,6 +123,28 @@ void check_spec(const ExportSpec& spec) {
   }
 }
 
+/// Rows of a tile at most. Reductions of whole rows want them in one piece, and few at a time.
+int64_t most_rows(const ExportSpec& spec, const ChunkShape& shape) {
+  if (!spec.keeps_part_of_rows()) return shape.rows;
+  if (spec.product != ExportProduct::topk) return kReducedRows;
+  const int64_t row_bytes = kKeptBytes * spec.kept_largest().keys;
+  return std::clamp(kMostKeptBytes / row_bytes, int64_t{1}, kReducedRows);
+}
+
+/// See TileRequest::sink_percent; of a request that has its chunks.
+int64_t sink_percent(const ExportSpec& spec, const TileRequest& request) {
+  // Compressed chunks are about as large as the entries at worst.
+  if (spec.gzip) return 110;
+  // Kept entries come with their keys and in lists that double as they grow.
+  if (spec.product == ExportProduct::threshold) return 400;
+  if (spec.product != ExportProduct::topk) return 0;
+  // What is kept of the rows, and a row's heap.
+  const int64_t row_bytes = kKeptBytes * spec.kept_largest().keys;
+  const int64_t kept = request.chunk_rows * (row_bytes + kMassBytes) + row_bytes;
+  const int64_t tile = request.chunk_rows * request.chunk_cols * encoding_bytes(request.encoding);
+  return std::max<int64_t>(25, ceil_div(100 * kept, tile));
+}
+
 TileRequest make_request(const ExportSpec& spec) {
   TileRequest request;
   // Pools and statistics come from a stream of reductions; their files have no entries.
@@ -134,12 +161,6 @@ TileRequest make_request(const ExportSpec& spec) {
     request.norms = request.norms && is_normalised(call.selected.call->problem->score());
   }
   // As large as the largest call wants; smaller calls use the corner of a tile's chunks.
-  // Compressed chunks are about as large as the entries at worst; kept entries come with their keys
-  // and in lists that double as they grow.
-  request.sink_percent = spec.gzip                                  ? 110
-                         : spec.product == ExportProduct::threshold ? 400
-                         : spec.product == ExportProduct::topk      ? 25
-                                                                    : 0;
   // Shards take their tiles one after the other.
   request.in_order = spec.is_sharded();
   const ChunkShape shape = chunk_shape(spec.align, encoding_bytes(request.encoding));
@@ -147,15 +168,14 @@ TileRequest make_request(const ExportSpec& spec) {
   request.chunk_cols = 1;
   for (const ExportCall& call : spec.calls) {
     const int64_t rows = call.num_rows();
-    // Reductions of whole rows want them in one piece, and few at a time.
-    const int64_t most_rows = reduced ? kReducedRows : shape.rows;
     const int64_t cols =
         request.outputs ? call.selected.call->problem->v().width() : call.keys.size();
     // Outputs come with all their channels, which are few.
     const int64_t most_cols = reduced || request.outputs ? cols : shape.cols;
-    request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows, rows));
+    request.chunk_rows = std::max(request.chunk_rows, std::min(most_rows(spec, shape), rows));
     request.chunk_cols = std::max(request.chunk_cols, std::min(most_cols, cols));
   }
+  request.sink_percent = sink_percent(spec, request);
   return request;
 }
 

@@ -87,6 +87,11 @@ void reduce_tile(const ExportSpec& spec, const ExportLayout& layout, const Tile&
   std::vector<KeyWeight> top;
   if (spec.product == ExportProduct::topk) {
     top.resize(static_cast<size_t>(spec.kept_largest().keys));
+    // As much as is planned for: a list that grows takes up to three times that.
+    const auto rows = static_cast<size_t>(tile.rows.size());
+    prepared.mass.reserve(rows);
+    prepared.weights.reserve(rows * top.size());
+    prepared.keys.reserve(rows * top.size());
   }
   for (int64_t r = 0; r < tile.rows.size(); ++r) {
     const std::span<const float> row(

@@ -33,6 +33,8 @@ TEST_CASE("peak memory stays within --memory + 64 MiB, whatever the sequence len
       {119056, 128, {"--rows", "50000:50384"}, 128},
       {45106, 64, {"--rows", "0:768", "--compress", "gzip"}, 128},
       {119056, 128, {"--rows", "0:128", "--topk", "64"}, 256},
+      // All keys are kept: twice as much as the weights that they are chosen from.
+      {200000, 16, {"--rows", "0:64", "--topk", "200000", "--threads", "2"}, 64},
       {45106, 64, {"--rows", "0:256", "--threshold", "1e-5"}, 256},
   };
   for (const Case& c : cases) {
