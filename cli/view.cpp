@@ -12,6 +12,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/stored_input.h"
+#include "cli/common/unknown_state.h"
 #include "cli/serve/capture_tiles.h"
 #include "cli/serve/way_there.h"
 #include "cli/view_options.h"
@@ -209,6 +210,7 @@ void tell_of_capture(const ViewRequest& o, const Console& console) {
                       "complete (the capture format does)");
   }
   first_selected(capture, o.selection);
+  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
 }
 
 int run_view(const ViewRequest& asked) {

@@ -19,6 +19,7 @@ class EntryMaps : public ExportMaps {
                       f.model,
                       f.score,
                       f.mask,
+                      f.q_state,
                       f.query_tokens,
                       f.key_tokens,
                       {f.queries.front(), f.queries.back() + 1},
@@ -67,8 +68,8 @@ class BlockMaps : public ExportMaps {
         const auto heads = static_cast<int64_t>(g.heads.size());
         heads_.push_back({stored_name(f, g.batch[static_cast<size_t>(place / heads)],
                                       g.heads[static_cast<size_t>(place % heads)]),
-                          f.model, f.score, f.mask, f.query_tokens, f.key_tokens, g.rows, g.cols,
-                          0});
+                          f.model, f.score, f.mask, f.q_state, f.query_tokens, f.key_tokens, g.rows,
+                          g.cols, 0});
         places_.push_back({&g, place});
       }
     }

@@ -13,7 +13,7 @@ namespace attnscope {
 /// A head whose map an export holds, and where it stands in its sequences.
 struct ExportedMap {
   HeadName name;
-  std::string model, score, mask;
+  std::string model, score, mask, q_state;
   TokenGrid queries, keys;
   IndexRange rows, cols;    ///< what was exported
   int64_t single_rows = 0;  ///< more than 0: so many rows that are no neighbours

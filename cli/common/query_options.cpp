@@ -1,6 +1,6 @@
 #include "cli/common/query_options.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -134,10 +134,43 @@ ChosenTokens resolve_tokens(const QueryOptions& o, const TokenSequence& sequence
   const int64_t text = sequence.grid.text_range().size();
   std::vector<IndexRange> words;
   for (const std::string& word : o.text_tokens) {
-    words.push_back(resolve_text_token(word, {sequence.words, text, sequence.name}));
+    const IndexRange pieces = resolve_text_token(word, {sequence.words, text, sequence.name});
+    if (!is_token_number(word)) {
+      words.push_back(pieces);
+      continue;
+    }
+    for (int64_t i = pieces.begin; i < pieces.end; ++i) words.push_back({i, i + 1});
   }
   return choose_tokens(std::move(places), words, sequence.grid);
 }
+
+void tell_mixed_tokens(std::span<const int64_t> tokens, const TokenGrid& grid,
+                       const Console& console) {
+  const IndexRange text = grid.text_range();
+  const auto words = std::count_if(tokens.begin(), tokens.end(),
+                                   [&](int64_t token) { return text.contains(token); });
+  const auto patches = std::ssize(tokens) - words;
+  if (words == 0 || patches == 0) return;
+  console.say(
+      fmt::format("note: text tokens ({}) and patches ({}) are averaged together", words, patches));
+}
+
+namespace {
+
+/// The first tokens as they were asked for: "6,15,22; text token dog; 4 more".
+std::string asked_tokens(const QueryOptions& o) {
+  constexpr size_t kNamed = 3;
+  std::vector<std::string> asked = o.coords;
+  for (const int64_t index : o.indices) asked.push_back(fmt::format("index {}", index));
+  if (!o.list.empty()) asked.push_back("index " + o.list);
+  for (const std::string& text : o.text_tokens) asked.push_back("text token " + text);
+  const size_t more = asked.size() > kNamed ? asked.size() - kNamed : 0;
+  asked.resize(asked.size() - more);
+  if (more > 0) asked.push_back(fmt::format("{} more", more));
+  return fmt::format("{}", fmt::join(asked, "; "));
+}
+
+}  // namespace
 
 std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, bool as_keys) {
   const std::string_view noun = as_keys ? "key" : "query";
@@ -145,7 +178,7 @@ std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, b
   if (chosen.items != 1) {
     const std::string_view nouns = as_keys ? "keys" : "queries";
     const auto count = as_keys ? chosen.items : static_cast<int64_t>(chosen.tokens.size());
-    text = fmt::format("mean of {} {}", count, nouns);
+    text = fmt::format("mean of {} {} ({})", count, nouns, asked_tokens(o));
   } else if (!o.text_tokens.empty()) {
     text = "text token " + o.text_tokens.front();
   } else if (!o.coords.empty()) {

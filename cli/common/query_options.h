@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/console.h"
 #include "cli/common/parser.h"
 #include "core/problem/attention_problem.h"
 #include "core/products/tokens/chosen_tokens.h"
@@ -42,8 +43,12 @@ struct TokenSequence {
 /// valid range, or what else is wrong.
 ChosenTokens resolve_tokens(const QueryOptions& options, const TokenSequence& sequence);
 
-/// How titles name the tokens: "query 5,10,22", "index 17", "text token dog", "mean of 12 queries";
-/// as keys: "attention to key 5,10,22" …
+/// Says where tokens of the text and others are averaged together.
+void tell_mixed_tokens(std::span<const int64_t> tokens, const TokenGrid& grid,
+                       const Console& console);
+
+/// How titles name the tokens: "query 5,10,22", "index 17", "text token dog", "mean of 2 queries
+/// (5,10,22; 3,2,1)"; as keys: "attention to key 5,10,22" …
 std::string describe_chosen(const QueryOptions& options, const ChosenTokens& chosen, bool as_keys);
 
 }  // namespace attnscope

@@ -12,6 +12,7 @@
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stored_input.h"
+#include "cli/common/unknown_state.h"
 #include "cli/diff/diff_maps.h"
 #include "cli/diff/diff_numbers.h"
 #include "cli/diff/diff_options.h"
@@ -136,12 +137,17 @@ DiffRun open_run(const DiffOptions& o, const Console& console) {
 }
 
 void check_captures(const DiffOptions& o, const DiffRun& run, const Console& console) {
-  const auto check = [&](const DiffSide& side) {
+  std::vector<SelectedCall> calls;
+  const auto check = [&](const DiffSide& side, const SelectionOptions& selection) {
     if (side.capture() == nullptr) return;
     check_capture(*side.capture(), o.capture, *run.backend, run.memory, console);
+    const auto selected = side.capture()->select(parse_selection(selection));
+    calls.insert(calls.end(), selected.begin(), selected.end());
   };
-  check(*run.a);
-  if (run.second) check(*run.second);
+  check(*run.a, o.selection);
+  // Which of its calls are compared, the pairs tell.
+  if (run.second) check(*run.second, {});
+  tell_unknown_state(calls, console);
 }
 
 /// Says what begins, and has the tensors of captures looked through.

@@ -102,7 +102,10 @@ class VolumeForm final : public DiffForm {
   }
 
   void run(const DiffRunning& running) const override {
-    const TokenGrid& keys = *job_.pairs.front().a.key_tokens;
+    const ComparedPair& first = job_.pairs.front();
+    const TokenGrid& keys = *first.a.key_tokens;
+    tell_mixed_tokens(volumes_.chosen_of(volumes_.volumes.front()), *first.a.query_tokens,
+                      running.console);
     const auto held = running.runner.budget().reserve(
         std::ssize(job_.pairs) * keys.tokens() * static_cast<int64_t>(2 * sizeof(float)),
         "the volumes");
@@ -117,7 +120,12 @@ class VolumeForm final : public DiffForm {
     write(volumes, rows);
     Json json = maps_json(job_);
     json["query"] = volumes.query_text;
-    for (size_t i = 0; i < rows.size(); ++i) json["pairs"][i]["rows"] = rows[i];
+    for (size_t i = 0; i < rows.size(); ++i) {
+      json["pairs"][i]["rows"] = rows[i];
+      if (job_.options.queries.any()) {
+        json["pairs"][i]["tokens"] = volumes.chosen_of(volumes.volumes[i]);
+      }
+    }
     report_maps(job_, running.console, json);
   }
 
@@ -128,6 +136,7 @@ class VolumeForm final : public DiffForm {
 
   void describe(const ComparedPair& pair, const ChosenTokens& chosen) {
     QueryVolume volume;
+    volume.chosen = volumes_.list_chosen(chosen.tokens);
     volume.label = fmt::format("{} − {}", head_label(pair.a.name), head_label(pair.b.name));
     if (job_.options.queries.any() && pair.a.query_tokens->same_places(*pair.a.key_tokens)) {
       volume.query = single_coord(chosen, *pair.a.key_tokens);

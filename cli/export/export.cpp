@@ -12,6 +12,7 @@
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/team_run.h"
+#include "cli/common/unknown_state.h"
 #include "cli/common/value_failure.h"
 #include "cli/export/export_options.h"
 #include "cli/export/export_pooled.h"
@@ -93,6 +94,7 @@ int run_export(const ExportOptions& asked) {
   const auto backend = make_run_backend(o.run, console);
   const int64_t memory = memory_beside(capture, o.run);
   check_capture(capture, o.capture, *backend, memory, console);
+  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
   ExportPlan plan = make_export_spec(o, capture, *backend, share);
   const ExportSpec& spec = plan.spec;
   if (spec.product == ExportProduct::pooled) {

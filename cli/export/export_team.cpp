@@ -18,6 +18,7 @@
 #include "cli/common/stream_run.h"
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
 #include "cli/common/value_failure.h"
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
@@ -218,6 +219,7 @@ int TeamExport::run() {
   MemoryBudget budget(memory_beside(capture, how));
   if (team_.is_first()) {
     check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+    tell_unknown_state(capture.select(parse_selection(o_.selection)), console_);
   }
   ExportPlan plan = make_export_spec(o_, capture, *backend);
   if (plan.spec.is_sharded()) suffix_ = ".d.part";

@@ -9,6 +9,7 @@
 #include "cli/common/console.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
+#include "cli/common/unknown_state.h"
 #include "cli/figure/figure_names.h"
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
@@ -91,6 +92,7 @@ int run_figure(const FigureRequest& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   const ChosenHead chosen = choose_head(o, capture);
   const AttentionProblem& problem = *chosen.call->problem;
+  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
   require_page(cut);
   if (o.dry_run) {

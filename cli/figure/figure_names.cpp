@@ -10,6 +10,7 @@
 
 #include "cli/common/head_table.h"
 #include "core/problem/head_name.h"
+#include "io/capture/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -61,8 +62,9 @@ std::string figure_command(const FigureRequest& request, const std::filesystem::
 std::string figure_title(const std::filesystem::path& capture, const CallEntry& call,
                          const FigureCut& cut) {
   const std::string& model = call.model;
-  return fmt::format("{}, {}", model.empty() ? file_name(capture) : model,
-                     head_label(head_name(call.id, cut.batch, cut.head)));
+  return fmt::format("{}, {}{}", model.empty() ? file_name(capture) : model,
+                     head_label(head_name(call.id, cut.batch, cut.head)),
+                     is_state_unknown(call) ? std::string(", ") + kUnknownState : "");
 }
 
 }  // namespace attnscope

@@ -13,6 +13,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/option_use.h"
+#include "cli/common/unknown_state.h"
 #include "cli/info/info_command.h"
 #include "cli/info/info_export.h"
 #include "cli/info/info_guesses.h"
@@ -381,18 +382,6 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
   }
 }
 
-/// A map before RoPE or norm looks like one, and is not the model's.
-void warn_of_unknown_state(const std::vector<SelectedCall>& selected, const Console& console) {
-  const auto unknown = std::count_if(selected.begin(), selected.end(), [](const SelectedCall& s) {
-    return s.call->facts.count("q_state") == 0;
-  });
-  if (unknown == 0) return;
-  console.say(fmt::format(
-      "warning: {} of {} calls do not record what was applied to q and k (q_state): taken before "
-      "RoPE or QK norm, their maps are not the model's; --rope NAME applies RoPE",
-      unknown, selected.size()));
-}
-
 int run_info(const InfoOptions& o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
@@ -409,7 +398,7 @@ int run_info(const InfoOptions& o) {
   const auto selected = capture.select(parse_selection(o.selection));
   std::vector<std::string> missing;
   if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
-  warn_of_unknown_state(selected, console);
+  tell_unknown_state(selected, console);
   const std::string shaping = shaping_fault(capture);
   if (!shaping.empty()) console.warn("warning: no map is computed of " + shaping);
   const InterruptWatch interrupts(console);

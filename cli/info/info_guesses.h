@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/fitting_presets.h"
 #include "io/capture/capture.h"
 
 namespace attnscope {
@@ -19,15 +20,6 @@ std::vector<Guess> guesses_of(const CallEntry& call, const std::optional<NamedFo
 nlohmann::ordered_json guesses_json(const std::vector<Guess>& guesses);
 /// "layout bhsd, from: the longer axis is the sequence".
 std::string guess_text(const Guess& guess);
-
-/// A model whose sequence length (for cross attention: both lengths) and head dimension a call has.
-struct FittingPreset {
-  std::string name, grid, text;
-};
-std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem);
-/// "cogvideox-5b (13x30x45, 226@start)".
-std::string preset_text(const FittingPreset& preset);
-nlohmann::ordered_json presets_json(const std::vector<FittingPreset>& presets);
 
 /// What the names of a folder's files told, as lines; and as JSON, null where there is none.
 std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder);

@@ -16,6 +16,7 @@
 #include "cli/common/team_records.h"
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
 #include "cli/common/value_failure.h"
 #include "cli/mask/mask_options.h"
 #include "cli/mask/mask_report.h"
@@ -495,6 +496,7 @@ int MaskRun::run() {
   const auto backend = make_team_backend(how, team_, console_);
   if (team_.is_first()) {
     check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
+    tell_unknown_state(m.selected, console_);
   }
   const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
   check_masks_fit(masks, m.selected, {*backend, budget});

@@ -17,6 +17,7 @@
 #include "cli/common/shard_option.h"
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
@@ -59,7 +60,8 @@ class QueryCommand {
                std::optional<PlanShare> share)
       : o_(o), team_(team), console_(console), share_(share), mean_(parse_mean_axes(o.mean)) {}
 
-  void run(const Capture& capture) {
+  /// `first`: of several volumes of the same tasks.
+  void run(const Capture& capture, bool first) {
     const SoftmaxDomain domain = parse_domain(o_.domain);
     QueryTasks q = make_query_tasks(o_, capture);
     check_domain(domain, q);
@@ -84,6 +86,7 @@ class QueryCommand {
     }
     const int64_t memory = memory_beside(capture, o_.run);
     if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
+    if (first) tell_of_tasks(q);
     MemoryBudget budget(memory);
     if (!o_.reverse && !o_.cache.empty()) {
       console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
@@ -97,6 +100,14 @@ class QueryCommand {
   }
 
  private:
+  /// What a user may have meant otherwise.
+  void tell_of_tasks(const QueryTasks& q) const {
+    tell_unknown_state(q.calls, console_);
+    const AttentionProblem& problem = *q.tasks.front().problem;
+    tell_mixed_tokens(q.tokens_of(0).tokens,
+                      q.reverse ? problem.key_tokens() : problem.query_tokens(), console_);
+  }
+
   void agree(const Capture& capture, const QueryTasks& q, const TileBackend& backend) {
     agree_on_run(team_, capture, q.calls,
                  {{"options", query_options_json(o_)},
@@ -211,7 +222,9 @@ int QueryWork::run() {
       if (team_.is_first()) OutputFile::check_target(each.out, {.force = o_.force});
     }
   }
-  for (const QueryRequest& each : requests) QueryCommand(each, team_, console_, share).run(capture);
+  for (const QueryRequest& each : requests) {
+    QueryCommand(each, team_, console_, share).run(capture, &each == &requests.front());
+  }
   // Nobody ends before all is written.
   team_.exchange("");
   return kExitOk;

@@ -17,6 +17,7 @@
 #include "core/products/query_mean.h"
 #include "core/products/row_mean.h"
 #include "core/products/softmax_domain.h"
+#include "io/capture/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -125,7 +126,9 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
     volumes.shown = o.segment;
   }
   for (size_t i = 0; i < heads.size(); ++i) {
+    if (heads[i].facts->q_state.empty()) volumes.state_text = kUnknownState;
     volumes.volumes.push_back(describe_volume(heads[i], chosen[i], keys));
+    volumes.volumes.back().chosen = volumes.list_chosen(chosen[i].tokens);
   }
   return volumes;
 }
@@ -149,6 +152,7 @@ int query_export(const QueryRequest& o, const Console& console) {
   const TokenGrid keys = o.segment.empty()
                              ? tokens
                              : seen_segment(tokens, o.segment, one_line(heads.front().group->name));
+  tell_mixed_tokens(chosen.front().tokens, heads.front().facts->query_tokens, console);
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();
   const std::vector<std::filesystem::path> inputs(1, maps.path());

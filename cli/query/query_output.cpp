@@ -18,6 +18,12 @@ Json text_token_json(const QueryOptions& o) {
   return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
 }
 
+/// The tokens that a volume is of; null where those of its members differ.
+Json tokens_json(const QueryVolumes& volumes, size_t volume) {
+  const std::vector<int64_t>& tokens = volumes.chosen_of(volumes.volumes[volume]);
+  return tokens.empty() ? Json() : Json(tokens);
+}
+
 }  // namespace
 
 std::string describe_output(const QueryVolumes& volumes) {
@@ -55,15 +61,19 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
                      const nlohmann::ordered_json& heads) {
   const auto json = [&] {
+    const bool alike = volumes.chosen_alike();
+    Json rows = heads;
+    for (size_t i = 0; i < rows.size() && !alike; ++i) rows[i]["tokens"] = tokens_json(volumes, i);
     Json summary{{"format", "attnscope-query/1"},
                  {"query", volumes.query_text},
                  {"text_token", text_token_json(o.queries)},
+                 {"tokens", alike ? tokens_json(volumes, 0) : Json()},
                  {"reverse", volumes.reverse},
                  {"domain", o.domain},
                  {"weighting", volumes.weighting},
                  {"mean", volumes.mean}};
     add_left_out(summary, o.capture);
-    summary["heads"] = heads;
+    summary["heads"] = std::move(rows);
     return summary;
   };
   print_result(o.json, !o.out.empty(), json, [&] {

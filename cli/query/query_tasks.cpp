@@ -11,6 +11,7 @@
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 #include "core/products/tokens/text_token.h"
+#include "io/capture/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -214,6 +215,7 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   }
   volumes.domain_text =
       domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
+  volumes.state_text = state_text(q.calls);
   volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
   if (!request.segment.empty()) {
     volumes.query_text += ", segment " + request.segment;
@@ -221,8 +223,11 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   }
   volumes.reverse = q.reverse;
   volumes.weighting = request.weighting;
+  std::vector<size_t> lists;
+  for (const ChosenTokens& chosen : q.chosen) lists.push_back(volumes.list_chosen(chosen.tokens));
   for (size_t i = 0; i < q.tasks.size(); ++i) {
     QueryVolume volume = describe_volume(q, i);
+    volume.chosen = lists[q.chosen_of_task[i]];
     // The words stand in the text part, which cross attention's queries do not have.
     if (!q.shown(i).text_range().empty()) {
       volume.tokens = token_list_of(volumes, q.call_of(i), volume.batch);

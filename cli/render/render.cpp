@@ -6,6 +6,7 @@
 #include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/shard_option.h"
+#include "cli/common/unknown_state.h"
 #include "cli/render/render_export.h"
 #include "cli/render/render_films.h"
 #include "cli/render/render_job.h"
@@ -58,6 +59,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
   check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
+  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
   std::vector<std::filesystem::path> inputs = capture.files();

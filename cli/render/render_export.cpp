@@ -17,6 +17,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "core/products/softmax_domain.h"
+#include "io/capture/unknown_state.h"
 #include "io/files/output_file.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
@@ -131,7 +132,8 @@ void set_text(PictureText& text, const ExportPicture& picture, const std::string
       one_line(std::filesystem::path(picture.request.capture.capture).filename().string());
   text.title = model.empty() ? capture : one_line(model);
   text.lines = {joined_parts({model.empty() ? "" : capture, what,
-                              fmt::format("export {} ({})", file, picture.maps.dtype_name())})};
+                              fmt::format("export {} ({})", file, picture.maps.dtype_name()),
+                              picture.first().q_state.empty() ? kUnknownState : ""})};
 }
 
 /// Writes the picture; `facts` joins what --json prints.

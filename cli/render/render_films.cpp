@@ -29,6 +29,7 @@ QueryVolumes empty_volumes(const RenderJob& job, std::array<int64_t, 3> grid) {
   volumes.grid = grid;
   volumes.model = job.heads.front().call->model;
   volumes.capture = job.capture.path().filename().string();
+  volumes.state_text = state_text(job);
   return volumes;
 }
 
@@ -137,6 +138,10 @@ void render_filmstrip(RenderJob& job) {
   check_weighting(request, tasks);
   QueryVolumes volumes = describe_volumes(request, job.capture, tasks);
   volumes.mean = mean.text();
+  const AttentionProblem& problem = *tasks.tasks.front().problem;
+  tell_mixed_tokens(tasks.tokens_of(0).tokens,
+                    request.reverse ? problem.key_tokens() : problem.query_tokens(), job.console);
+  if (volumes.chosen_alike()) job.facts["tokens"] = tasks.tokens_of(0).tokens;
   const TokenGrid& shown = tasks.shown(0);
   const auto grid = grid_of(job, shown, request.reverse ? "queries" : "keys");
   const auto count = static_cast<int64_t>(count_averages(mean, volumes));

@@ -11,6 +11,7 @@
 #include "core/problem/score.h"
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
+#include "io/capture/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -63,8 +64,16 @@ std::string page_title(const RenderJob& job) {
   return model.empty() ? job.capture.path().filename().string() : model;
 }
 
+std::string state_text(const RenderJob& job) {
+  const bool unknown = std::any_of(job.heads.begin(), job.heads.end(), [](const RenderHead& head) {
+    return is_state_unknown(*head.call);
+  });
+  return unknown ? kUnknownState : "";
+}
+
 std::string capture_text(const RenderJob& job) {
-  return job.heads.front().call->model.empty() ? "" : job.capture.path().filename().string();
+  const bool named = !job.heads.front().call->model.empty();
+  return joined_parts({named ? job.capture.path().filename().string() : "", state_text(job)});
 }
 
 TableNames head_names(const RenderJob& job) { return table_of(job).names; }

@@ -46,7 +46,9 @@ std::string head_label(const RenderHead& head);
 std::string domain_text(const RenderJob& job, const std::string& domain);
 /// The model, or the capture's name where none was recorded.
 std::string page_title(const RenderJob& job);
-/// The capture's name where the title is not it.
+/// "q_state not recorded" where that is so of a head; else empty.
+std::string state_text(const RenderJob& job);
+/// The capture's name where the title is not it, and state_text().
 std::string capture_text(const RenderJob& job);
 
 /// Rows and columns of a table over the heads: a row a (call, batch item), named by its layer and

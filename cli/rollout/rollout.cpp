@@ -18,6 +18,7 @@
 #include "cli/common/shard_option.h"
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -163,6 +164,7 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, co
       call_words(volume.step, volume.layer, volume.branch, volume.kind, all_layers), volume.batch,
       o.reverse ? "to outputs" : "to inputs", layers_text(layers), layers.back().tasks.size());
   volume.query = single_coord(start, tokens);
+  volume.chosen = volumes.list_chosen(start.tokens);
   volumes.volumes.push_back(std::move(volume));
   return volumes;
 }
@@ -180,6 +182,7 @@ Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
   }
   Json json{{"format", "attnscope-rollout/1"},
             {"query", volumes.query_text},
+            {"tokens", volumes.chosen_of(volume)},
             {"direction", o.reverse ? "to_outputs" : "to_inputs"},
             {"step", unrecorded.step ? Json() : Json(volume.step)},
             {"branch", unrecorded.branch ? Json() : Json(volume.branch)},
@@ -271,12 +274,16 @@ int RolloutRun::run() {
   }
   const AttentionProblem& problem = layers.front().problem();
   const ChosenTokens start = start_tokens(o_, calls.front());
+  tell_mixed_tokens(start.tokens, problem.query_tokens(), console_);
   std::optional<VolumeFormat> format;
   if (!o_.out.empty() && team_.is_first())
     format = choose_format(o_, capture, problem.key_tokens());
   const auto backend = make_team_backend(how, team_, console_);
   const int64_t memory = memory_beside(capture, how);
-  if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
+  if (team_.is_first()) {
+    check_capture(capture, o_.capture, *backend, memory, console_);
+    tell_unknown_state(calls, console_);
+  }
   agree(capture, calls, layers, start, *backend);
   MemoryBudget budget(memory);
   // The vector in double and in float32, and what is written of it.

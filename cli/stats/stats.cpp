@@ -19,6 +19,7 @@
 #include "cli/common/team_records.h"
 #include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
 #include "cli/common/value_failure.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
@@ -264,6 +265,7 @@ int StatsRun::run() {
   MemoryBudget budget(memory_beside(capture, how));
   if (team_.is_first()) {
     check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+    tell_unknown_state(s.calls, console_);
   }
   const Json options =
       content_options(o_, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));

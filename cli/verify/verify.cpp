@@ -120,6 +120,8 @@ Command add_verify_command(CLI::App& app) {
       .add_option("--backend", o.request.run.backend,
                   "what computes the rows of a capture: auto, reference, cpu or cuda")
       .type_name("NAME");
+  command.add_flag("--strict", o.request.strict,
+                   "exit code 3 also where a capture recorded nothing to check against");
   command.add_flag("--json", o.request.json, "print JSON");
   command.add_flag("--quiet", o.quiet, "no progress");
   command.footer(
@@ -129,7 +131,8 @@ Command add_verify_command(CLI::App& app) {
       "k, v and the facts, and where they differ the usual mistakes are tried: scale, mask, "
       "layout,\n"
       "batch half, heads, token order, RoPE, norm, another layer's keys.\n"
-      "Exit code 0: as it was written, or in agreement, or nothing recorded to check against;\n"
+      "Exit code 0: as it was written, or in agreement, or nothing recorded to check against\n"
+      "(--strict: 3);\n"
       "3: something is bad, missing or does not agree.\n"
       "Examples:\n"
       "  attnscope verify maps.h5\n"

@@ -27,12 +27,26 @@ constexpr int kMostSearches = 3;
 
 struct Report {
   std::string path;
+  int64_t calls_left_out = 0;  ///< that the recorder refused
   std::vector<CallCheck> checks;
   int64_t count(CheckVerdict verdict) const {
     return std::count_if(checks.begin(), checks.end(),
                          [&](const CallCheck& check) { return check.verdict == verdict; });
   }
+  /// Calls that recorded something to compare with.
+  int64_t checked() const {
+    return static_cast<int64_t>(checks.size()) - count(CheckVerdict::nothing);
+  }
+  /// Null where nothing was checked.
+  std::optional<bool> good() const {
+    if (count(CheckVerdict::differs) > 0 || calls_left_out > 0) return false;
+    return checked() > 0 ? std::optional(true) : std::nullopt;
+  }
 };
+
+int exit_code(const Report& report, bool strict) {
+  return report.good().value_or(!strict) ? kExitOk : kExitDifference;
+}
 
 std::string branch_names(const CallEntry& call) {
   return fmt::format("{}", fmt::join(call.id.branches, "+"));
@@ -98,12 +112,13 @@ void print_approximation(const CallCheck& check) {
 }
 
 void print_report(const Report& report, const VerifyCaptureRequest& request) {
-  const int64_t differing = report.count(CheckVerdict::differs);
   if (request.json) {
     Json json;
     json["format"] = "attnscope-verify/1";
     json["file"] = report.path;
-    json["good"] = differing == 0;
+    const std::optional<bool> good = report.good();
+    json["good"] = good ? Json(*good) : Json();
+    json["checked"] = report.checked();
     add_left_out(json, request.capture);
     json["calls"] = Json::array();
     for (const CallCheck& check : report.checks) json["calls"].push_back(check_json(check));
@@ -129,7 +144,8 @@ void print_report(const Report& report, const VerifyCaptureRequest& request) {
     }
   }
   for (const std::string& reason : reasons) {
-    fmt::print("nothing recorded to check against: {} of {} calls: {}\n",
+    fmt::print("{}nothing recorded to check against: {} of {} calls: {}\n",
+               report.checked() == 0 ? "nothing was checked: " : "",
                std::count_if(report.checks.begin(), report.checks.end(),
                              [&](const CallCheck& check) { return check.reason == reason; }),
                report.checks.size(), one_line(reason));
@@ -154,7 +170,7 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
                  const CheckMeans& means, const Console& console, std::stop_token stop) {
   const auto selected = capture.select(parse_selection(request.selection));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  Report report{capture.path().string(), {}};
+  Report report{capture.path().string(), capture.calls_left_out(), {}};
   Progress progress(
       console, "verify", static_cast<int64_t>(selected.size()),
       static_cast<double>(head_count(selected)) / static_cast<double>(selected.size()), "heads");
@@ -238,8 +254,7 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
   const Report report = check_all(*capture, request, means, console, interrupts.token());
   capture->require_unchanged();
   print_report(report, request);
-  const bool good = report.count(CheckVerdict::differs) == 0 && capture->calls_left_out() == 0;
-  return good ? kExitOk : kExitDifference;
+  return exit_code(report, request.strict);
 }
 
 }  // namespace attnscope

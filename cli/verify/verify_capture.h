@@ -11,11 +11,12 @@ struct VerifyCaptureRequest {
   SelectionOptions selection;
   RunOptions run;
   bool json = false;
+  bool strict = false;  ///< where nothing was checked, that is no success
 };
 
 /// Compares what the selected calls recorded of their outputs with what follows from Q, K, V and
 /// the facts, prints the report on standard output and returns the exit code: 0, or 3 where a call
-/// does not agree.
+/// does not agree, and with `strict` where nothing was checked.
 int verify_capture(const VerifyCaptureRequest& request, const Console& console);
 
 }  // namespace attnscope

@@ -63,8 +63,9 @@ QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
   for (size_t i : members) {
     const QueryVolume& member = volumes.volumes[i];
     if (member.query != merged.query) merged.query.reset();
-    // List 0 is empty.
+    // The lists 0 are empty.
     if (member.tokens != merged.tokens) merged.tokens = 0;
+    if (member.chosen != merged.chosen) merged.chosen = 0;
   }
   return merged;
 }

@@ -1,6 +1,22 @@
 #include "core/products/query_volumes.h"
 
+#include <algorithm>
+
 namespace attnscope {
+
+size_t QueryVolumes::list_chosen(const std::vector<int64_t>& tokens) {
+  const auto found = std::find(chosen_lists.begin(), chosen_lists.end(), tokens);
+  const auto number = static_cast<size_t>(found - chosen_lists.begin());
+  if (found == chosen_lists.end()) chosen_lists.push_back(tokens);
+  return number;
+}
+
+bool QueryVolumes::chosen_alike() const {
+  return !volumes.empty() && volumes.front().chosen != 0 &&
+         std::all_of(volumes.begin(), volumes.end(), [&](const QueryVolume& volume) {
+           return volume.chosen == volumes.front().chosen;
+         });
+}
 
 std::string QueryVolumes::not_recorded() const {
   Unrecorded any;

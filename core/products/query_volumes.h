@@ -31,6 +31,7 @@ struct QueryVolume {
   std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
   int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
   size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
+  size_t chosen = 0;                 ///< which of QueryVolumes::chosen_lists it is the mean of
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
 
@@ -40,7 +41,11 @@ struct QueryVolumes {
   /// Strings of the text part as they were recorded: prompts differ between calls and batch items.
   /// A list may be empty or shorter than the text.
   std::vector<std::vector<std::string>> token_lists{{}};
+  /// Tokens that volumes are of, counted in the sequence, ascending. The first list is empty: of
+  /// volumes of which that is not known.
+  std::vector<std::vector<int64_t>> chosen_lists{{}};
   std::string model, capture, domain, query_text;
+  std::string state_text;          ///< what pictures tell of q and k; empty: nothing
   std::string domain_text;         ///< how pictures tell the domain and masks; empty: not at all
   bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
   std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
@@ -51,6 +56,13 @@ struct QueryVolumes {
   const std::vector<std::string>& tokens_of(const QueryVolume& volume) const {
     return token_lists[volume.tokens];
   }
+  const std::vector<int64_t>& chosen_of(const QueryVolume& volume) const {
+    return chosen_lists[volume.chosen];
+  }
+  /// The number of the list of these tokens: a new one where none is like it.
+  size_t list_chosen(const std::vector<int64_t>& tokens);
+  /// Whether all volumes are of the same tokens, which are known.
+  bool chosen_alike() const;
   /// Facts that nobody recorded of one of the volumes, "step model"; empty: none.
   std::string not_recorded() const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
 
 namespace attnscope {
@@ -114,11 +115,21 @@ std::vector<Hdf5Filter> Hdf5Reader::filters(const Hdf5Properties& creation) cons
 
 std::vector<int64_t> Hdf5Reader::integers(hid_t group, const std::string& name,
                                           int64_t most) const {
+  const auto extent = shape(dataset(group, name), name);
+  if (extent.size() != 1) bad(name, "is no list of indices");
+  return integer_rows(group, name, most);
+}
+
+std::vector<int64_t> Hdf5Reader::integer_rows(hid_t group, const std::string& name,
+                                              int64_t most) const {
   const Hdf5Dataset d = dataset(group, name);
   address(d, name);
   const auto extent = shape(d, name);
-  if (extent.size() != 1 || extent[0] < 1 || extent[0] > most) bad(name, "is no list of indices");
-  std::vector<int64_t> values(static_cast<size_t>(extent[0]));
+  const auto count = checked_count(extent);
+  if (extent.empty() || extent.size() > 2 || !count || *count < 1 || *count > most) {
+    bad(name, "is no list of indices");
+  }
+  std::vector<int64_t> values(static_cast<size_t>(*count));
   check(H5Dread(d.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()), name);
   return values;
 }

@@ -42,6 +42,8 @@ class Hdf5Reader {
   std::vector<Hdf5Filter> filters(const Hdf5Properties& creation) const;
   /// A contiguous list of 1 to `most` integers.
   std::vector<int64_t> integers(hid_t group, const std::string& name, int64_t most) const;
+  /// Contiguous integers of one axis or two, at most `most`, row by row.
+  std::vector<int64_t> integer_rows(hid_t group, const std::string& name, int64_t most) const;
   /// The strings of variable length of a dataset of at most `most` elements, in its order.
   std::vector<std::string> strings(const Hdf5Dataset& d, const std::string& what,
                                    int64_t most) const;

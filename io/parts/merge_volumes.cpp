@@ -37,6 +37,7 @@ void append(QueryVolumes& whole, QueryVolumes part) {
   for (auto& list : part.token_lists) whole.token_lists.push_back(std::move(list));
   for (QueryVolume& volume : part.volumes) {
     volume.tokens += lists;
+    volume.chosen = whole.list_chosen(part.chosen_lists[volume.chosen]);
     whole.volumes.push_back(std::move(volume));
   }
 }

@@ -16,6 +16,7 @@ namespace {
 
 constexpr int64_t kMostVolumes = 1 << 20;
 constexpr int64_t kMostWords = 1 << 24;
+constexpr int64_t kMostChosen = 1 << 26;
 
 constexpr const char* kTexts[] = {"model",     "capture", "query",  "domain",
                                   "weighting", "mean",    "backend"};
@@ -83,6 +84,10 @@ nlohmann::json read_volumes(const std::string& path, const nlohmann::json&) {
   if (is_there(reader, "text")) json["text"] = place_of(reader, "text");
   if (is_there(reader, "text_tokens")) {
     json["text_tokens"] = read_strings(reader, "text_tokens", kMostWords);
+  }
+  if (is_there(reader, "tokens")) {
+    json["tokens"] = reader.integer_rows(root, "tokens", kMostChosen);
+    json["chosen"] = reader.integers(root, "chosen", kMostChosen).size();
   }
   json["segments"] = read_segments(reader);
   return json;
@@ -164,6 +169,22 @@ void set_words(const nlohmann::json& json, const std::string& file, QueryVolumes
   for (size_t i = 0; i < volumes.volumes.size(); ++i) volumes.volumes[i].tokens = i;
 }
 
+/// The chosen tokens of all volumes, or of each.
+void set_chosen(const nlohmann::json& json, const std::string& file, QueryVolumes& volumes) {
+  if (!json.contains("tokens") || volumes.volumes.empty()) return;
+  const auto tokens = json.at("tokens").get<std::vector<int64_t>>();
+  const size_t lists =
+      json.at("chosen").get<size_t>() == tokens.size() ? 1 : volumes.volumes.size();
+  const size_t length = tokens.size() / lists;
+  if (length * lists != tokens.size()) throw file_error(file, "tokens", "does not fit the volumes");
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+    const auto first = tokens.begin() + static_cast<int64_t>(lists == 1 ? 0 : i * length);
+    std::vector<int64_t> own(first, first + static_cast<int64_t>(length));
+    std::erase(own, -1);
+    volumes.volumes[i].chosen = volumes.list_chosen(own);
+  }
+}
+
 }  // namespace
 
 const HelperQuestion kVolumesQuestion{"the volumes of a query", read_volumes};
@@ -203,6 +224,7 @@ PartVolumes read_part_volumes(const std::filesystem::path& path, InputSet& input
       volumes.volumes.push_back(volume_of(json, i, *file));
     }
     set_words(json, name, volumes);
+    set_chosen(json, name, volumes);
     return part;
   } catch (const nlohmann::json::exception&) {
     throw file_error(name, "", "does not say what a part of a query says");

@@ -27,6 +27,7 @@ class VolumeWriter {
     if (count() > 0) {
       const Hdf5Dataset item = write_scale("item", count(), "volume: a head of a call");
       write_facts(item);
+      write_chosen(item);
       if (volumes_.grid[0] > 0) write_video(item);
       if (text_length() > 0) write_text(item);
       for (size_t part = 0; part < volumes_.volumes.front().others.size(); ++part) {
@@ -120,6 +121,36 @@ class VolumeWriter {
         return v.query ? static_cast<int32_t>((*v.query)[axis]) : -1;
       });
     }
+  }
+
+  /// `tokens` [chosen], or [item, chosen] where the volumes are of different ones.
+  void write_chosen(const Hdf5Dataset& item) {
+    size_t length = 0;
+    for (const QueryVolume& volume : volumes_.volumes) {
+      length = std::max(length, volumes_.chosen_of(volume).size());
+    }
+    if (length == 0) return;
+    const Hdf5Dataset scale =
+        write_scale("chosen", static_cast<int64_t>(length), "place among the chosen tokens");
+    std::vector<int32_t> tokens;
+    std::vector<int64_t> shape{static_cast<int64_t>(length)};
+    std::vector<const Hdf5Dataset*> scales{&scale};
+    const bool alike = volumes_.chosen_alike();
+    for (const QueryVolume& volume : volumes_.volumes) {
+      const std::vector<int64_t>& own = volumes_.chosen_of(volume);
+      tokens.insert(tokens.end(), own.begin(), own.end());
+      if (alike) break;
+      tokens.resize(tokens.size() + length - own.size(), -1);
+    }
+    if (!alike) {
+      shape.insert(shape.begin(), count());
+      scales.insert(scales.begin(), &item);
+    }
+    const Hdf5Dataset dataset =
+        writer_.write<int32_t>(writer_.root(), "tokens", std::span(tokens), shape);
+    writer_.attribute(dataset.id(), "long_name",
+                      "tokens of the sequence that the volume is the mean of (-1: none)");
+    writer_.attach_scales(dataset, scales);
   }
 
   /// Values of all volumes, written one after another.

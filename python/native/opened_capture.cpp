@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/common/console.h"
+#include "cli/common/unknown_state.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/capture/computable.h"
@@ -91,6 +92,10 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
   const std::string unknown = not_understood_text(capture);
   if (!unknown.empty())
     opened.warnings.push_back(one_line(capture.path().string()) + ": " + unknown);
+  const std::string state = unknown_state_text(capture.select(parse_selection({})));
+  if (!state.empty()) {
+    opened.warnings.push_back(one_line(capture.path().string()) + ": " + state);
+  }
   if (check == "no" || !o.mask.empty() || o.score != "softmax") return opened;
   MemoryBudget budget(memory_beside(capture, engine.options()));
   if (const auto differs = quick_check(capture, {engine.backend(), budget}, watch.stop())) {

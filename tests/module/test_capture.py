@@ -106,6 +106,23 @@ class Calls(unittest.TestCase):
                 attnscope.open(f"{folder}/call.safetensors", check=False)
 
 
+    def test_a_capture_that_does_not_say_what_was_applied_to_q_and_k(self) -> None:
+        from safetensors.numpy import save_file
+
+        with tempfile.TemporaryDirectory() as folder:
+            q = np.random.default_rng(1).standard_normal((1, 2, 5, 8), np.float32)
+            save_file({"q": q, "k": q}, f"{folder}/call.safetensors")
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                opened = attnscope.open(f"{folder}/call.safetensors")
+                opened[None, None].head(0).weights()
+            self.assertEqual(len(told), 1)
+            self.assertIn("1 of 1 calls do not record what was applied to q and k (q_state)", str(told[0].message))
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                attnscope.open(f"{folder}/call.safetensors", as_={"q_state": "final"})
+
+
 class Maps(unittest.TestCase):
     LAYER, HEAD = 2, 3
 

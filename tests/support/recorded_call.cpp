@@ -73,10 +73,12 @@ CallFile RecordedCall::file() const {
   CallFile file;
   file.tensor("q", "F32", {kBatch, kHeads, kTokens, kWidth}, raw(q))
       .tensor("k", "F32", {kBatch, kKvHeads, kTokens, kWidth}, raw(k))
-      .tensor("v", "F32", {kBatch, kKvHeads, kTokens, kWidth}, raw(v))
-      .tensor("out", "F32", {kBatch, kHeads, static_cast<int64_t>(rows.size()), kWidth},
-              raw(chosen))
-      .tensor("out_rows", "I64", {static_cast<int64_t>(rows.size())}, raw(rows));
+      .tensor("v", "F32", {kBatch, kKvHeads, kTokens, kWidth}, raw(v));
+  if (outputs) {
+    file.tensor("out", "F32", {kBatch, kHeads, static_cast<int64_t>(rows.size()), kWidth},
+                raw(chosen))
+        .tensor("out_rows", "I64", {static_cast<int64_t>(rows.size())}, raw(rows));
+  }
   if (!mask.empty()) file.tensor("mask", "BOOL", {kTokens, kTokens}, mask);
   if (!mask_valid.empty()) file.version(2).tensor("mask_valid", "BOOL", {kTokens}, mask_valid);
   file.fact("grid", "2x3x4")

@@ -24,6 +24,7 @@ struct RecordedCall {
   int64_t layer = 0;
   std::string mask_fact = "none", mask;  ///< `mask`: bytes of a bool tensor [tokens, tokens]
   std::string q_state = "qk_norm";
+  bool outputs = true;     ///< whether output rows were recorded
   std::string mask_valid;  ///< bytes of a bool tensor [tokens]
 
   explicit RecordedCall(uint64_t seed);

@@ -2,6 +2,7 @@
 #include "viewer/app/viewer_app.h"
 
 #include "core/base/error.h"
+#include "io/pictures/picture_page.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
@@ -71,8 +72,9 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
                                              document_->other_picker.values(state.against()->other),
                                              document_->has_second())
                                 : document_->picker.title(state.head);
-  const FilmCaption caption{one_line(document_->origin.name().filename().string()), heads,
-                            panels_.query().what(), softmax_text(call), panels_.query().unit()};
+  const FilmCaption caption{
+      one_line(document_->origin.name().filename().string()), heads, panels_.query().what(),
+      joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
   export_ = std::make_unique<FilmExport>(
       FilmExport::Film{film->content(), state.film, *scale,
                        product_factor(state.product, call.keys.tokens()), caption,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 namespace attnscope {
 namespace {
@@ -27,9 +29,11 @@ ChosenTokens choose_tokens(std::vector<int64_t> places, std::span<const IndexRan
   std::map<int64_t, int64_t> counts;
   for (const int64_t place : places) ++counts[place];
   ChosenTokens chosen;
-  chosen.items = static_cast<int64_t>(places.size() + words.size());
-  for (const IndexRange& pieces : words) {
-    for (int64_t i = pieces.begin; i < pieces.end; ++i) {
+  std::set<std::pair<int64_t, int64_t>> distinct;
+  for (const IndexRange& pieces : words) distinct.emplace(pieces.begin, pieces.end);
+  chosen.items = static_cast<int64_t>(places.size() + distinct.size());
+  for (const auto& [begin, end] : distinct) {
+    for (int64_t i = begin; i < end; ++i) {
       ++counts[grid.text_range().begin + i];
       chosen.text.push_back(i);
     }

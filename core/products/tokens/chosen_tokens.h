@@ -24,8 +24,8 @@ struct ChosenTokens {
   std::vector<double> shares() const;
 };
 
-/// The places of a sequence, in any order and perhaps repeated, and the words, each given by its
-/// tokens counted within the text of `grid`.
+/// The places of a sequence and the words, in any order and perhaps repeated, each word given by
+/// its tokens counted within the text of `grid`.
 ChosenTokens choose_tokens(std::vector<int64_t> places, std::span<const IndexRange> words,
                            const TokenGrid& grid);
 

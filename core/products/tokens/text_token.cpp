@@ -162,6 +162,8 @@ std::optional<IndexRange> parse_numbers(const std::string& text) {
 
 }  // namespace
 
+bool is_token_number(const std::string& text) { return parse_numbers(text).has_value(); }
+
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt) {
   const std::string option = "--text-token " + one_line(text) + ": ";
   if (prompt.length == 0) {

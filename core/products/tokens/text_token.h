@@ -19,13 +19,17 @@ struct PromptText {
 };
 
 /// The places within the text, counted from 0, that `--text-token TEXT` means: a number N, an
-/// inclusive range A-B (the pieces of one word), a word, or a phrase: words with spaces between
+/// inclusive range A-B, a word, or a phrase: words with spaces between
 /// them, which follow each other in the prompt. A word is compared without the marks ▁ Ġ ## </w>
 /// and spaces around tokens and in any case (Latin, Greek and Cyrillic letters); it may consist of
 /// several consecutive pieces, of which none but the first starts a word. Throws Error(usage) where
 /// a number lies outside, and where a word or phrase occurs nowhere, more than once, or no strings
 /// were recorded.
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt);
+
+/// Whether `--text-token TEXT` is a number N or a range A-B: tokens each of its own, where a word
+/// is one item of several pieces.
+bool is_token_number(const std::string& text);
 
 /// The places that the texts of `asked` mean, in their order; where there is none, those of all
 /// text tokens that are not padding in this batch item. `tokens` is the sequence with the text.

@@ -14,6 +14,7 @@ namespace attnscope {
 struct StoredFacts {
   int64_t step = 0, layer = 0;
   std::string branch, kind, score, model;
+  std::string q_state;           ///< empty: not recorded
   ModelPlace place;              ///< empty where the file has none
   std::string mask;              ///< as Mask::describe(); "none" without one
   std::vector<int64_t> queries;  ///< the capture's index of each row, ascending

@@ -161,5 +161,5 @@ TEST_CASE("what --rope cannot do it says") {
   refused("flux2", "cannot be cut into its bands");
   // And info warns where nobody recorded what was applied.
   const ProgramResult warned = run_attnscope({"info", path});
-  CHECK(contains(warned.err, "warning: 1 of 1 calls do not record what was applied"));
+  CHECK(contains(warned.err, "note: 1 of 1 calls do not record what was applied"));
 }

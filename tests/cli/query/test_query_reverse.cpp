@@ -32,6 +32,11 @@ std::vector<Case> joint_cases(int64_t v, int64_t t) {
       {{"--text-token", "a"}, {{t, 1.0}}, {"all", "text"}},
       // The pieces of a word are added up; words are averaged.
       {{"--text-token", "dragon"}, {{t + 1, 1.0}, {t + 2, 1.0}}, {"all", "text"}},
+      // A run is of single tokens, also where they are the pieces of a word.
+      {{"--text-token", "1-2"}, {{t + 1, 0.5}, {t + 2, 0.5}}, {"all", "text"}},
+      {{"--text-token", "1-3", "--text-token", "2"},
+       {{t + 1, 1 / 3.0}, {t + 2, 1 / 3.0}, {t + 3, 1 / 3.0}},
+       {"all", "text"}},
       {{"--text-token", "dragon", "--text-token", "3"},
        {{t + 1, 0.5}, {t + 2, 0.5}, {t + 3, 0.5}},
        {"all", "text"}},

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
+#include "tests/support/hdf5_readback.h"
 #include "tests/support/helpers.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
@@ -83,6 +84,64 @@ TEST_CASE("each batch item's word is looked up in its own prompt") {
   CHECK(missing.exit_code == 2);
   CHECK(contains(missing.err, "batch item 1 (cond)"));
   CHECK(run_attnscope({"query", path, "--text-token", "red", "--branch", "uncond"}).exit_code == 0);
+}
+
+TEST_CASE("outputs of a mean say which tokens it is of") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  joint_call().fact("q_state", "final").write(path);
+  const std::vector<std::string> query{"query",        path,        "--query",      "1,2,3",
+                                       "--query",      "0,1:2,0:2", "--text-token", "3",
+                                       "--text-token", "0-1"};
+  auto arguments = query;
+  arguments.insert(arguments.end(), {"--json", "-o", folder / "v.h5"});
+  const auto result = run_attnscope(arguments);
+  REQUIRE(result.exit_code == 0);
+  CHECK(contains(result.err, "note: text tokens (3) and patches (3) are averaged together"));
+  const nlohmann::json tokens{0, 1, 3, 8, 9, 27};
+  const auto json = nlohmann::json::parse(result.out);
+  CHECK(json["tokens"] == tokens);
+  CHECK_FALSE(json["heads"][0].contains("tokens"));
+  CHECK(json["query"] == "mean of 6 queries (1,2,3; 0,1:2,0:2; text token 3; 1 more)");
+  CHECK(read_dataset(folder / "v.h5", "tokens").values == std::vector<double>{0, 1, 3, 8, 9, 27});
+  arguments = query;
+  arguments.push_back("--quiet");
+  CHECK(run_attnscope(arguments).err.empty());
+  const auto patches = run_attnscope({"query", path, "--query", "0:2,0,0", "--json"});
+  CHECK(patches.err.empty());
+  CHECK(nlohmann::json::parse(patches.out)["tokens"] == nlohmann::json{4, 16});
+  const auto rollout =
+      run_attnscope({"rollout", path, "--query", "1,2,3", "--text-token", "2", "--json"});
+  CHECK(contains(rollout.err, "text tokens (1) and patches (1)"));
+  CHECK(nlohmann::json::parse(rollout.out)["tokens"] == nlohmann::json{2, 27});
+}
+
+TEST_CASE("where prompts differ each head says its tokens") {
+  const TemporaryFolder folder;
+  ReferenceCall call({2, 1, 1, 28, 28, 8}, 9);
+  call.fact("grid", "2x3x4").fact("text", "4@start").fact("branches", R"(["uncond","cond"])");
+  call.fact("tokens", R"([["▁a","▁dra","gon"],["▁dragon","","",""]])");
+  const std::string path = folder / "call.safetensors";
+  call.write(path);
+  const std::vector<std::string> query{"query", path, "--text-token", "dragon", "--quiet"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), query.begin(), query.end());
+    return run_attnscope(more);
+  };
+  const auto json = nlohmann::json::parse(with({"--json", "-o", folder / "whole.h5"}).out);
+  CHECK(json["tokens"].is_null());
+  CHECK(json["heads"][0]["tokens"] == nlohmann::json{1, 2});
+  CHECK(json["heads"][1]["tokens"] == nlohmann::json{0});
+  const DatasetValues tokens = read_dataset(folder / "whole.h5", "tokens");
+  CHECK(tokens.shape == std::vector<int64_t>{2, 2});
+  CHECK(tokens.values == std::vector<double>{1, 2, 0, -1});
+  for (const std::string part : {"0/2", "1/2"}) {
+    REQUIRE(with({"-o", folder / "part{shard}.h5", "--shard", part}).exit_code == 0);
+  }
+  REQUIRE(run_attnscope({"merge", folder / "part0-of-2.h5", folder / "part1-of-2.h5", "-o",
+                         folder / "merged.h5"})
+              .exit_code == 0);
+  CHECK(read_file(folder / "merged.h5") == read_file(folder / "whole.h5"));
 }
 
 TEST_CASE("text tokens of cross attention are no queries") {

@@ -44,11 +44,23 @@ TEST_CASE("verify of a right capture says so, and nothing warns") {
   const auto json = nlohmann::json::parse(sample_result.out);
   CHECK(json["format"] == "attnscope-verify/1");
   CHECK(json["good"] == true);
+  CHECK(json["checked"] == 4);
   REQUIRE(json["calls"].size() == 4);
   CHECK(json["calls"][1]["verdict"] == "agrees");
   CHECK(json["calls"][1]["layer"] == 1);
   CHECK(json["calls"][1]["branch"] == "cond");
   CHECK(json["calls"][1]["culprit"].is_null());
+}
+
+TEST_CASE("one call that can be checked is enough for verify --strict") {
+  const TemporaryFolder folder;
+  const std::string dump = write_capture(folder, [](RecordedCall& call) { call.outputs = false; });
+  const ProgramResult r = run_attnscope({"verify", dump, "--strict", "--json"});
+  CHECK(r.exit_code == 0);
+  const auto json = nlohmann::json::parse(r.out);
+  CHECK(json["good"] == true);
+  CHECK(json["checked"] == 1);
+  CHECK(run_attnscope({"verify", dump, "--strict", "--layers", "7"}).exit_code == 3);
 }
 
 TEST_CASE("verify of a wrong capture names the call and the culprit, with exit code 3") {
@@ -109,13 +121,23 @@ TEST_CASE("what verify cannot check it says") {
   const std::string path = (folder.path() / "call.safetensors").string();
   const ProgramResult r = run_attnscope({"verify", path});
   CHECK(r.exit_code == 0);
-  CHECK(contains(r.out, "nothing recorded to check against: 1 of 1 calls: neither out"));
+  CHECK(r.out.rfind("nothing was checked: nothing recorded to check against: 1 of 1 calls: neither "
+                    "out",
+                    0) == 0);
+  const ProgramResult as_json = run_attnscope({"verify", path, "--json"});
+  CHECK(as_json.exit_code == 0);
+  const auto json = nlohmann::json::parse(as_json.out);
+  CHECK(json["good"].is_null());
+  CHECK(json["checked"] == 0);
+  CHECK(run_attnscope({"verify", path, "--strict"}).exit_code == 3);
+  CHECK(nlohmann::json::parse(run_attnscope({"verify", path, "--strict", "--json"}).out) == json);
   CHECK(run_attnscope({"verify", path, "--score", "sigmoid"}).exit_code == 2);
   CHECK(run_attnscope({"verify", (folder.path() / "missing").string()}).exit_code == 1);
   CHECK(run_attnscope({"verify"}).exit_code == 2);
   const std::string maps = (folder.path() / "maps.h5").string();
   REQUIRE(run_attnscope({"export", path, "-o", maps}).exit_code == 0);
   CHECK(run_attnscope({"verify", maps}).exit_code == 0);
+  CHECK(run_attnscope({"verify", maps, "--strict"}).exit_code == 0);
   const ProgramResult option = run_attnscope({"verify", maps, "--layers", "0"});
   CHECK(option.exit_code == 2);
   CHECK(contains(option.err, "--layers: " + maps + " is an export"));

@@ -173,7 +173,7 @@ TEST_CASE("what a window's probe tells agrees with double precision") {
   const TemporaryFolder folder;
   ReferenceCall call(
       {.batch = 1, .heads = 2, .kv_heads = 2, .queries = 300, .keys = 300, .width = 16}, 7);
-  call.fact("grid", "3x10x10");
+  call.fact("grid", "3x10x10").fact("q_state", "final");
   call.write(folder.path() / "call.safetensors");
   const WindowResult r =
       run_window(folder.path().string(), {"call.safetensors", "--heads", "1"},

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -27,6 +28,7 @@ class BlockTexels : public TexelReader {
       call.about =
           fmt::format("export of queries {}:{} × keys {}:{} in blocks of {}", call.rows.begin,
                       call.rows.end, call.cols.begin, call.cols.end, group.block);
+      if (group.facts.q_state.empty()) call.about += std::string(", ") + kUnknownState;
       calls_.push_back(std::move(call));
     }
   }

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/problem/unknown_state.h"
 
 namespace attnscope {
 namespace {
@@ -141,7 +142,8 @@ class EntryTexels : public TexelReader {
                         : fmt::format("export of queries {}:{} × keys {}:{}", call.rows.begin,
                                       call.rows.end, call.cols.begin, call.cols.end);
     call.about += fmt::format(", {}", maps_->dtype_name(head));
-    if (maps_->dtype_name(head) == "u8") call.rounding = "u8 codes, ± 3.3 %";
+    if (facts.q_state.empty()) call.about += std::string(", ") + kUnknownState;
+    if (maps_->dtype_name(head) == "u8") call.rounding = "u8 codes, ± 3.34 %";
     first_head_.push_back(head.task);
     calls_.push_back(std::move(call));
   }

@@ -8,6 +8,7 @@
 #include "core/products/softmax_domain.h"
 #include "io/capture/capture.h"
 #include "io/capture/evictions.h"
+#include "io/capture/unknown_state.h"
 #include "io/files/utf8.h"
 
 namespace attnscope {
@@ -19,11 +20,13 @@ std::vector<int64_t> counted(int64_t count) {
   return numbers;
 }
 
-/// What the numbers of q and k are held as in the file.
-std::string precision_text(const AttentionProblem& problem) {
+/// What the numbers of q and k are held as in the file, and what of them nobody recorded.
+std::string precision_text(const CallEntry& call) {
+  const AttentionProblem& problem = *call.problem;
   const std::string_view q = dtype_name(problem.q().source().dtype());
   const std::string_view k = dtype_name(problem.k().source().dtype());
-  return q == k ? fmt::format("q, k {}", q) : fmt::format("q {}, k {}", q, k);
+  const std::string text = q == k ? fmt::format("q, k {}", q) : fmt::format("q {}, k {}", q, k);
+  return is_state_unknown(call) ? fmt::format("{}, {}", text, kUnknownState) : text;
 }
 
 }  // namespace
@@ -51,7 +54,7 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     }
     if (!problem.mask().is_none()) call.mask = problem.mask().describe();
     call.evicted = evictions_of(entry);
-    call.precision = precision_text(problem);
+    call.precision = precision_text(entry);
     call.rows = {0, problem.num_queries()};
     call.cols = {0, problem.num_keys()};
     calls.push_back(std::move(call));

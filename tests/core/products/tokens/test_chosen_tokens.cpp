@@ -15,6 +15,15 @@ TEST_CASE("places and words add up to tokens and their shares") {
   CHECK_FALSE(single_coord(chosen, grid));
 }
 
+TEST_CASE("words that are repeated count once, as places do") {
+  const TokenGrid grid = TokenGrid::video(64, {3, 4, 5}, 4, TextPlace::start);
+  const std::vector<IndexRange> words{{2, 3}, {1, 3}, {2, 3}};
+  const ChosenTokens chosen = choose_tokens({}, words, grid);
+  CHECK(chosen.items == 2);
+  CHECK(chosen.tokens == std::vector<int64_t>{1, 2});
+  CHECK(chosen.shares() == std::vector<double>{0.5, 1.0});
+}
+
 TEST_CASE("a single token of the video has a place") {
   const TokenGrid grid = TokenGrid::video(64, {3, 4, 5}, 4, TextPlace::start);
   CHECK(single_coord(choose_tokens({4 + 20 + 13}, {}, grid), grid) ==

@@ -1,0 +1,46 @@
+#include "cli/common/fitting_presets.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "io/capture/facts/model_preset.h"
+
+namespace attnscope {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
+  std::vector<FittingPreset> fitting;
+  const int64_t queries = problem.num_queries();
+  for (const ModelPreset& preset : model_presets()) {
+    // Text of any length would fit most sequences.
+    const bool open = preset.text_varies && preset.text.count > 0;
+    const bool cross = preset.is_cross(queries, problem.num_keys());
+    const bool whole = queries == preset.tokens() && problem.num_keys() == queries;
+    if (preset.head_dim != problem.head_dim() || open || (!whole && !cross)) continue;
+    const TokenGrid grid = TokenGrid::video(preset.cells() + (cross ? 0 : preset.text.count),
+                                            preset.grid, cross ? 0 : preset.text.count,
+                                            cross ? TextPlace::none : preset.text.place);
+    fitting.push_back({std::string(preset.name), grid.grid_text(),
+                       cross ? std::string("all") : grid.text_text()});
+  }
+  return fitting;
+}
+
+std::string preset_text(const FittingPreset& preset) {
+  return fmt::format("{} ({}, text {})", preset.name, preset.grid, preset.text);
+}
+
+Json presets_json(const std::vector<FittingPreset>& presets) {
+  Json list = Json::array();
+  for (const FittingPreset& preset : presets) {
+    list.push_back({{"name", preset.name}, {"grid", preset.grid}, {"text", preset.text}});
+  }
+  return list;
+}
+
+}  // namespace attnscope
