@@ -14,6 +14,7 @@
 #include "core/base/memory_budget.h"
 #include "io/capture/capture_copy.h"
 #include "io/capture/capture_folder.h"
+#include "io/capture/capture_guard.h"
 #include "io/capture/copy_additions.h"
 #include "io/capture/rank_folders.h"
 #include "io/capture/selection_share.h"
@@ -133,7 +134,7 @@ int convert(const ConvertOptions& o, const Console& console, const ConvertSize& 
   if (is_single_capture_file(o.out)) {
     OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
   } else {
-    CaptureFolder::check_target(o.out, o.force);
+    CaptureFolder::check_target(o.out, o.force, inputs);
   }
   for (const std::string& note : notes) console.say("note: " + note);
   if (o.dry_run) {
@@ -203,9 +204,10 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
                       " is for the capture that it makes");
   }
   const PartSet parts = PartSet::open(o.capture.capture, read_control(o.capture, {}, console));
-  std::vector<std::filesystem::path> inputs;
+  std::vector<std::filesystem::path> inputs{o.capture.capture};
   for (const Capture& capture : parts.captures()) {
-    inputs.insert(inputs.end(), capture.files().begin(), capture.files().end());
+    const auto guarded = guarded_inputs(capture);
+    inputs.insert(inputs.end(), guarded.begin(), guarded.end());
     for (const std::string& line : capture.warnings()) console.warn("warning: " + line);
   }
   const StitchSize size = check_stitch(parts, o.out);
@@ -238,7 +240,7 @@ int run_convert(const ConvertOptions& asked) {
   if (share) keep_share(o, *share, copy);
   const ConvertSize size = size_of(copy, check_capture_copy(copy, o.out));
   const int code =
-      convert(o, console, size, capture.files(), copy.notes(o.out),
+      convert(o, console, size, guarded_inputs(capture), copy.notes(o.out),
               [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
   // What could be joined is written; what could not is no success.
   return joined.refusals.empty() ? code : kExitFailure;

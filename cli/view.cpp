@@ -11,6 +11,7 @@
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/run_backend.h"
+#include "cli/common/shard_option.h"
 #include "cli/common/stored_input.h"
 #include "cli/common/unknown_state.h"
 #include "cli/serve/capture_tiles.h"
@@ -217,6 +218,7 @@ int run_view(const ViewRequest& asked) {
   ViewRequest o = asked;
   o.capture.growing = o.follow;
   const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.screenshot, kOneProcess, "--screenshot");
   ViewerSettings settings;
   if (!o.size.empty()) settings.size = parse_window_size(o.size);
   if (!o.theme.empty()) settings.theme = parse_theme(o.theme);

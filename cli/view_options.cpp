@@ -1,5 +1,7 @@
 #include "cli/view_options.h"
 
+#include "cli/common/shard_option.h"
+
 namespace attnscope {
 
 CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
@@ -62,6 +64,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .type_name("FILE")
       .group(files);
   command.add_flag("--force", o.force, "pictures and sessions replace files that exist");
+  add_alone_option(command, o.alone);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   command

@@ -20,6 +20,7 @@ struct ViewRequest {
   bool reverse = false;
   bool follow = false;
   bool force = false;
+  bool alone = false;
   bool quiet = false;
 };
 

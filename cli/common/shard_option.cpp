@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -15,6 +16,15 @@ namespace attnscope {
 namespace {
 
 constexpr std::string_view kMark = "{shard}";
+
+/// "maps-{shard}.h5" of "maps.h5".
+std::string with_mark(const std::string& out) {
+  const std::filesystem::path path(out);
+  const std::filesystem::path named = path.has_filename() ? path : path.parent_path();
+  const std::string mark = "-" + std::string(kMark);
+  return (named.parent_path() / (named.stem().string() + mark + named.extension().string()))
+      .string();
+}
 
 /// The number that a variable holds; nothing where it is not set, or set to nothing.
 std::optional<int64_t> number(const Environment& variable, const char* name) {
@@ -82,7 +92,8 @@ void add_shard_option(CommandParser& command, std::string& shard) {
           "--shard", shard,
           "do the I-th of N parts of the plan, I from 0, cut by work; attnscope merge makes\n"
           "the whole of them. auto: I and N from a Slurm array, srun, torchrun or mpirun.\n"
-          "{shard} in the output's name becomes I-of-N (docs/cluster.md)")
+          "{shard} in the output's name becomes I-of-N, and is needed where N is above 1\n"
+          "(docs/cluster.md)")
       .type_name("I/N|auto")
       .group("Several machines");
 }
@@ -96,14 +107,14 @@ void add_alone_option(CommandParser& command, bool& alone) {
 }
 
 void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
-                  std::string_view advice) {
+                  std::string_view advice, std::string_view option) {
   if (!shard.empty() || alone || out.empty()) return;
   const auto launch = find_launch(environment_variable);
   if (!launch) return;
   throw usage_error(
-      fmt::format("-o {}: all tasks would write it: this is {}; {}; --alone is for outputs of "
+      fmt::format("{} {}: all tasks would write it: this is {}; {}; --alone is for outputs of "
                   "their own",
-                  one_line(out), launch->text(), advice));
+                  option, one_line(out), launch->text(), advice));
 }
 
 std::vector<ShareSource> share_sources(const Environment& variable) {
@@ -147,12 +158,21 @@ std::optional<PlanShare> chosen_share(const std::string& shard, const Console& c
 }
 
 std::string name_of_share(const std::string& out, const std::optional<PlanShare>& share) {
-  const size_t at = out.find(kMark);
-  if (at == std::string::npos) return out;
-  if (!share) throw usage_error("-o " + out + ": {shard} in a name is for --shard");
+  size_t at = out.find(kMark);
+  if (!share) {
+    if (at == std::string::npos) return out;
+    throw usage_error("-o " + one_line(out) + ": {shard} in a name is for --shard");
+  }
   const std::string place = fmt::format("{:0{}}-of-{}", share->index,
                                         std::to_string(share->count - 1).size(), share->count);
-  return name_of_share(out.substr(0, at) + place + out.substr(at + kMark.size()), share);
+  if (at == std::string::npos && share->count > 1 && !out.empty()) {
+    throw usage_error(
+        fmt::format("-o {}: all {} parts would have this name; {{shard}} in it becomes {} (-o {})",
+                    one_line(out), share->count, place, one_line(with_mark(out))));
+  }
+  std::string name = out;
+  for (; at != std::string::npos; at = name.find(kMark)) name.replace(at, kMark.size(), place);
+  return name;
 }
 
 std::string plan_text(const std::string& command, nlohmann::ordered_json options,

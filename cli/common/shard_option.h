@@ -18,10 +18,10 @@ void add_shard_option(CommandParser& command, std::string& shard);
 /// Adds --alone.
 void add_alone_option(CommandParser& command, bool& alone);
 /// Throws Error(usage) where mpirun, srun or torchrun started several processes of a command that
-/// is one process's work, and all would write `out` (empty: nothing is written). `advice`: what is
-/// done instead. Not with --shard or --alone.
+/// is one process's work, and all would write `out` (empty: nothing is written), which `option`
+/// named. `advice`: what is done instead. Not with --shard or --alone.
 void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
-                  std::string_view advice);
+                  std::string_view advice, std::string_view option = "-o");
 /// The advice of commands that --shard cuts, and of those that it does not.
 inline constexpr std::string_view kPartOfEach = "--shard auto makes a part of each";
 inline constexpr std::string_view kOneProcess = "it is the work of one";
@@ -43,7 +43,8 @@ std::vector<ShareSource> share_sources(const std::function<const char*(const cha
 ShareSource choose_share_source(const std::vector<ShareSource>& sources);
 
 /// An output's name, with "I-of-N" for "{shard}" (I with as many digits as N − 1 has). Throws
-/// Error(usage) for such a name without a share.
+/// Error(usage) for such a name without a share, and for another one (but an empty one) where there
+/// are several parts: each would replace the others.
 std::string name_of_share(const std::string& out, const std::optional<PlanShare>& share);
 
 /// What PlanPart::plan_hash is made of beside the calls: the command, the options that decide its

@@ -8,6 +8,8 @@
 #include "cli/common/stored_input.h"
 #include "cli/diff/stored_side.h"
 #include "core/base/error.h"
+#include "io/capture/capture_guard.h"
+#include "io/export/read/export_files.h"
 
 namespace attnscope {
 namespace {
@@ -25,7 +27,7 @@ class CaptureSide final : public DiffSide {
   }
   const std::filesystem::path& path() const override { return capture_.path(); }
   const Capture* capture() const override { return &capture_; }
-  std::vector<std::filesystem::path> files() const override { return capture_.files(); }
+  std::vector<std::filesystem::path> files() const override { return guarded_inputs(capture_); }
 
   std::vector<HeadName> heads() const override {
     std::vector<HeadName> names;
@@ -82,7 +84,9 @@ class ExportSide final : public DiffSide {
     }
   }
   const std::filesystem::path& path() const override { return maps_.path(); }
-  std::vector<std::filesystem::path> files() const override { return {maps_.path()}; }
+  std::vector<std::filesystem::path> files() const override {
+    return files_of_export(maps_.path(), maps_.stored());
+  }
 
   std::vector<HeadName> heads() const override {
     std::vector<HeadName> names;

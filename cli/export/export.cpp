@@ -119,7 +119,7 @@ int run_export(const ExportOptions& asked) {
     print_plan(forecast, o.json);
     return kExitOk;
   }
-  check_export_target(o.out, write_options);
+  check_export_target(o.out, write_options, spec.is_sharded());
   say_export_start(console, o, spec, forecast, *backend);
 
   const bool with_values = spec.product == ExportProduct::output;

@@ -13,6 +13,7 @@
 #include "core/base/nearest_word.h"
 #include "core/base/selection.h"
 #include "core/problem/signed_weights.h"
+#include "io/capture/capture_guard.h"
 #include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
@@ -230,7 +231,7 @@ ExportWriteOptions write_options_of(const ExportOptions& o, const Capture& captu
           .sync = o.sync,
           .resume = o.resume,
           .verify_all = o.verify_all,
-          .inputs = capture.files(),
+          .inputs = guarded_inputs(capture),
           .sources = capture.inputs()};
 }
 

@@ -239,7 +239,7 @@ int TeamExport::run() {
     return kExitOk;
   }
   if (team_.is_first()) {
-    check_export_target(o_.out, write);
+    check_export_target(o_.out, write, plan.spec.is_sharded());
     say_export_start(console_, o_, plan.spec, expected, *backend);
   }
   const bool with_values = plan.spec.product == ExportProduct::output;

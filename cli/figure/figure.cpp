@@ -12,6 +12,7 @@
 #include "cli/common/unknown_state.h"
 #include "cli/figure/figure_names.h"
 #include "core/base/error.h"
+#include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/file_ending.h"
 #include "io/files/output_file.h"
@@ -99,7 +100,7 @@ int run_figure(const FigureRequest& o) {
     report(o, console, cut, whole_page_bytes(cut));
     return kExitOk;
   }
-  OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
   check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
   const MemoryReservation held =

@@ -10,6 +10,7 @@
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/read/export_files.h"
 #include "io/export/read/export_verify.h"
 #include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
@@ -86,7 +87,8 @@ std::string run_text(const MetricRun& run) {
   return text;
 }
 
-Json export_json(const ExportManifest& stored, const ExportState& state, bool checked) {
+Json export_json(const ExportManifest& stored, const ExportState& state, bool checked,
+                 const std::vector<LackingFile>& lacking) {
   Json groups = Json::array();
   for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
   for (const Shard& shard : stored.shards) {
@@ -102,7 +104,7 @@ Json export_json(const ExportManifest& stored, const ExportState& state, bool ch
             {"attnscope_version", stored.version},
             {"options", options.is_discarded() ? Json(stored.options) : options},
             {"file_bytes", stored.file_bytes},
-            {"complete", state.complete},
+            {"complete", state.complete && lacking.empty()},
             {"tiles_done", state.tiles_done},
             {"tiles_total", state.tiles_total},
             {"calls", groups}};
@@ -113,6 +115,10 @@ Json export_json(const ExportManifest& stored, const ExportState& state, bool ch
   }
   for (const LinkedPart& part : stored.parts) {
     json["parts"].push_back({{"file", part.file}, {"bytes", part.bytes}});
+  }
+  for (const LackingFile& file : lacking) {
+    const Json bytes = file.bytes < 0 ? Json(nullptr) : Json(file.bytes);
+    json["missing"].push_back({{"file", file.name}, {"bytes", bytes}, {"expected", file.expected}});
   }
   return json;
 }
@@ -127,6 +133,23 @@ std::string state_text(const ExportManifest& stored, const ExportState& state) {
     return fmt::format("incomplete: 0 of {} tiles (its journal is missing)", state.tiles_total);
   }
   return fmt::format("incomplete: {} of {} tiles", state.tiles_done, state.tiles_total);
+}
+
+/// "incomplete: 1 of 3 parts is missing: b.h5" of an export whose files are not all there in their
+/// sizes.
+std::string lacking_text(const ExportManifest& stored, const std::vector<LackingFile>& lacking) {
+  const bool in_parts = !stored.parts.empty();
+  std::string text = fmt::format("incomplete: {} of {} {} {} missing: ", lacking.size(),
+                                 in_parts ? stored.parts.size() : stored.shards.size(),
+                                 in_parts ? "parts" : "shards", lacking.size() == 1 ? "is" : "are");
+  for (const LackingFile& file : lacking) {
+    if (&file != &lacking.front()) text += ", ";
+    text += one_line(file.name);
+    if (file.bytes < 0) continue;
+    text += fmt::format(" (another one has its name: {} bytes, expected {})", file.bytes,
+                        file.expected);
+  }
+  return text;
 }
 
 /// ", as the journals of 3 processes tell" of an OUT.part that several wrote; else nothing.
@@ -167,12 +190,14 @@ int print_export_info(const std::string& path, bool json) {
   const ExportManifest stored = read_manifest(path);
   const ExportState state = export_state(stored, path);
   const bool checked = check_words(stored, state, path);
+  const std::vector<LackingFile> lacking = lacking_files(path, stored);
+  const int code = lacking.empty() ? kExitOk : kExitDifference;
   const std::vector<MetricRun> runs = runs_of(stored, path);
   if (json) {
-    Json about = export_json(stored, state, checked);
+    Json about = export_json(stored, state, checked, lacking);
     for (const MetricRun& run : runs) about["runs"].push_back(run.json());
     print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
-    return kExitOk;
+    return code;
   }
   fmt::print("{}\n", one_line(path));
   fmt::print("export: {} of {}, {}, written by attnscope {}\n", one_line(stored.product),
@@ -192,9 +217,13 @@ int print_export_info(const std::string& path, bool json) {
     fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }
   for (const MetricRun& run : runs) fmt::print("{}\n", run_text(run));
-  fmt::print("{}{}\n", state_text(stored, state), state.complete ? "" : writers_text(path));
+  if (lacking.empty()) {
+    fmt::print("{}{}\n", state_text(stored, state), state.complete ? "" : writers_text(path));
+  } else {
+    fmt::print("{}\n", lacking_text(stored, lacking));
+  }
   if (!checked) fmt::print("not held against its checksum here: attnscope verify does\n");
-  return kExitOk;
+  return code;
 }
 
 }  // namespace attnscope

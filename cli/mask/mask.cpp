@@ -26,6 +26,7 @@
 #include "core/patterns/mask_timing.h"
 #include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
+#include "io/capture/capture_guard.h"
 #include "io/capture/selection_share.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/checksum.h"
@@ -125,7 +126,7 @@ void check_masks_fit(const std::vector<MaskChoice>& masks,
 }
 
 std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture& capture) {
-  std::vector<std::filesystem::path> inputs = capture.files();
+  std::vector<std::filesystem::path> inputs = guarded_inputs(capture);
   for (const std::string& mask : o.masks) {
     inputs.emplace_back(mask);
     inputs.push_back(block_facts_path(mask));

@@ -14,6 +14,7 @@
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
+#include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 #include "io/files/file_ending.h"
 #include "io/metrics/merge_metrics.h"
@@ -58,14 +59,18 @@ void print_merge_json(const MergeOptions& o, const MergeSize& size, int64_t writ
              true);
 }
 
+ExportWriteOptions write_options(const MergedExport& whole, const MergeOptions& o) {
+  return {.force = o.force,
+          .sync = o.sync,
+          .resume = o.resume,
+          .inputs = whole.paths(),
+          .sources = whole.inputs};
+}
+
 /// Writes the whole as its product asks for.
 MergeResult write_export(const MergedExport& whole, const MergeOptions& o,
                          const MergeControl& control) {
-  const ExportWriteOptions write{.force = o.force,
-                                 .sync = o.sync,
-                                 .resume = o.resume,
-                                 .inputs = whole.paths(),
-                                 .sources = whole.inputs};
+  const ExportWriteOptions write = write_options(whole, o);
   if (whole.spec.product == ExportProduct::pooled)
     return merge_blocks(whole, o.out, write, control);
   if (whole.spec.is_sharded()) return merge_shards(whole, o.out, o.copy, write, control);
@@ -78,6 +83,7 @@ int merge_export(const MergeOptions& o, const Console& console) {
       open_merged_export(std::vector<fs::path>(o.parts.begin(), o.parts.end()), o.mixed);
   const bool shards = whole.spec.is_sharded();
   const bool pooled = whole.spec.product == ExportProduct::pooled;
+  if (!o.copy && !shards && !pooled) check_linkable(whole, o.out);
   const MergeSize size{std::string(export_product_name(whole.spec.product)),
                        std::ssize(whole.parts), std::ssize(whole.layout.groups),
                        shards   ? shards_bytes(whole)
@@ -94,6 +100,7 @@ int merge_export(const MergeOptions& o, const Console& console) {
     }
     return kExitOk;
   }
+  check_export_target(o.out, write_options(whole, o), whole.spec.is_sharded());
   console.say(fmt::format("merge: {} to {}", text, o.out));
   const InterruptWatch interrupts(console);
   Progress progress(console, "merge", std::max<int64_t>(1, size.bytes), 1, "B");

@@ -30,6 +30,7 @@
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
+#include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_hdf5.h"
@@ -71,8 +72,8 @@ class QueryCommand {
     const TokenGrid shown = q.shown(0);
     std::optional<VolumeFormat> format;
     if (team_.is_first()) {
-      format =
-          choose_format(o_, {shown, q.reverse, capture.files()}, count_averages(mean_, volumes));
+      format = choose_format(o_, {shown, q.reverse, guarded_inputs(capture)},
+                             count_averages(mean_, volumes));
     }
     const auto backend = make_team_backend(o_.run, team_, console_);
     agree(capture, q, *backend);

@@ -18,6 +18,7 @@
 #include "core/products/row_mean.h"
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
+#include "io/export/read/export_files.h"
 
 namespace attnscope {
 namespace {
@@ -155,7 +156,7 @@ int query_export(const QueryRequest& o, const Console& console) {
   tell_mixed_tokens(chosen.front().tokens, heads.front().facts->query_tokens, console);
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();
-  const std::vector<std::filesystem::path> inputs(1, maps.path());
+  const auto inputs = files_of_export(maps.path(), maps.stored());
   const auto format = choose_format(o, {keys, false, inputs}, count_averages(mean, volumes));
   MemoryBudget budget(memory_limit(o.run));
   // The results, and a row's sums and chunks.

@@ -12,6 +12,7 @@
 #include "cli/render/render_job.h"
 #include "cli/render/render_maps.h"
 #include "core/base/error.h"
+#include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"
 
@@ -62,7 +63,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   tell_unknown_state(capture.select(parse_selection(o.selection)), console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
-  std::vector<std::filesystem::path> inputs = capture.files();
+  std::vector<std::filesystem::path> inputs = guarded_inputs(capture);
   inputs.insert(inputs.end(), overlay.files.begin(), overlay.files.end());
   OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
   RenderJob job{

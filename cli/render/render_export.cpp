@@ -18,6 +18,7 @@
 #include "core/base/selection.h"
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
+#include "io/export/read/export_files.h"
 #include "io/files/output_file.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
@@ -239,8 +240,8 @@ int render_export(const RenderRequest& o, PictureKind kind, const Console& conso
   const std::filesystem::path path = o.capture.capture;
   const auto maps = open_export_maps(path);
   const ExportPicture picture{o, kind, console, *maps, selected_heads(*maps, o)};
-  const std::vector<std::filesystem::path> inputs(1, path);
-  OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
+  OutputFile::check_target(o.out,
+                           {.force = o.force, .inputs = files_of_export(path, maps->stored())});
   if (kind == PictureKind::matrix) {
     draw_matrix(picture);
   } else {

@@ -24,6 +24,7 @@
 #include "core/base/error.h"
 #include "core/products/rollout/rollout_steps.h"
 #include "core/products/tokens/text_token.h"
+#include "io/capture/capture_guard.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 
@@ -74,7 +75,7 @@ VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
         "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
         o.out));
   }
-  OutputFile::check_target(o.out, {.force = o.force, .inputs = capture.files()});
+  OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   return format;
 }
 

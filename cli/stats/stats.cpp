@@ -26,6 +26,7 @@
 #include "cli/stats/stats_table.h"
 #include "core/heads/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
+#include "io/capture/capture_guard.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/output_file.h"
 #include "io/results/head_json.h"
@@ -278,10 +279,11 @@ int StatsRun::run() {
   agree(s, capture, options);
   total_ = std::ssize(s.jobs);
   name_jobs(s);
+  const std::vector<std::filesystem::path> inputs = guarded_inputs(capture);
   const OutputFileOptions file_options{.force = o_.force,
                                        .resumable = true,
                                        .resume = o_.resume,
-                                       .inputs = capture.files(),
+                                       .inputs = inputs,
                                        .sources = capture.inputs()};
   if (team_.is_first()) say_plan(s, file_options, *backend, budget);
   if (o_.dry_run) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "io/files/input_guard.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -73,12 +74,17 @@ void remove_folder(const fs::path& folder) {
 
 }  // namespace
 
-void CaptureFolder::check_target(const fs::path& name, bool force) {
+void CaptureFolder::check_target(const fs::path& name, bool force,
+                                 std::span<const fs::path> inputs) {
   const fs::path out = without_slash(name);
   if (out.filename().empty() || out.filename() == "." || out.filename() == "..") {
     throw file_error(name.string(), "", "is not a name for a new folder");
   }
   require_writable_folder(out);
+  refuse_within_input(out, inputs);
+  for (const fs::path& folder : {out, with_suffix(out, ".part")}) {
+    refuse_folder_of_input(folder, inputs);
+  }
   if (FileLock::is_held(with_suffix(out, ".lock"))) {
     throw file_error(out.string(), "", "is being written by another run");
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <span>
 
 #include "io/files/file_lock.h"
 
@@ -23,8 +24,11 @@ class CaptureFolder {
   /// Removes what is replaced and renames OUT.part to OUT, durably.
   void commit();
 
-  /// The constructor's checks; creates nothing.
-  static void check_target(const std::filesystem::path& out, bool force);
+  /// The constructor's checks; creates nothing. Throws Error(file) as well where OUT or OUT.part
+  /// is one of `inputs` (files that are read, and folders of captures), holds one, or would stand
+  /// in one of the folders.
+  static void check_target(const std::filesystem::path& out, bool force,
+                           std::span<const std::filesystem::path> inputs = {});
 
  private:
   std::filesystem::path out_;

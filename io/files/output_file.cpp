@@ -6,7 +6,9 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "io/files/input_guard.h"
 #include "io/files/input_set.h"
+#include "io/files/leftovers.h"
 #include "io/files/lock_reach.h"
 #include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
@@ -16,71 +18,44 @@ namespace {
 
 using std::filesystem::path;
 
-path with_suffix(const path& file, const char* suffix) {
-  path result = file;
-  result += suffix;
-  return result;
-}
-
-/// Whether something has this name. What cannot be replaced without harm (a folder, a device, a
-/// pipe, a link to a file elsewhere) is an error.
-bool is_replaceable(const path& file) {
-  struct stat info {};
-  if (::lstat(file.c_str(), &info) != 0) {
-    if (errno == ENOENT) return false;
-    throw errno_error(file, "cannot be examined", errno);
-  }
-  if (S_ISREG(info.st_mode)) return true;
-  if (S_ISDIR(info.st_mode)) throw file_error(file.string(), "", "is a folder");
-  if (S_ISLNK(info.st_mode)) {
-    throw file_error(file.string(), "", "is a symbolic link: give the name of the file itself");
-  }
-  throw file_error(file.string(), "", "is no regular file, and is never replaced");
-}
-
-/// Throws when `folder`, which may be removed, holds one of the inputs.
-void refuse_folder_of_input(const path& folder, std::span<const path> inputs) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) return;
-  for (const path& input : inputs) {
-    if (!std::filesystem::equivalent(folder_of(input), folder, error)) continue;
-    throw file_error(input.string(), "", "is an input of this run, and would be destroyed");
-  }
-}
-
-/// Throws when `file` is one of the inputs, by whatever name.
-void refuse_input(const path& file, std::span<const path> inputs) {
-  struct stat target {};
-  if (::stat(file.c_str(), &target) != 0) return;
-  for (const path& input : inputs) {
-    struct stat info {};
-    if (::stat(input.c_str(), &info) == 0 && info.st_dev == target.st_dev &&
-        info.st_ino == target.st_ino) {
-      throw file_error(file.string(), "", "is an input of this run, and would be destroyed");
-    }
-  }
-}
-
 void remove_file(const path& file) {
   if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
     throw errno_error(file, "cannot be removed", errno);
   }
 }
 
-/// What an interrupted run left is not given up before somebody has said so, whatever it is.
-void refuse_leftovers(const path& out, bool resumable) {
-  const path shards = with_suffix(out, ".d.part");
-  for (const path& file : {with_suffix(out, ".part"), shards}) {
-    struct stat info {};
-    if (::lstat(file.c_str(), &info) != 0) continue;
-    const bool is_export = file == shards || is_replaceable(with_suffix(out, ".journal"));
-    throw file_error(
-        file.string(), "",
-        resumable
-            ? "is left from an interrupted run (--resume goes on with it, --force gives it up)"
-        : is_export ? "is left from an interrupted export (its own --resume goes on with it, "
-                      "--force gives it up)"
-                    : "is left from an interrupted run (--force replaces it)");
+void check_leftovers(const path& out, const OutputFileOptions& options) {
+  if (options.force) return;
+  if (!options.resume) refuse_leftovers(out, options.resumable);
+  refuse_foreign_leftovers(out);
+}
+
+bool is_folder_itself(const path& name) {
+  struct stat info {};
+  return ::lstat(name.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// OUT.d and OUT.d.part are folders themselves: through a link others' files would go. They hold
+/// nothing that is read, nor what an export would not put there.
+void check_shard_folders(const path& out, const OutputFileOptions& options) {
+  const path part = with_suffix(out, ".d.part");
+  if (file_identity(part)) {
+    refuse_folder_of_input(part, options.inputs);
+    if (!is_folder_itself(part)) throw file_error(part.string(), "", "is no folder");
+    // What a run goes on with, it looks at when it knows whose it is.
+    if (options.force && !options.resume) require_shards_alone(part);
+  }
+  const path folder = with_suffix(out, ".d");
+  if (options.shards == ShardFolder::unused || !file_identity(folder)) return;
+  const bool written = options.shards == ShardFolder::written;
+  if (written) refuse_folder_of_input(folder, options.inputs);
+  if (!is_folder_itself(folder) && (written || file_identity(out))) {
+    throw file_error(folder.string(), "",
+                     "is no folder of this export's own: a link, or no folder at all, and nothing "
+                     "is written or removed through it");
+  }
+  if (written && !options.force && !options.resume && !file_identity(out)) {
+    throw file_error(folder.string(), "", "already exists (--force replaces it)");
   }
 }
 
@@ -89,22 +64,21 @@ void refuse_leftovers(const path& out, bool resumable) {
 void OutputFile::check_target(const path& out, const OutputFileOptions& options) {
   if (out.filename().empty()) throw file_error(out.string(), "", "is not a file name");
   require_writable_folder(out);
-  const path part = with_suffix(out, ".part");
   const path lock = with_suffix(out, ".lock");
-  const path journal = with_suffix(out, ".journal");
-  const path new_part = with_suffix(out, ".part.new");
-  for (const path& file : {out, part, new_part, lock, journal}) refuse_input(file, options.inputs);
-  for (const path& file : rank_files_beside(out)) refuse_input(file, options.inputs);
-  refuse_folder_of_input(with_suffix(out, ".d.part"), options.inputs);
+  const std::vector<path> leftovers = leftover_names(out);
+  for (const path& file : {out, lock}) refuse_input(file, options.inputs);
+  for (const path& file : leftovers) refuse_input(file, options.inputs);
+  refuse_within_input(out, options.inputs);
+  check_shard_folders(out, options);
   if (is_replaceable(out) && !options.force && !options.resume) {
     throw file_error(out.string(), "", "already exists (--force replaces it)");
   }
   if (is_replaceable(lock) && FileLock::is_held(lock)) {
     throw file_error(out.string(), "", "is being written by another run");
   }
-  for (const path& file : {part, new_part, journal}) is_replaceable(file);
-  if (!options.force && !options.resume) refuse_leftovers(out, options.resumable);
-  require_space(out, options.bytes, disk_bytes(part));
+  for (const path& file : leftovers) is_replaceable(file);
+  check_leftovers(out, options);
+  require_space(out, options.bytes, disk_bytes(with_suffix(out, ".part")));
 }
 
 OutputFile::OutputFile(path out, const OutputFileOptions& options)
@@ -138,9 +112,11 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
     if (is_replaceable(out_)) {
       throw file_error(out_.string(), "", "already exists (--force replaces it)");
     }
-    refuse_leftovers(out_, options.resumable);
   }
-  if (!options.resume) remove_partial();
+  check_leftovers(out_, options);
+  if (options.resume) return;
+  if (options.give_up != nullptr) options.give_up(*this);
+  remove_partial();
 }
 
 OutputFile::OutputFile(path out, const OutputFileOptions& options, Beside)

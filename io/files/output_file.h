@@ -16,6 +16,14 @@
 namespace attnscope {
 
 class InputSet;
+class OutputFile;
+
+/// What an output has to do with OUT.d, the folder of an export in shards.
+enum class ShardFolder : uint8_t {
+  unused,    ///< nothing
+  replaced,  ///< shards of an older OUT are removed from it
+  written    ///< its own shards come there
+};
 
 /// How an output is to be treated; see OutputFile.
 struct OutputFileOptions {
@@ -24,7 +32,12 @@ struct OutputFileOptions {
   bool resumable = false;  ///< there is a --resume for what a killed run leaves
   bool resume = false;     ///< go on with OUT.part; what is left is not given up, `force` or not
   int64_t bytes = 0;       ///< that the file will take at least
-  /// Files that are read: the output must not replace one of them. Borrowed for the call.
+  ShardFolder shards = ShardFolder::unused;
+  /// Called with the lock held, before what an interrupted run left beside OUT is given up: for
+  /// what it left elsewhere. May be null.
+  void (*give_up)(const OutputFile& file) = nullptr;
+  /// Files that are read, and folders of captures: the output must not replace one of the files,
+  /// nor stand in one of the folders. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
   /// What the output is made from: OUT takes its name only where all that was read of them is as
   /// it was. Null: nothing that could change.
@@ -43,10 +56,12 @@ struct OutputFileOptions {
 class OutputFile {
  public:
   /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists without
-  /// `force` and `resume`, OUT.part or the folder OUT.d.part without either, or a file of these
-  /// names is anything but a regular file; when OUT, OUT.part, OUT.journal or OUT.lock is an input;
-  /// when another run writes them; when the folder is missing or cannot be written. Error(resource)
-  /// when the disk has no room.
+  /// `force` and `resume`, what an interrupted run left (io/files/leftovers.h) without either, or a
+  /// journal that is somebody else's without `force`; when one of these files is anything but a
+  /// regular file, OUT.d.part or, as `shards` says, OUT.d anything but a folder; when one of them
+  /// is an input or holds one, or OUT would stand in a folder that is read; when another run writes
+  /// them; when the folder is missing or cannot be written. Error(resource) when the disk has no
+  /// room.
   static void check_target(const std::filesystem::path& out, const OutputFileOptions& options);
 
   /// Takes the lock. What an interrupted run left is removed with `force`, unless with `resume`

@@ -1,12 +1,14 @@
 #include "io/files/shard_folder.h"
 
 #include <dirent.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
 #include <span>
 #include <sstream>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "io/files/file_text.h"
@@ -17,8 +19,10 @@ namespace {
 
 using std::filesystem::path;
 
-/// One name a line.
-constexpr const char* kReplacedList = "replaced";
+/// Of the lists of replaced shards: kList.DIGEST, whose lines after the first are a name each.
+constexpr std::string_view kList = "replaced.";
+constexpr std::string_view kListBegins = "attnscope shards replaced by ";
+constexpr size_t kDigits = 16;
 
 struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
@@ -47,26 +51,69 @@ void remove_path(const path& file) {
   if (error) throw errno_error(file, "cannot be removed", error.value());
 }
 
+bool is_folder(const path& name) {
+  std::error_code error;
+  return std::filesystem::is_directory(std::filesystem::symlink_status(name, error));
+}
+
+bool are_digits(std::string_view text) {
+  return text.size() == kDigits && text.find_first_not_of("0123456789abcdef") == text.npos;
+}
+
+/// "NAME.tmp" of a shard that is being written, or copied.
+bool becomes_shard(const std::string& name) {
+  return name.starts_with("step") && name.ends_with(".tmp");
+}
+
+std::string list_name(uint64_t digest) { return fmt::format("{}{:016x}", kList, digest); }
+
+/// Whether it is such a list, or one that was being written.
+bool is_list(const path& file) {
+  std::string_view name = file.filename().native();
+  if (!name.starts_with(kList)) return false;
+  name.remove_prefix(kList.size());
+  if (name.ends_with(".tmp")) name.remove_suffix(4);
+  if (!are_digits(name)) return false;
+  std::error_code error;
+  const bool is_regular =
+      std::filesystem::is_regular_file(std::filesystem::symlink_status(file, error));
+  return is_regular && kListBegins.starts_with(beginning_of_file(file, kListBegins.size()));
+}
+
 }  // namespace
+
+bool has_shard_name(const std::string& name) {
+  constexpr std::string_view kEnd = ".h5";
+  if (!name.starts_with("step") || !name.ends_with(kEnd)) return false;
+  const std::string_view rest = std::string_view(name).substr(0, name.size() - kEnd.size());
+  const size_t dot = rest.rfind('.');
+  return dot != rest.npos && are_digits(rest.substr(dot + 1));
+}
+
+void require_shards_alone(const path& folder) {
+  for (const path& file : files_of(folder)) {
+    const std::string name = file.filename().string();
+    if (has_shard_name(name) || becomes_shard(name)) continue;
+    throw file_error(folder.string(), "",
+                     "holds " + one_line(name) + ", which is no shard, and is not removed");
+  }
+}
 
 void remove_shards(const path& folder) {
   std::error_code error;
-  const auto status = std::filesystem::symlink_status(folder, error);
-  if (!std::filesystem::exists(status)) return;
-  if (!std::filesystem::is_directory(status)) {
-    throw file_error(folder.string(), "", "is no folder");
-  }
-  for (const path& file : files_of(folder)) {
-    const std::string extension = file.extension().string();
-    if (extension == ".h5" || extension == ".tmp") remove_path(file);
-  }
+  if (!std::filesystem::exists(std::filesystem::symlink_status(folder, error))) return;
+  if (!is_folder(folder)) throw file_error(folder.string(), "", "is no folder");
+  require_shards_alone(folder);
+  for (const path& file : files_of(folder)) remove_path(file);
   remove_path(folder);
 }
 
 void move_shards(const path& from, const path& to, bool sync) {
+  require_shards_alone(from);
   std::error_code error;
   const bool created = std::filesystem::create_directory(to, error);
   if (error) throw errno_error(to, "cannot be created", error.value());
+  if (!is_folder(to)) throw file_error(to.string(), "", "is no folder");
   for (const path& file : files_of(from)) {
     if (file.extension() == ".tmp") {
       remove_path(file);
@@ -81,23 +128,33 @@ void move_shards(const path& from, const path& to, bool sync) {
   remove_path(from);
 }
 
-void remove_other_shards(const path& folder, const std::set<std::string>& kept) {
-  std::error_code error;
-  if (!std::filesystem::is_directory(folder, error)) return;
-  for (const path& file : files_of(folder)) {
-    const std::string name = file.filename().string();
-    const bool is_shard = name.rfind("step", 0) == 0 && file.extension() == ".h5";
-    if ((is_shard && kept.count(name) == 0) || name == kReplacedList) remove_path(file);
-  }
+std::vector<std::string> files_in_folder(const path& folder) {
+  std::vector<std::string> names;
+  if (!is_folder(folder)) return names;
+  for (const path& file : files_of(folder)) names.push_back(file.filename().string());
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
-void list_replaced_shards(const path& folder, const std::set<std::string>& names, bool sync) {
-  const path list = folder / kReplacedList;
+std::set<std::string> read_replaced_list(const path& folder, uint64_t digest) {
+  std::set<std::string> names;
+  const path list = folder / list_name(digest);
+  if (!is_folder(folder) || !is_list(list)) return names;
+  std::istringstream lines(read_file_text(list));
+  for (std::string name; std::getline(lines, name);) {
+    const bool is_inner = name.find('/') == name.npos;
+    if (is_inner && has_shard_name(name)) names.insert(name);
+  }
+  return names;
+}
+
+void write_replaced_list(const path& folder, uint64_t digest, const std::set<std::string>& names,
+                         bool sync) {
+  const path list = folder / list_name(digest);
   path part = list;
   part += ".tmp";
-  std::string text;
+  std::string text = fmt::format("{}{:016x}\n", kListBegins, digest);
   for (const std::string& name : names) text += name + "\n";
-  remove_path(part);
   PosixFile file(part, PosixFile::Mode::create);
   file.write_at(std::as_bytes(std::span(text)), 0);
   if (sync) file.sync();
@@ -106,25 +163,16 @@ void list_replaced_shards(const path& folder, const std::set<std::string>& names
   if (sync) sync_folder_of(list);
 }
 
-std::vector<std::string> remove_listed_shards(const path& folder,
-                                              const std::set<std::string>& kept) {
-  const path list = folder / kReplacedList;
-  std::error_code none;
-  if (!std::filesystem::exists(list, none)) return {};
-  std::istringstream lines(read_file_text(list));
-  for (std::string name; std::getline(lines, name);) {
-    // The list may be anybody's by now.
-    const bool is_shard = name.find('/') == std::string::npos && path(name).extension() == ".h5";
-    if (is_shard && kept.count(name) == 0) remove_path(folder / name);
+void remove_replaced_lists(const path& folder) {
+  for (const std::string& name : files_in_folder(folder)) {
+    if (is_list(folder / name)) remove_path(folder / name);
   }
-  std::vector<std::string> others;
-  for (const path& file : files_of(folder)) {
-    if (file != list) others.push_back(file.filename().string());
-  }
-  std::sort(others.begin(), others.end());
-  remove_path(list);
-  if (others.empty()) remove_path(folder);
-  return others;
+}
+
+void remove_files(const path& folder, const std::set<std::string>& names) {
+  if (!is_folder(folder)) return;
+  for (const std::string& name : names) remove_path(folder / name);
+  if (files_of(folder).empty()) remove_path(folder);
 }
 
 }  // namespace attnscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
@@ -7,30 +8,40 @@
 
 namespace attnscope {
 
-/// Removes a folder of shards, and nothing else: a file that is no shard keeps the folder there, as
-/// an Error(file), like something of that name that is no folder. Does nothing where there is none.
+/// Folders of shards: OUT.d.part while they are written, OUT.d when they are complete. Both may
+/// hold anybody's files, which stay: a shard is known by its name, step….DIGEST.h5 in 16
+/// hexadecimal digits. A link to a folder is no folder here. Everything throws Error(file).
+
+/// Whether a file is called as shards are.
+bool has_shard_name(const std::string& name);
+
+/// Throws where the folder holds anything but shards and what becomes one (.tmp).
+void require_shards_alone(const std::filesystem::path& folder);
+
+/// Removes a folder of shards alone; another file keeps all of it there, as an error, like
+/// something of that name that is no folder. Does nothing where there is none.
 void remove_shards(const std::filesystem::path& folder);
 
-/// Gives everything in the folder `from` the same name in `to`, which is created where it is
+/// Gives every shard in the folder `from` the same name in `to`, which is created where it is
 /// missing, and removes `from`; what was not written to its end (.tmp) goes. Files of `to` stay,
 /// but for those of a name that comes. A kill leaves each file in one of the folders. With `sync`
-/// the new names are durable on return. Throws Error(file).
+/// the new names are durable on return.
 void move_shards(const std::filesystem::path& from, const std::filesystem::path& to, bool sync);
 
-/// Removes the shards (step….h5) of a folder whose names are not `kept`, and its list of replaced
-/// ones; other files stay. Does nothing where there is no such folder. Throws Error(file).
-void remove_other_shards(const std::filesystem::path& folder, const std::set<std::string>& kept);
+/// Names of the folder's files, ascending; none where it is no folder.
+std::vector<std::string> files_in_folder(const std::filesystem::path& folder);
 
-/// Lists in the folder, durably with `sync`, which of its files belong to an export that is about
-/// to be replaced by one without shards: a run that is killed after that leaves it to the next one
-/// to remove them. Throws Error(file).
-void list_replaced_shards(const std::filesystem::path& folder, const std::set<std::string>& names,
-                          bool sync);
+/// The list of shards in OUT.d that go when the OUT whose structure has the checksum `digest` has
+/// taken its name: a run that is killed then leaves it to the next one to remove them. It counts
+/// for that OUT alone, and holds names of shards alone, whoever wrote it.
+std::set<std::string> read_replaced_list(const std::filesystem::path& folder, uint64_t digest);
+/// Writes it, durably with `sync`.
+void write_replaced_list(const std::filesystem::path& folder, uint64_t digest,
+                         const std::set<std::string>& names, bool sync);
+/// Removes the lists for any OUT.
+void remove_replaced_lists(const std::filesystem::path& folder);
 
-/// Removes the files of that list but those of `kept`, then the list, and the folder where nothing
-/// else stands in it. Gives the names of what does, ascending. Does nothing where there is no list.
-/// Throws Error(file).
-std::vector<std::string> remove_listed_shards(const std::filesystem::path& folder,
-                                              const std::set<std::string>& kept);
+/// Removes these files, where they are there, and the folder where nothing else stands in it.
+void remove_files(const std::filesystem::path& folder, const std::set<std::string>& names);
 
 }  // namespace attnscope

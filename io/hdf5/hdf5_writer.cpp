@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 namespace attnscope {
 namespace {
@@ -244,6 +245,11 @@ Hdf5Dataset Hdf5Writer::create_virtual(hid_t parent, const std::string& name, hi
     check(H5Pset_virtual(creation.id(), space.id(), piece.file.c_str(), piece.object.c_str(),
                          source.id()),
           name);
+  }
+  // Where a source is gone, readers find this: zeros would be weights.
+  if (H5Tget_class(type) == H5T_FLOAT) {
+    const double none = std::numeric_limits<double>::quiet_NaN();
+    check(H5Pset_fill_value(creation.id(), H5T_NATIVE_DOUBLE, &none), name);
   }
   const Hdf5Space whole = make_space(shape, name);
   return {H5Dcreate2(parent, name.c_str(), type, whole.id(), link_names_.id(), creation.id(),

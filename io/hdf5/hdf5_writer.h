@@ -99,6 +99,7 @@ class Hdf5Writer {
     write_block<T>(dataset, values, begin, count, name);
   }
   /// A dataset whose boxes stand in other files' datasets, of names relative to this one's folder.
+  /// Floating types read as NaN where such a file is gone.
   Hdf5Dataset create_virtual(hid_t parent, const std::string& name, hid_t type,
                              std::span<const int64_t> shape,
                              std::span<const Hdf5Elsewhere> pieces) const;

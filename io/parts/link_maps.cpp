@@ -12,11 +12,10 @@
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
-namespace {
 
 namespace fs = std::filesystem;
 
-void require_beside(const MergedExport& whole, const fs::path& out) {
+void check_linkable(const MergedExport& whole, const fs::path& out) {
   for (const auto& part : whole.parts) {
     std::error_code error;
     if (!fs::equivalent(folder_of(part->path()), folder_of(out), error)) {
@@ -33,6 +32,8 @@ void require_beside(const MergedExport& whole, const fs::path& out) {
     }
   }
 }
+
+namespace {
 
 /// Writes the master's file; within an Hdf5Session.
 class MasterWriter {
@@ -118,7 +119,7 @@ class MasterWriter {
 
 MergeResult link_maps(const MergedExport& whole, const fs::path& out,
                       const ExportWriteOptions& options) {
-  require_beside(whole, out);
+  check_linkable(whole, out);
   MergeResult result;
   OutputFile file(out, options.for_file(0));
   const ExportManifest wanted = make_manifest(whole.spec, whole.layout, {});
@@ -136,9 +137,10 @@ MergeResult link_maps(const MergedExport& whole, const fs::path& out,
   file.open_new_part(bytes);
   seal_export(stored, file.data());
   file.publish_part();
-  note_replaced_shards(file, options.sync);
+  ReplacedShards replaced;
+  replaced.note(file, recorded_structure_checksum(stored, file.data()), options.sync);
   file.commit();
-  const std::string note = remove_replaced_shards(file);
+  const std::string note = replaced.remove(file);
   if (!note.empty()) result.notes.push_back(note);
   result.warnings = file.warnings();
   result.bytes_written = bytes;

@@ -143,7 +143,7 @@ MergeResult merge_captures(const std::vector<fs::path>& parts, const fs::path& o
     facts.push_back(capture_facts(read.back()));
   }
   const std::vector<size_t> order = order_of_parts(facts, how.mixed);
-  CaptureFolder::check_target(out, force);
+  CaptureFolder::check_target(out, force, parts);
   if (how.dry_run) return {};
   CaptureFolder folder(out, force);
   CaptureMerge merge(folder.part_path(), copy, control);

@@ -56,7 +56,7 @@ class MapsMerge {
     result.warnings = out_.file().warnings();
     if (!result.complete_already) {
       tiles_ = out_.resume().tiles_kept;
-      copy_all();
+      copy_and_tell();
       out_.end(tiles_);
     }
     result.bytes_written = written_;
@@ -65,6 +65,23 @@ class MapsMerge {
   }
 
  private:
+  /// Where it fails, what was copied is kept, and people are told.
+  void copy_and_tell() {
+    try {
+      copy_all();
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted) throw;
+      out_.suspend();
+      if (tiles_ == 0) throw;
+      throw Error(
+          error.code(),
+          fmt::format("{}; {} of {} tiles are kept in {}, and in {} which they are: "
+                      "--resume goes on once this is mended, --force gives them up",
+                      error.what(), tiles_, out_.before().total(), out_.file().part_path().string(),
+                      out_.file().journal_path().filename().string()));
+    }
+  }
+
   void copy_all() {
     for (size_t task = 0; task < sources_.size(); ++task) {
       const int64_t rows = layout_.has_entries() ? sources_[task].group->grid.row_chunks() : 1;

@@ -6,9 +6,11 @@
 #include "io/export/format/export_header.h"
 #include "io/export/format/export_journal.h"
 #include "io/export/write/export_resumption.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
 #include "io/files/output_file.h"
+#include "io/files/shard_folder.h"
 
 namespace attnscope {
 namespace {
@@ -28,22 +30,19 @@ class ShardsMerge {
         copy_(copy),
         options_(options),
         control_(control),
-        file_(out, options.for_file(0)) {}
+        file_(out, options.for_shards()) {}
 
   MergeResult run() {
     const ExportManifest wanted = make_manifest(whole_.spec, whole_.layout, {});
     MergeResult result;
     result.warnings = file_.warnings();
     result.complete_already = is_complete_already(file_, wanted, options_);
-    if (result.complete_already) return result;
-    begin(wanted);
-    std::vector<Shard> shards;
-    for (const auto& part : whole_.parts) {
-      for (const Shard& shard : part->stored().shards) {
-        take(*part, shard);
-        shards.push_back(shard);
-      }
+    if (result.complete_already) {
+      ReplacedShards().remove(file_);
+      return result;
     }
+    begin(wanted);
+    const std::vector<Shard> shards = take_all();
     whole_.inputs->require_unchanged();
     commit_shards(file_, whole_.spec, shards, options_.sync);
     result.bytes_written = bytes_;
@@ -57,6 +56,7 @@ class ShardsMerge {
     if (!old && !options_.force && is_there(file_.shards_path()) && !is_there(file_.out())) {
       throw file_error(file_.shards_path().string(), "", "already exists (--force replaces it)");
     }
+    if (old && is_there(file_.part_shards_path())) require_shards_alone(file_.part_shards_path());
     if (!old) {
       ExportJournal::create(file_.journal_path(), make_export_header(wanted), options_.sync);
     }
@@ -67,6 +67,26 @@ class ShardsMerge {
     }
   }
 
+  /// Where it fails, what was copied is kept, and people are told.
+  std::vector<Shard> take_all() {
+    std::vector<Shard> shards;
+    try {
+      for (const auto& part : whole_.parts) {
+        for (const Shard& shard : part->stored().shards) {
+          take(*part, shard);
+          shards.push_back(shard);
+        }
+      }
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted || !kept_) throw;
+      throw Error(error.code(),
+                  std::string(error.what()) + "; the shards before it are kept in " +
+                      file_.part_shards_path().string() +
+                      ": --resume goes on once this is mended, --force gives them up");
+    }
+    return shards;
+  }
+
   void take(const PartFile& part, const Shard& shard) {
     if (control_.stop.stop_requested()) {
       throw Error(ErrorCode::interrupted, "interrupted: what was joined is in " +
@@ -75,7 +95,7 @@ class ShardsMerge {
     }
     const fs::path from = part.path().parent_path() / part.stored().shard_folder / shard.file;
     const fs::path to = file_.part_shards_path() / shard.file;
-    if (!is_there(to) && !is_there(file_.shards_path() / shard.file)) {
+    if (!is_there(to) && !is_moved(shard)) {
       const InputFile source(from);
       if (source.size() != shard.bytes) {
         throw file_error(from.string(), "",
@@ -90,6 +110,14 @@ class ShardsMerge {
       copy_shard(source, shard, to);
     }
     step(shard.bytes);
+  }
+
+  /// Whether an interrupted merge, or an older OUT, has it in OUT.d: as it was written.
+  bool is_moved(const Shard& shard) const {
+    const fs::path file = file_.shards_path() / shard.file;
+    std::error_code error;
+    return fs::is_regular_file(fs::symlink_status(file, error)) &&
+           file_checksum(file, control_.stop) == shard.checksum;
   }
 
   void copy_shard(const InputFile& source, const Shard& shard, const fs::path& to) {
@@ -113,6 +141,7 @@ class ShardsMerge {
     }
     rename_file(part, to, true);
     file_.keep_partial();
+    kept_ = true;
   }
 
   void step(int64_t bytes) {
@@ -126,6 +155,7 @@ class ShardsMerge {
   const MergeControl& control_;
   OutputFile file_;
   int64_t bytes_ = 0;
+  bool kept_ = false;  ///< a shard was copied, which the next run need not copy
 };
 
 }  // namespace

@@ -150,7 +150,11 @@ void add_piece(MergedExport& whole, const PartFile& part, size_t g,
 
 std::vector<std::filesystem::path> MergedExport::paths() const {
   std::vector<std::filesystem::path> paths;
-  for (const auto& part : parts) paths.push_back(part->path());
+  for (const auto& part : parts) {
+    paths.push_back(part->path());
+    const std::filesystem::path folder = part->path().parent_path() / part->stored().shard_folder;
+    for (const Shard& shard : part->stored().shards) paths.push_back(folder / shard.file);
+  }
   return paths;
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -90,6 +91,7 @@ class Capture:
         self._engine = engine
         self._cache = cache
         self.path = opened.path
+        self._folder = _folder_of(Path(opened.path))
         self.notes: list[str] = opened.notes
         self.warnings: list[str] = opened.warnings
         self.calls = CallTable([opened.call(i).facts() for i in range(len(opened))])
@@ -107,7 +109,7 @@ class Capture:
         """The call with this place in `calls`."""
         if not -len(self) <= number < len(self):
             raise make_error(f"call {number}: {self.path} has calls 0 to {len(self) - 1}", "usage")
-        return Call(self._opened.call(number % len(self)), self._engine, cache=self._cache)
+        return Call(self._opened.call(number % len(self)), self._engine, cache=self._cache, folder=self._folder)
 
     def __getitem__(self, key: Any) -> Call:
         parts = key if isinstance(key, tuple) else (key,)
@@ -127,7 +129,7 @@ class Capture:
         if len(found) != 1:
             raise make_error(self._complaint(parts, [number for number, _ in found]), "usage")
         number, items = found[0]
-        return Call(self._opened.call(number), self._engine, items, self._cache)
+        return Call(self._opened.call(number), self._engine, items, self._cache, self._folder)
 
     def _complaint(self, parts: tuple[Any, ...], found: list[int]) -> str:
         asked = ", ".join(repr(part) for part in parts)
@@ -151,7 +153,13 @@ class Capture:
         kind, blocks="single*", slots, chunks, batch. Usage error where nothing is left."""
         words = {name: word(value) for name, value in selection.items() if value is not None}
         return [
-            Call(self._opened.call(number), self._engine, sorted({item for item, _ in heads}), self._cache)
+            Call(
+                self._opened.call(number),
+                self._engine,
+                sorted({item for item, _ in heads}),
+                self._cache,
+                self._folder,
+            )
             for number, heads in self._opened.select(words)
         ]
 
@@ -170,6 +178,13 @@ class Capture:
         that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
         with Reporter("stats", progress) as report:
             return _native.capture_stats(self._opened, self._engine, stats_words(options), report)
+
+
+def _folder_of(path: Path) -> Path | None:
+    """The folder that a capture is; None where it is a file."""
+    if path.name == "capture.json":
+        return path.parent
+    return path if path.is_dir() else None
 
 
 def _branch(facts: Any, item: int) -> str:

@@ -12,6 +12,7 @@ interpreter's lock does not hold up.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,11 +41,17 @@ class Call:
     """
 
     def __init__(
-        self, call: _native.Call, engine: _native.Engine, items: Sequence[int] | None = None, cache: str = ""
+        self,
+        call: _native.Call,
+        engine: _native.Engine,
+        items: Sequence[int] | None = None,
+        cache: str = "",
+        folder: Path | None = None,
     ) -> None:
         self._call = call
         self._engine = engine
         self._cache = cache
+        self._folder = folder  # of its capture, where that is one
         self.facts: dict[str, Any] = call.facts()
         self._items = list(range(self.facts["batch"])) if items is None else list(items)
 

@@ -43,6 +43,7 @@ class HeadView:
         stride: int = 1,
         shape: tuple[int, int] = (0, 0),
         height: int = 640,
+        folder: Path | None = None,
     ) -> None:
         self.html = page
         self.png = picture
@@ -52,6 +53,7 @@ class HeadView:
         self._name = name
         self._note = note
         self._height = height
+        self._folder = folder
         self._shown_in: int | None = None
 
     def __repr__(self) -> str:
@@ -63,7 +65,8 @@ class HeadView:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> Path:
         """Writes the page to a file that ends in .html, or the picture to one that ends in .png, and gives its path.
         The page contains the head's queries and keys. `force` replaces a file that is there. Raises attnscope.Error:
-        "usage" where there is no page (with the reason) or a file is there, "file" where it cannot be written."""
+        "usage" where there is no page (with the reason) or a file is there, "file" where it cannot be written, or would
+        stand in the folder of the capture that it is of."""
         path = Path(path)
         if path.suffix in (".html", ".htm"):
             if self.html is None:
@@ -73,6 +76,12 @@ class HeadView:
             data = self.png
         else:
             raise make_error(f'{path}: the name must end in .html or .png (got "{path.suffix}")', "usage")
+        if self._folder is not None and self._folder.resolve() in path.resolve().parents:
+            raise make_error(
+                f"{path}: would stand in {self._folder}, which is read: nothing is written into a capture (give the "
+                "output another folder)",
+                "file",
+            )
         try:
             with open(path, "wb" if force else "xb") as file:
                 file.write(data)
@@ -145,6 +154,7 @@ def show_head(
         stride=stride,
         shape=(made["queries"], made["keys"]),
         height=height,
+        folder=head.call._folder,
     )
     return view._display()
 
@@ -193,6 +203,7 @@ def _picture_of(head: Head, name: str, reason: str, crops: dict[str, str], heigh
         stride=step,
         shape=(-(-len(rows) // step), len(cols)),
         height=height,
+        folder=head.call._folder,
     )
 
 

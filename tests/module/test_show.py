@@ -99,6 +99,9 @@ class Pages(Folder):
         with self.assertRaises(attnscope.Error) as raised:
             view.save(self.folder / "none" / "map.html")
         self.assertEqual(raised.exception.code, "file")
+        with self.assertRaisesRegex(attnscope.Error, "which is read: nothing is written into a capture"):
+            view.save(Path(SAMPLE) / "map.html", force=True)
+        self.assertFalse((Path(SAMPLE) / "map.html").exists())
 
     def test_it_is_the_page_of_the_command(self) -> None:
         attnscope.command(

@@ -196,7 +196,9 @@ void AppScriptHost::print(const std::string& line) {
   std::fflush(stdout);
 }
 
-void AppScriptHost::shot(const std::string& path) { write_picture(app_->picture(), path, force_); }
+void AppScriptHost::shot(const std::string& path) {
+  write_picture(app_->picture(), path, force_, app_->guarded());
+}
 
 void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/capture_guard.h"
 #include "io/capture/partial_calls.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/view/comparison.h"
@@ -56,6 +57,22 @@ bool is_remote(const CaptureOrigin& origin, const std::filesystem::path& second)
 }
 
 }  // namespace
+
+std::vector<std::filesystem::path> Document::guarded() const {
+  std::vector<std::filesystem::path> paths;
+  if (remote != nullptr) return paths;
+  for (const CaptureOrigin* of : {&origin, &other_origin}) {
+    if (!of->path.empty()) paths.push_back(of->path);
+  }
+  const auto add = [&](const Capture& of) {
+    const auto more = guarded_inputs(of);
+    paths.insert(paths.end(), more.begin(), more.end());
+  };
+  if (capture) add(*capture);
+  for (const auto& later : added) add(*later);
+  if (other) add(*other);
+  return paths;
+}
 
 std::unique_ptr<Document> Document::of_remote(const CaptureOrigin& origin,
                                               std::unique_ptr<RemoteTileSource> tiles,

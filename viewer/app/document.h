@@ -104,6 +104,9 @@ struct Document {
   bool is_computed() const { return capture || (remote != nullptr && remote->hello().computed); }
   /// Whether a second capture or export is open.
   bool has_second() const { return !other_origin.path.empty(); }
+  /// What a picture or a mask must not replace, nor be written into (OutputFileOptions::inputs);
+  /// nothing of maps on another machine.
+  std::vector<std::filesystem::path> guarded() const;
   /// What the quick check found and nobody has dismissed.
   std::string warning() const {
     if (warning_dismissed) return "";

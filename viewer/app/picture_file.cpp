@@ -10,8 +10,10 @@ void check_picture_name(const std::filesystem::path& file) {
   throw usage_error(one_line(file.string()) + ": pictures of the window are .png files");
 }
 
-void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool force) {
+void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool force,
+                   std::span<const std::filesystem::path> inputs) {
   check_picture_name(file);
+  OutputFile::check_target(file, {.force = force, .inputs = inputs});
   StagedFile part(file, force);
   PngWriter writer(part, picture.width, picture.height);
   const auto width = static_cast<size_t>(picture.width);

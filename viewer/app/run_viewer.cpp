@@ -71,7 +71,7 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
     }
     if (!ready) continue;
     if (app.atlas() && !app.reached(WaitFor::atlas)) continue;
-    write_picture(app.picture(), settings.screenshot, settings.force);
+    write_picture(app.picture(), settings.screenshot, settings.force, app.guarded());
     return ViewerEnd::closed;
   }
   return ViewerEnd::stopped;
@@ -92,7 +92,9 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   check_session_place(settings.session);
   if (!settings.screenshot.empty()) {
     check_picture_name(settings.screenshot);
-    OutputFile::check_target(settings.screenshot, {.force = settings.force});
+    std::vector<std::filesystem::path> inputs{settings.second};
+    if (settings.origin) inputs.push_back(settings.origin->path);
+    OutputFile::check_target(settings.screenshot, {.force = settings.force, .inputs = inputs});
   }
   const bool hidden = script || !settings.screenshot.empty();
   Window::Settings window_settings;

@@ -107,6 +107,10 @@ class ViewerApp {
 
   Document* document() { return document_.get(); }
   const Document* document() const { return document_.get(); }
+  /// Document::guarded() of what is open.
+  std::vector<std::filesystem::path> guarded() const {
+    return document_ ? document_->guarded() : std::vector<std::filesystem::path>();
+  }
   const FrameCounters& counters() const { return counters_; }
   /// Whether a dialog tells what went wrong.
   bool failed() const { return failure_.has_value(); }

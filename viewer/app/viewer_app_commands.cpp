@@ -44,7 +44,7 @@ void ViewerApp::write_picture_or_fail() {
     for (int number = 1;; ++number) {
       const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
       if (std::filesystem::exists(file)) continue;
-      write_picture(picture(), file, false);
+      write_picture(picture(), file, false, guarded());
       tell("picture saved: " + std::filesystem::absolute(file).string());
       return;
     }

@@ -41,9 +41,8 @@ void ViewerApp::save_mask(const std::filesystem::path& file) {
     throw usage_error(what + "its blocks are of tokens in another order (first order stored)");
   }
   document_->require_unchanged();
-  std::vector<std::filesystem::path> inputs;
+  std::vector<std::filesystem::path> inputs = guarded();
   if (document_->capture) {
-    inputs = document_->capture->files();
     inputs.emplace_back(shown->request.text);
     inputs.push_back(block_facts_path(shown->request.text));
   }

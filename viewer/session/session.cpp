@@ -8,6 +8,7 @@
 
 #include "core/base/control_characters.h"
 #include "core/base/error.h"
+#include "io/capture/facts/capture_catalogue.h"
 #include "io/files/file_text.h"
 #include "io/files/output_file.h"
 #include "viewer/session/remote_place.h"
@@ -241,6 +242,11 @@ void write_session(const Session& session, const path& file, bool force) {
     if (const size_t key = input.rfind(':'); key != std::string::npos && key > 0) {
       inputs.emplace_back(input.substr(0, key));
     }
+  }
+  // A session may stand in the folder of its capture, and goes with it then.
+  for (path& input : inputs) {
+    std::error_code error;
+    if (std::filesystem::is_directory(input, error)) input /= kCatalogueName;
   }
   OutputFile out(file, {.force = force, .inputs = inputs});
   out.create_part();

@@ -15,13 +15,13 @@
 #include "core/base/error.h"
 #include "io/files/checksum.h"
 #include "io/files/input_file.h"
+#include "io/files/leftovers.h"
 
 namespace attnscope {
 namespace {
 
 using std::filesystem::path;
 
-constexpr std::string_view kMagic = "ATTNJRN1";
 constexpr int64_t kPrefixBytes = 16;  // magic and length
 constexpr int64_t kHashBytes = 8;
 /// Of a record, all but its checksum.
@@ -82,12 +82,12 @@ void read_header(const InputFile& file, JournalContent& content) {
   std::array<char, kPrefixBytes> prefix{};
   const auto available = static_cast<size_t>(std::min(size, kPrefixBytes));
   file.read_at(0, std::as_writable_bytes(std::span(prefix).first(available)));
-  if (!std::string_view(prefix.data(), prefix.size()).starts_with(kMagic)) {
+  if (!std::string_view(prefix.data(), prefix.size()).starts_with(kJournalMagic)) {
     throw file_error(name, "byte 0", "is no export journal");
   }
   if (size < kPrefixBytes) throw cut_short(file, empty_bytes(0));
   uint64_t length = 0;
-  std::memcpy(&length, prefix.data() + kMagic.size(), sizeof length);
+  std::memcpy(&length, prefix.data() + kJournalMagic.size(), sizeof length);
   if (length > static_cast<uint64_t>(kMaxJournalHeaderBytes)) throw too_long(file.path(), length);
   content.end.bytes = empty_bytes(static_cast<int64_t>(length));
   // Before memory of that length is taken.
@@ -143,8 +143,8 @@ JournalEnd write_new(const path& file, std::string_view header, bool sync,
   JournalEnd end{hash, empty_bytes(static_cast<int64_t>(header.size())), 0};
   PosixFile out(file, PosixFile::Mode::create);
   const uint64_t length = header.size();
-  out.write_at(bytes_of(kMagic), 0);
-  out.write_at(bytes_of(length), static_cast<int64_t>(kMagic.size()));
+  out.write_at(bytes_of(kJournalMagic), 0);
+  out.write_at(bytes_of(length), static_cast<int64_t>(kJournalMagic.size()));
   out.write_at(bytes_of(header), kPrefixBytes);
   out.write_at(bytes_of(hash), kPrefixBytes + static_cast<int64_t>(length));
   append_records(out, records, end);

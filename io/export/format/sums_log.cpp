@@ -9,12 +9,12 @@
 #include "core/base/error.h"
 #include "io/files/checksum.h"
 #include "io/files/input_file.h"
+#include "io/files/leftovers.h"
 #include "io/files/rank_files.h"
 
 namespace attnscope {
 namespace {
 
-constexpr std::string_view kSumsMagic = "ATTNSUM1";
 constexpr int64_t kHeadBytes = 16;  // place and length
 constexpr int64_t kSumBytes = 4;
 constexpr std::chrono::milliseconds kLook{50};

@@ -8,6 +8,7 @@
 
 #include "core/stream/tile_sink.h"
 #include "io/export/format/export_journal.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -39,8 +40,16 @@ struct ExportWriteOptions {
             .resumable = resumable,
             .resume = resume,
             .bytes = bytes,
+            .shards = ShardFolder::replaced,
+            .give_up = &remove_given_up_shards,
             .inputs = inputs,
             .sources = sources};
+  }
+  /// Of an export in shards.
+  OutputFileOptions for_shards() const {
+    OutputFileOptions file = for_file(0);
+    file.shards = ShardFolder::written;
+    return file;
   }
 };
 

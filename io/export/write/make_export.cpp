@@ -15,8 +15,9 @@ std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path o
   return make_hdf5_export(std::move(plan), std::move(out), options);
 }
 
-void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options) {
-  OutputFile::check_target(out, options.for_file(0));
+void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options,
+                         bool in_shards) {
+  OutputFile::check_target(out, in_shards ? options.for_shards() : options.for_file(0));
 }
 
 }  // namespace attnscope

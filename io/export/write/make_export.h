@@ -14,6 +14,7 @@ std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path o
                                         const ExportWriteOptions& options);
 
 /// Throws what make_export() would for a target that cannot be written; creates nothing.
-void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options);
+void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options,
+                         bool in_shards = false);
 
 }  // namespace attnscope

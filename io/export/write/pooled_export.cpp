@@ -143,10 +143,11 @@ class PooledFile final : public PooledExport {
     file_->require_sources_unchanged();
     seal_export(stored_, file_->data());
     file_->publish_part();
-    note_replaced_shards(*file_, sync_);
+    ReplacedShards replaced;
+    replaced.note(*file_, recorded_structure_checksum(stored_, file_->data()), sync_);
     file_->commit();
     if (shared_) file_->remove_rank_files();
-    const std::string note = remove_replaced_shards(*file_);
+    const std::string note = replaced.remove(*file_);
     if (!note.empty()) notes_.push_back(note);
   }
   const std::vector<std::string>& warnings() const override { return file_->warnings(); }

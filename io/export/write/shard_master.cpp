@@ -1,10 +1,9 @@
 #include "io/export/write/shard_master.h"
 
-#include <set>
-
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/files/shard_folder.h"
 #include "io/hdf5/hdf5_writer.h"
 
@@ -57,20 +56,10 @@ void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<S
   // Until OUT has its new name, nothing says that these are its shards, and an older OUT has all
   // of its own.
   move_shards(file.part_shards_path(), file.shards_path(), sync);
+  ReplacedShards replaced;
+  replaced.note(file, recorded_structure_checksum(stored, file.data()), sync);
   file.commit();
-  remove_unlinked_shards(file, shards);
-}
-
-void remove_unlinked_shards(const OutputFile& file, const std::vector<Shard>& shards) {
-  std::set<std::string> kept;
-  for (const Shard& shard : shards) kept.insert(shard.file);
-  try {
-    remove_other_shards(file.shards_path(), kept);
-  } catch (const Error& error) {
-    throw file_error(
-        file.out().string(), "",
-        std::string("complete, but shards that it replaced are left: ") + error.what());
-  }
+  replaced.remove(file);
 }
 
 }  // namespace attnscope

@@ -18,11 +18,9 @@ ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shar
                                   const std::filesystem::path& path);
 
 /// The end of an export whose shards all stand in OUT.d.part (some perhaps in OUT.d already):
-/// writes its master, moves the shards, gives the master its name, and removes the shards that no
-/// master links any more. Throws Error(file).
+/// writes its master, moves the shards, gives the master its name, and removes those of the OUT
+/// that it replaced. Throws Error(file).
 void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<Shard>& shards,
                    bool sync);
-/// The last of these steps.
-void remove_unlinked_shards(const OutputFile& file, const std::vector<Shard>& shards);
 
 }  // namespace attnscope

@@ -18,6 +18,7 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/prepared_tile.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
@@ -122,7 +123,7 @@ ShardedExport::ShardedExport(ExportPlan plan, path out, const ExportWriteOptions
     : plan_(std::move(plan)),
       sync_(options.sync),
       header_(make_export_header(make_manifest(plan_.spec, plan_.layout, {}))),
-      file_(std::move(out), options.for_file(0)),
+      file_(std::move(out), options.for_shards()),
       folder_(file_.shards_path()),
       new_folder_(file_.part_shards_path()),
       shards_(plan_.layout.groups.size()) {
@@ -188,9 +189,7 @@ void ShardedExport::start(const ExportWriteOptions& options) {
   if (resume_.complete) {
     // A run that was killed between its end and this left them. Where another run is interrupted,
     // they may be its own.
-    if (!is_there(new_folder_) && !is_there(file_.part_path())) {
-      remove_unlinked_shards(file_, read_manifest(file_.out()).shards);
-    }
+    if (!is_there(new_folder_) && !is_there(file_.part_path())) ReplacedShards().remove(file_);
     return;
   }
   auto old = take_up_same_export(file_, RunForm::shards, wanted);
@@ -199,6 +198,7 @@ void ShardedExport::start(const ExportWriteOptions& options) {
   }
   JournalEnd end;
   if (old) {
+    if (is_there(new_folder_)) require_shards_alone(new_folder_);
     const bool ranks = !rank_files_beside(file_.out()).empty();
     const bool restarted = add_left_by_ranks(*old, wanted);
     take_up(*old, options.verify_all || restarted);

@@ -9,7 +9,6 @@
 #include "io/export/format/tile_check.h"
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/export_skeleton.h"
-#include "io/export/write/replaced_shards.h"
 #include "io/files/rank_files.h"
 
 namespace attnscope {
@@ -171,14 +170,14 @@ void TiledFile::end(int64_t tiles_done) {
   const std::byte complete{1};
   file_.write_at({&complete, 1}, stored_.complete);
   close_journal();
-  note_replaced_shards(file_, sync_);
+  replaced_.note(file_, recorded_structure_checksum(stored_, file_.data()), sync_);
   file_.commit();
   if (shared_) file_.remove_rank_files();
   remove_replaced();
 }
 
 void TiledFile::remove_replaced() {
-  const std::string note = remove_replaced_shards(file_);
+  const std::string note = replaced_.remove(file_);
   if (!note.empty()) notes_.push_back(note);
 }
 

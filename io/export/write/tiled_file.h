@@ -11,6 +11,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/sums_log.h"
 #include "io/export/write/export_sink.h"
+#include "io/export/write/replaced_shards.h"
 #include "io/export/write/shared_export.h"
 #include "io/files/output_file.h"
 
@@ -84,6 +85,7 @@ class TiledFile {
   bool shared_ = false;       ///< others write to it as well
   OutputFile file_;
   ExportResume resume_;
+  ReplacedShards replaced_;
   std::vector<std::string> notes_;
   ExportManifest stored_;
   std::vector<ExportManifest::TaskPlace> places_;  ///< point into stored_

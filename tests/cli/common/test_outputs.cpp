@@ -85,6 +85,51 @@ TEST_CASE("an input is never replaced, by whatever name") {
   }
 }
 
+TEST_CASE("an input that has the name of what runs leave is never removed") {
+  for (const auto& writer : kWriters) {
+    for (const std::string suffix :
+         {".part", ".part.new", ".journal", ".journal.tmp", ".journal.3", ".sums.7", ".lock"}) {
+      const TemporaryFolder folder;
+      const std::string capture = folder / ("out.h5" + suffix);
+      write_synthetic_head(capture, 50, 8);
+      const std::string before = read_file(capture);
+      for (const bool force : {false, true}) {
+        INFO(writer.front() << " " << suffix << " force " << force);
+        const auto result = write_to(writer, capture, folder / "out.h5", force);
+        INFO(result.err);
+        CHECK(result.exit_code == 1);
+        CHECK(contains(result.err, "is an input of this run, and would be destroyed"));
+        CHECK(read_file(capture) == before);
+        CHECK(files_in(folder.path()) == 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("somebody else's file that has the name of what runs leave goes with --force alone") {
+  for (const std::string suffix :
+       {".part.new", ".journal", ".journal.tmp", ".journal.2", ".sums.7", ".sums.7.tmp"}) {
+    const TemporaryFolder folder;
+    const std::string out = folder / "out.h5";
+    std::ofstream(out + suffix) << "mine";
+    INFO(suffix);
+    const auto refused = write_to(kWriters[0], sample("moving-shapes"), out, false);
+    INFO(refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(contains(refused.err, out + suffix + ": "));
+    CHECK(contains(refused.err, "--force"));
+    CHECK(read_file(out + suffix) == "mine");
+    if (suffix != ".part.new") {  // which --resume takes for what it is to go on with
+      const auto resumed = run_attnscope({"export", sample("moving-shapes"), "--heads", "0",
+                                          "--rows", "0:10", "--resume", "--quiet", "-o", out});
+      CHECK(resumed.exit_code == 1);
+      CHECK(read_file(out + suffix) == "mine");
+    }
+    CHECK(write_to(kWriters[0], sample("moving-shapes"), out, true).exit_code == 0);
+    CHECK(files_in(folder.path()) == 1);
+  }
+}
+
 TEST_CASE("what a killed query left is replaced on request only") {
   const TemporaryFolder folder;
   const std::string out = folder / "row.csv";

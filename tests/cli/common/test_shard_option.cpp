@@ -1,4 +1,5 @@
 // --shard auto: what started the process, as its environment tells.
+#include <filesystem>
 #include <map>
 
 #include "cli/common/shard_option.h"
@@ -94,9 +95,46 @@ TEST_CASE("what the environment cannot mean is refused") {
 TEST_CASE("the place of {shard} in a name is the part's") {
   CHECK(name_of_share("part-{shard}.h5", PlanShare{3, 16}) == "part-03-of-16.h5");
   CHECK(name_of_share("{shard}/{shard}.h5", PlanShare{9, 10}) == "9-of-10/9-of-10.h5");
-  CHECK(name_of_share("maps.h5", PlanShare{3, 16}) == "maps.h5");
+  CHECK(name_of_share("maps.h5", PlanShare{0, 1}) == "maps.h5");
+  CHECK(name_of_share("", PlanShare{3, 16}).empty());
   CHECK(name_of_share("maps.h5", std::nullopt) == "maps.h5");
   CHECK_THROWS_AS(name_of_share("part-{shard}.h5", std::nullopt), Error);
+}
+
+TEST_CASE("a name that all parts would have is refused, with one that would do") {
+  const auto refused = [](const std::string& out) {
+    try {
+      return name_of_share(out, PlanShare{3, 16});
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::usage);
+      return std::string(error.what());
+    }
+  };
+  CHECK(refused("maps.h5") ==
+        "-o maps.h5: all 16 parts would have this name; {shard} in it becomes 03-of-16 (-o "
+        "maps-{shard}.h5)");
+  CHECK(contains(refused("dump/"), "(-o dump-{shard})"));
+  CHECK(contains(refused("a.d/maps"), "(-o a.d/maps-{shard})"));
+  const TemporaryFolder folder;
+  const std::string out = folder / "out", call = sample("moving-shapes");
+  using Arguments = std::vector<std::string>;
+  for (const Arguments& words :
+       {Arguments{"export", call, "-o", out + ".h5"}, Arguments{"stats", call, "-o", out + ".json"},
+        Arguments{"mask", call, "--mask", "causal", "-o", out + ".json"},
+        Arguments{"query", call, "--query", "2,3,4", "-o", out + ".h5"},
+        Arguments{"convert", call, "-o", out}}) {
+    for (const std::string shard : {"0/2", "auto"}) {
+      Arguments arguments = words;
+      arguments.insert(arguments.end(), {"--shard", shard, "--force"});
+      ProgramSettings settings;
+      settings.environment = {"SLURM_ARRAY_TASK_ID=0", "SLURM_ARRAY_TASK_COUNT=2"};
+      const auto result = run_attnscope(arguments, settings);
+      INFO(words.front() << ": " << result.err);
+      CHECK(result.exit_code == 2);
+      CHECK(contains(result.err, "all 2 parts would have this name"));
+      CHECK(std::filesystem::is_empty(folder.path()));
+    }
+  }
 }
 
 TEST_CASE("the program takes its share of the environment, and says of which") {

@@ -190,19 +190,20 @@ TEST_CASE("parts of what nobody recorded become the file of one run") {
     };
     run({whole});
     const std::string part = kind == ".csv" ? ".json" : kind;
-    run({folder / ("p0" + part), "--shard", "0/2", "--force"});
-    run({folder / ("p1" + part), "--shard", "1/2", "--force"});
-    run_well({"merge", folder / ("p0" + part), folder / ("p1" + part), "-o", merged, "--quiet"});
+    run({folder / ("p{shard}" + part), "--shard", "0/2", "--force"});
+    run({folder / ("p{shard}" + part), "--shard", "1/2", "--force"});
+    run_well({"merge", folder / ("p0-of-2" + part), folder / ("p1-of-2" + part), "-o", merged,
+              "--quiet"});
     CHECK(read_file(merged) == read_file(whole));
   }
   const std::string whole = folder / "q.h5", merged = folder / "m.h5";
   const std::vector<std::string> query{"query", path, "--query", "0,1,2", "--quiet", "-o"};
   run_well({"query", path, "--query", "0,1,2", "--quiet", "-o", whole});
   for (const char* shard : {"0/2", "1/2"}) {
-    run_well({"query", path, "--query", "0,1,2", "--quiet", "-o",
-              folder / (std::string("v") + shard[0] + ".h5"), "--shard", shard});
+    run_well({"query", path, "--query", "0,1,2", "--quiet", "-o", folder / "v{shard}.h5", "--shard",
+              shard});
   }
-  run_well({"merge", folder / "v0.h5", folder / "v1.h5", "-o", merged, "--quiet"});
+  run_well({"merge", folder / "v0-of-2.h5", folder / "v1-of-2.h5", "-o", merged, "--quiet"});
   CHECK(read_file(merged) == read_file(whole));
 }
 

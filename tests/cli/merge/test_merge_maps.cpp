@@ -1,9 +1,12 @@
 // Exports in parts: the whole is the file of one process, byte for byte, for any number of parts.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 
 #include "tests/cli/merge/parts.h"
 #include "tests/support/catch.h"
+#include "tests/support/hdf5_readback.h"
 
 using namespace attnscope::test;
 
@@ -147,6 +150,93 @@ TEST_CASE("a master tells what became of its parts") {
   CHECK(contains(query.err, "is another file than the one that"));
 }
 
+TEST_CASE("a master whose part is gone reads as NaN, and info names the part") {
+  for (const Arguments& product :
+       {Arguments{"--dtype", "f16"}, Arguments{"--dtype", "f32"}, Arguments{"--product", "lse"}}) {
+    INFO(product.back());
+    const TemporaryFolder folder;
+    const auto parts = run_parts(export_of(product), folder / "part-{shard}.h5", 3);
+    const std::string out = folder / "maps.h5";
+    REQUIRE(merge(parts, out).exit_code == 0);
+    const bool lse = product.back() == "lse";
+    const auto values = [&](const std::string& call, const std::string& dataset) {
+      return read_dataset(out, "/calls/" + call + "/" + dataset).values;
+    };
+    const auto is_none = [](double value) { return std::isnan(value); };
+    const auto nones = [&] {
+      int64_t count = 0;
+      for (const std::string& call : group_members(out, "/calls")) {
+        for (const std::string dataset : {"lse", "weights"}) {
+          if (lse && dataset == "weights") continue;
+          const auto all = values(call, dataset);
+          count += std::count_if(all.begin(), all.end(), is_none);
+        }
+      }
+      return count;
+    };
+    CHECK(nones() == 0);
+    fs::remove(parts[1]);
+    // Two of the four heads stand in it: 150 rows each, with their LSEs.
+    CHECK(nones() == (lse ? 300 : 300 * 1025));
+    const auto info = run_attnscope({"info", out});
+    CHECK(info.exit_code == 3);
+    CHECK(contains(info.out, "incomplete: 1 of 3 parts is missing: part-1-of-3.h5\n"));
+    const auto json = run_attnscope({"info", out, "--json"});
+    CHECK(json.exit_code == 3);
+    CHECK(contains(json.out, "\"complete\": false"));
+    CHECK(contains(json.out, "\"missing\": "));
+    std::ofstream(parts[1]) << "another";
+    CHECK(contains(run_attnscope({"info", out}).out,
+                   "part-1-of-3.h5 (another one has its name: 7 bytes, expected "));
+  }
+}
+
+TEST_CASE("shards that are gone are named by info") {
+  const TemporaryFolder folder;
+  Arguments words = export_of({"--compress", "gzip"});
+  words.insert(words.end(), {"-o", folder / "maps.h5"});
+  require_run(words);
+  const auto shard = *fs::directory_iterator(folder / "maps.h5.d");
+  const std::string name = "maps.h5.d/" + shard.path().filename().string();
+  fs::remove(shard);
+  const auto info = run_attnscope({"info", folder / "maps.h5"});
+  CHECK(info.exit_code == 3);
+  CHECK(contains(info.out, "incomplete: 1 of 2 shards is missing: " + name + "\n"));
+}
+
+TEST_CASE("no output takes the place of a part that a master links") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
+  const std::string out = folder / "maps.h5";
+  REQUIRE(merge(parts, out).exit_code == 0);
+  const std::string before = read_file(parts[1]);
+  for (const Arguments& words :
+       {Arguments{"query", out, "--index", "100"}, Arguments{"diff", out, out, "--index", "100"}}) {
+    Arguments arguments = words;
+    arguments.insert(arguments.end(), {"-o", parts[1], "--force", "--quiet"});
+    const auto refused = run_attnscope(arguments);
+    INFO(words.front() << ": " << refused.err);
+    CHECK(refused.exit_code != 0);
+    CHECK(read_file(parts[1]) == before);
+  }
+}
+
+TEST_CASE("a merge that is refused has not said that it links") {
+  const TemporaryFolder folder;
+  const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
+  fs::create_directory(folder / "d");
+  for (const Arguments& more : {Arguments{}, Arguments{"--dry-run"}}) {
+    const auto refused = merge(parts, folder / "d/maps.h5", more);
+    CHECK(refused.exit_code == 2);
+    CHECK(contains(refused.err, "links parts that stand beside it"));
+    CHECK_FALSE(contains(refused.err + refused.out, "linked"));
+  }
+  std::ofstream(folder / "maps.h5") << "older";
+  const auto refused = merge(parts, folder / "maps.h5");
+  CHECK(refused.exit_code == 1);
+  CHECK_FALSE(contains(refused.err, "linked"));
+}
+
 TEST_CASE("a master that links masters, or itself, is told of") {
   const TemporaryFolder folder;
   const auto parts = run_parts(export_of({}), folder / "part-{shard}.h5", 2);
@@ -213,6 +303,10 @@ TEST_CASE("parts that are cut short or damaged are named, and nothing is left") 
   const std::string text = refused();
   CHECK(contains(text, "part-1-of-2.h5"));
   CHECK(contains(text, "checksum differs"));
+  const std::string left = folder / "maps.h5.part";
+  CHECK(contains(text, " tiles are kept in " + left + ", and in maps.h5.journal which they are: "));
+  CHECK(contains(text, "--resume goes on once this is mended, --force gives them up"));
+  CHECK((fs::exists(left) && fs::exists(folder / "maps.h5.journal")));
   // With the part as it was, the merge goes on with what it had.
   std::ofstream(parts[1], std::ios::binary) << sound;
   const auto merged = merge(parts, folder / "maps.h5", {"--copy", "--resume"});
@@ -224,18 +318,19 @@ TEST_CASE("parts that are cut short or damaged are named, and nothing is left") 
 TEST_CASE("a part that is asked for again is there, or gone on with") {
   const TemporaryFolder folder;
   Arguments first = export_of({});
-  first.insert(first.end(), {"-o", folder / "part.h5", "--shard", "1/3", "--resume"});
+  first.insert(first.end(), {"-o", folder / "part-{shard}.h5", "--shard", "1/3", "--resume"});
   require_run(first);
-  const std::string bytes = read_file(folder / "part.h5");
+  const std::string part = folder / "part-1-of-3.h5", bytes = read_file(part);
   first.erase(first.begin() + 2);  // --quiet
   CHECK(contains(require_run(first).err, "is complete already"));
-  CHECK(read_file(folder / "part.h5") == bytes);
+  CHECK(read_file(part) == bytes);
   // Another share, or the whole, is another output.
   first[first.size() - 2] = "2/3";
+  fs::rename(part, folder / "part-2-of-3.h5");
   const auto other = run_attnscope(first);
   CHECK(other.exit_code == 1);
   CHECK(contains(other.err, "shard is \"1/3\" there, \"2/3\" here"));
-  CHECK(read_file(folder / "part.h5") == bytes);
+  CHECK(read_file(folder / "part-2-of-3.h5") == bytes);
 }
 
 TEST_CASE("parts of several backends are joined only when asked") {

@@ -66,7 +66,7 @@ TEST_CASE("numbers are sorted when they are joined") {
   const auto parts = run_parts(stats, folder / "part-{shard}.json", 2);
   REQUIRE(merge(parts, folder / "whole.csv", {"--sort", "entropy"}).exit_code == 0);
   CHECK(read_file(folder / "whole.csv") == read_file(folder / "one.csv"));
-  sorted.insert(sorted.end(), {"-o", folder / "part.json", "--shard", "0/2"});
+  sorted.insert(sorted.end(), {"-o", folder / "part-{shard}.json", "--shard", "0/2"});
   CHECK(run_attnscope(sorted).exit_code == 2);
 }
 
@@ -123,12 +123,12 @@ TEST_CASE("parts that cannot be what they are asked for are refused with the rea
     CHECK(contains(result.err, "--shard 0/2: "));
     CHECK(contains(result.err, reason));
   };
-  refused("stats", {"-o", folder / "heads.csv"}, "a .csv does not say which part it is");
-  refused("mask", {"--mask", "causal", "-o", folder / "mask.csv"}, "a .csv does not say");
+  refused("stats", {"-o", folder / "heads-{shard}.csv"}, "a .csv does not say which part it is");
+  refused("mask", {"--mask", "causal", "-o", folder / "mask-{shard}.csv"}, "a .csv does not say");
   refused("mask", {"--mask", "causal", "--save", folder / "kept.npy"}, "--save");
-  refused("query", {"--query", "2,3,4", "-o", folder / "volume.npy"}, "only an .h5 says");
+  refused("query", {"--query", "2,3,4", "-o", folder / "volume-{shard}.npy"}, "only an .h5 says");
   refused("query", {"--query", "2,3,4", "--mean", "heads"}, "--mean");
-  refused("convert", {"-o", folder / "call.safetensors"}, "a part is a folder");
+  refused("convert", {"-o", folder / "call-{shard}.safetensors"}, "a part is a folder");
   refused("rollout", {"--query", "2,3,4"}, "a rollout is not cut");
   refused("render", {"--picture", "mosaic", "-o", folder / "map.png"}, "a picture is not cut");
   CHECK(fs::is_empty(folder.path()));

@@ -88,7 +88,7 @@ std::vector<float> npy_values(const std::string& path, size_t count) {
 }  // namespace
 
 TEST_CASE("a rollout is a row, or a column, of the product of all layers") {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder, results;
   const Layers layers;
   layers.write(folder.path());
   struct Case {
@@ -106,7 +106,7 @@ TEST_CASE("a rollout is a row, or a column, of the product of all layers") {
   };
   int number = 0;
   for (const Case& c : cases) {
-    const std::string out = folder / ("out" + std::to_string(++number) + ".h5");
+    const std::string out = results / ("out" + std::to_string(++number) + ".h5");
     std::vector<std::string> arguments{"rollout", folder.path().string(), "-o", out, "--json",
                                        "--quiet"};
     arguments.insert(arguments.end(), c.arguments.begin(), c.arguments.end());
