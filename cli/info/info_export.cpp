@@ -53,10 +53,6 @@ std::string group_text(const StoredGroup& group) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 /// What is read to hold an export's words against their checksum, at most: of one of blocks that
 /// would be the whole file.
 constexpr int64_t kMostChecked = int64_t{64} << 20;
