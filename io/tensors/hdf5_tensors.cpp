@@ -11,6 +11,7 @@
 #include "io/tensors/hdf5_chunks.h"
 #include "io/tensors/hdf5_structure.h"
 #include "io/tensors/recorded_values.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {

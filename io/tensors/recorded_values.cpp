@@ -5,12 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
+#include <string_view>
 #include <vector>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/strict_json.h"
-#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {
@@ -98,10 +98,6 @@ std::optional<double> whole_number(const std::string& text) {
 }
 
 }  // namespace
-
-bool names_value(std::string_view key) {
-  return is_number_fact(last_part(key)) || shaping_name(key) != nullptr;
-}
 
 std::string text_of_value(const Json& value) {
   if (value.is_string()) return value.get<std::string>();

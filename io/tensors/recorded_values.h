@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/tensor/tensor_source.h"
 
@@ -11,10 +10,6 @@ namespace attnscope {
 
 // Small values that people's own dumps carry beside q and k (timestep, layer_idx …), as
 // TensorFile::metadata() has them: texts as they are, other values as JSON.
-
-/// Whether a tensor of this name may be such a value: its last part names a fact that is a number,
-/// or what shapes a map (value_names.h).
-bool names_value(std::string_view key);
 
 /// The text of a value; of numbers that JSON has no word for "nan", "inf" and "-inf".
 std::string text_of_value(const nlohmann::json& value);

@@ -11,6 +11,7 @@
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/recorded_values.h"
 #include "io/tensors/torch_pickle.h"
+#include "io/tensors/value_names.h"
 
 namespace attnscope {
 namespace {

@@ -180,6 +180,10 @@ bool says_nothing(const ShapingName& name, std::string_view text) {
   return is_nothing(name.nothing, value_of_text(std::string(text)));
 }
 
+bool names_value(std::string_view key) {
+  return is_number_fact(last_part(key)) || shaping_name(key) != nullptr;
+}
+
 std::string_view last_part(std::string_view key) {
   const size_t at = key.find_last_of("./");
   return at == std::string_view::npos ? key : key.substr(at + 1);

@@ -31,6 +31,10 @@ const ShapingName* shaping_name(std::string_view key);
 /// softcap of 0, a window of -1, None.
 bool says_nothing(const ShapingName& name, std::string_view text);
 
+/// Whether a tensor of this name may be a value (recorded_values.h): its last part names a fact
+/// that is a number, or what shapes a map.
+bool names_value(std::string_view key);
+
 /// "block.attn.q" and "block/attn/q" → "q".
 std::string_view last_part(std::string_view key);
 /// The key as the call names it whose q is `q_key`: less what stands before both, up to a dot or a
