@@ -109,8 +109,9 @@ std::string json_without_controls(std::string json) {
     return true;
   };
   for (size_t i = 0; i < json.size(); ++i) {
-    const auto control = control_character_at(json, i);
-    if (control && control->code >= 0x7f) return replace_controls(json, escape);
+    // Most of a text that may be long.
+    if (static_cast<unsigned char>(json[i]) < 0x7f) continue;
+    if (control_character_at(json, i)) return replace_controls(json, escape);
   }
   return json;
 }
