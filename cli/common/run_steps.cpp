@@ -29,19 +29,20 @@ std::string about_text(const RunPlan& plan, std::string_view note) {
 
 CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
                        const TileBackend& backend, bool with_values)
-    : CheckedRun(console, tasks,
-                 ValueScan{.with_values = with_values, .threads = backend.workers()}) {}
+    : CheckedRun(
+          console, tasks,
+          ValueScan{
+              .with_values = with_values, .threads = backend.workers(), .backend = &backend}) {}
 
 CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
                        const ValueScan& scan)
-    : interrupts_(console) {
-  check_values(tasks, interrupts_.token(), scan);
-}
+    : interrupts_(console), magnitudes_(check_values(tasks, interrupts_.token(), scan)) {}
 
 CheckedRun CheckedRun::of_rows(const Console& console, std::span<const HeadTask> tasks,
                                const TileBackend& backend) {
-  return CheckedRun(console, tasks,
-                    ValueScan{.threads = backend.workers(), .few_rows_of = &backend});
+  return CheckedRun(
+      console, tasks,
+      ValueScan{.threads = backend.workers(), .few_rows_of = &backend, .backend = &backend});
 }
 
 void CheckedRun::scan_all(std::span<const HeadTask> tasks, const TileBackend& backend) const {
@@ -53,8 +54,16 @@ CheckedRun::CheckedRun(const Console& console, std::span<const ReductionJob> job
     : CheckedRun(console, tasks_of(jobs), backend) {}
 
 void CheckedRun::check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
-                              MemoryBudget& budget) const {
-  attnscope::check_logits(tasks, backend, budget, stop());
+                              MemoryBudget& budget, Quantity quantity) const {
+  if (quantity == Quantity::weights) attnscope::check_logits(tasks, backend, budget, stop());
+  std::vector<HeadTask> of_logits;
+  std::vector<TaskMagnitudes> magnitudes;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    if (needs_norms(tasks[i].problem->score(), quantity)) continue;
+    of_logits.push_back(tasks[i]);
+    magnitudes.push_back(magnitudes_[i]);
+  }
+  check_stored_logits(of_logits, magnitudes, backend, budget, stop());
 }
 
 void CheckedRun::check_logits(std::span<const ReductionJob> jobs, const TileBackend& backend,

@@ -43,9 +43,9 @@ class CheckedRun {
   void scan_all(std::span<const HeadTask> tasks, const TileBackend& backend) const;
   CheckedRun(const Console& console, std::span<const ReductionJob> jobs,
              const TileBackend& backend);
-  /// core/stream/logit_check.h, for runs of weights: throws before anything was written.
+  /// core/stream/logit_check.h: throws before anything was written. Of the tasks that were scanned.
   void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend,
-                    MemoryBudget& budget) const;
+                    MemoryBudget& budget, Quantity quantity = Quantity::weights) const;
   void check_logits(std::span<const ReductionJob> jobs, const TileBackend& backend,
                     MemoryBudget& budget) const;
   std::stop_token stop() const { return interrupts_.token(); }
@@ -54,6 +54,7 @@ class CheckedRun {
   CheckedRun(const Console& console, std::span<const HeadTask> tasks, const ValueScan& scan);
 
   InterruptWatch interrupts_;
+  std::vector<TaskMagnitudes> magnitudes_;  ///< of each task
 };
 
 /// Whether --resume finds the output of this very run at `out`, and then says so. `identity` is

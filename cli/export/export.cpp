@@ -124,7 +124,7 @@ int run_export(const ExportOptions& asked) {
 
   const bool with_values = spec.product == ExportProduct::output;
   const CheckedRun run(console, plan.tasks, *backend, with_values);
-  if (spec.product != ExportProduct::logits) run.check_logits(plan.tasks, *backend, budget);
+  run.check_logits(plan.tasks, *backend, budget, plan.request().quantity);
   plan.spec.find_hashes(capture, with_values, run.stop());
   auto owned = make_export(std::move(plan), o.out, write_options);
   ExportSink& sink = *owned;

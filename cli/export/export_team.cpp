@@ -245,8 +245,8 @@ int TeamExport::run() {
   const bool with_values = plan.spec.product == ExportProduct::output;
   const std::span<const HeadTask> looked_at = own_items(team_, plan.tasks);
   const CheckedRun run(console_, looked_at, *backend, with_values);
-  if (plan.spec.product != ExportProduct::logits && !looked_at.empty()) {
-    run.check_logits(looked_at, *backend, budget);
+  if (!looked_at.empty()) {
+    run.check_logits(looked_at, *backend, budget, plan.request().quantity);
   }
   plan.spec.set_hashes(
       hash_together(team_, capture, plan.spec.selection(), with_values, run.stop()));

@@ -83,7 +83,9 @@ int64_t parse_size(std::string_view text, std::string_view option, int64_t avail
   if (!digit || parsed.ec != std::errc{}) {
     throw fail("expected a size like 256MiB, 4GB or 50%");
   }
-  const std::string unit = lower({parsed.ptr, static_cast<size_t>(end - parsed.ptr)});
+  // Figures are printed with a space before the unit.
+  const char* const name = parsed.ptr + (parsed.ptr != end && *parsed.ptr == ' ' ? 1 : 0);
+  const std::string unit = lower({name, static_cast<size_t>(end - name)});
   if (unit == "%") {
     if (number <= 0 || number > 100) throw fail("a share must be above 0% and at most 100%");
     return static_cast<int64_t>(static_cast<double>(available) * (number / 100));
@@ -95,8 +97,8 @@ int64_t parse_size(std::string_view text, std::string_view option, int64_t avail
     if (bytes >= 0x1p63) throw fail("is larger than any memory");
     return static_cast<int64_t>(bytes);
   }
-  throw fail(unit.empty() ? "needs a unit: KiB, MiB, GiB, KB, MB, GB or %"
-                          : "unknown unit (expected KiB, MiB, GiB, KB, MB, GB or %)");
+  throw fail(unit.empty() ? "needs a unit: B, KiB, MiB, GiB, KB, MB, GB or %"
+                          : "unknown unit (expected B, KiB, MiB, GiB, KB, MB, GB or %)");
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -26,38 +26,37 @@ Bits largest_magnitude(const std::byte* data, int64_t count) {
   return largest;
 }
 
-/// The position of the first value whose exponent bits are all ones (NaN or Inf), or −1.
-template <typename Bits, Bits kExponent>
-int64_t first_not_finite(const std::byte* data, int64_t count) {
-  if (largest_magnitude<Bits>(data, count) < kExponent) return -1;
-  for (int64_t i = 0; i < count; ++i) {
-    const std::byte* const at = data + i * static_cast<int64_t>(sizeof(Bits));
-    if (largest_magnitude<Bits>(at, 1) >= kExponent) return i;
+/// The largest magnitude among numbers, infinite or NaN where one of them is.
+float largest_number(DType dtype, const std::byte* data, int64_t count) {
+  const auto number = [&](auto bits) {
+    float value = 0;
+    to_floats(dtype, reinterpret_cast<const std::byte*>(&bits), 1, &value);
+    return value;
+  };
+  if (dtype == DType::f16 || dtype == DType::bf16) {
+    return number(largest_magnitude<int16_t>(data, count));
   }
-  return -1;
+  return number(largest_magnitude<int32_t>(data, count));
 }
 
-int64_t first_not_finite(DType dtype, const std::byte* data, int64_t count) {
-  switch (dtype) {
-    case DType::f16:
-      return first_not_finite<int16_t, 0x7c00>(data, count);
-    case DType::bf16:
-      return first_not_finite<int16_t, 0x7f80>(data, count);
-    default:
-      return first_not_finite<int32_t, 0x7f800000>(data, count);
-  }
+/// The position of the first value that is NaN or Inf, of which there is one.
+int64_t first_not_finite(DType dtype, const std::byte* data) {
+  const int64_t bytes = dtype_bytes(dtype);
+  int64_t i = 0;
+  while (std::isfinite(largest_number(dtype, data + i * bytes, 1))) ++i;
+  return i;
 }
 
 }  // namespace
 
-void FiniteCheck::check(const HeadTensor& tensor, int64_t batch, int64_t head, IndexRange tokens,
-                        const std::stop_token& stop) {
+std::optional<float> FiniteCheck::check(const HeadTensor& tensor, int64_t batch, int64_t head,
+                                        IndexRange tokens, const std::stop_token& stop) {
   const auto rows = tensor.device_rows(batch, head);
   if (!rows) return check_on_host(tensor, batch, head, tokens, stop);
-  if (tokens.empty()) return;
+  if (tokens.empty()) return std::nullopt;
   if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
   const int64_t bad = rows->reader->first_not_finite(rows->part(tokens));
-  if (bad < 0) return;
+  if (bad < 0) return std::nullopt;
   // The host says what it is.
   const int64_t token = tokens.begin + bad;
   check_on_host(tensor, batch, head, {token, token + 1}, stop);
@@ -68,9 +67,10 @@ void FiniteCheck::check(const HeadTensor& tensor, int64_t batch, int64_t head, I
                   "tensor being written to?)");
 }
 
-void FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_t head,
-                                IndexRange tokens, const std::stop_token& stop) {
-  if (tokens.empty()) return;
+float FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_t head,
+                                 IndexRange tokens, const std::stop_token& stop) {
+  float largest = 0;
+  if (tokens.empty()) return largest;
   constexpr int64_t kPieceBytes = int64_t{256} << 10;
   const int64_t piece = std::clamp<int64_t>(kPieceBytes / tensor.row_bytes(), 1, tokens.size());
   const auto bytes = static_cast<size_t>(piece * tensor.row_bytes());
@@ -80,8 +80,12 @@ void FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_t
     const IndexRange part{begin, std::min(begin + piece, tokens.end)};
     tensor.read_rows(batch, head, part, rows_.data());
     const int64_t count = part.size() * tensor.width();
-    const int64_t bad = first_not_finite(tensor.dtype(), rows_.data(), count);
-    if (bad < 0) continue;
+    const float of_part = largest_number(tensor.dtype(), rows_.data(), count);
+    if (std::isfinite(of_part)) {
+      largest = std::max(largest, of_part);
+      continue;
+    }
+    const int64_t bad = first_not_finite(tensor.dtype(), rows_.data());
     float value = 0;
     to_floats(tensor.dtype(), rows_.data() + bad * dtype_bytes(tensor.dtype()), 1, &value);
     throw Error(ErrorCode::value, tensor.source().name() + ": batch " + std::to_string(batch) +
@@ -94,6 +98,7 @@ void FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_t
                                       (tensor.source().dtype() == DType::f64 ? " as f32" : "") +
                                       " (expected finite numbers)");
   }
+  return largest;
 }
 
 }  // namespace attnscope

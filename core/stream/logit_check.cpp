@@ -5,10 +5,12 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <string>
 #include <tuple>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/mask/masked_bias.h"
 #include "core/stream/null_sink.h"
 #include "core/stream/streaming_engine.h"
 #include "core/stream/tile_plan.h"
@@ -20,6 +22,9 @@ namespace {
 constexpr double kMostOctaves = 0x1p21;
 /// Products that no float32 sum overflows at.
 constexpr double kMostProduct = std::numeric_limits<float>::max() / 2;
+
+/// Logits that no bias that float32 holds makes infinite.
+constexpr double kSafeLogit = 0x1p100;
 
 [[noreturn]] void stop_check() { throw Error(ErrorCode::interrupted, "interrupted"); }
 
@@ -67,12 +72,10 @@ class LongestKeys {
   std::map<std::tuple<const AttentionProblem*, int64_t, int64_t>, double> lengths_;
 };
 
-/// Indices in the sequence of the task's rows that may be refused.
-std::vector<int64_t> doubtful_rows(const HeadTask& task, double longest_key,
+/// Indices in the sequence of the task's rows for which ‖q‖·max‖k‖ exceeds `most`.
+std::vector<int64_t> doubtful_rows(const HeadTask& task, double longest_key, double most,
                                    const std::stop_token& stop) {
   std::vector<int64_t> doubtful;
-  const double octaves = task.problem->scale() * std::numbers::log2e;
-  const double most = std::min(kMostOctaves / octaves, kMostProduct);
   for (int64_t i = 0; i < task.num_rows();) {
     int64_t past = i + 1;
     while (past < task.num_rows() && task.row_at(past) == task.row_at(past - 1) + 1) ++past;
@@ -86,7 +89,79 @@ std::vector<int64_t> doubtful_rows(const HeadTask& task, double longest_key,
   return doubtful;
 }
 
+/// Streams a task's rows without keeping anything. Throws Error(interrupted).
+void stream_rows(HeadTask task, std::span<const int64_t> rows, TileSink& sink,
+                 const TileBackend& backend, MemoryBudget& budget, const std::stop_token& stop) {
+  task.rows = {};
+  task.row_list = rows;
+  const TilePlan plan = plan_tiles({&task, 1}, sink.request(), backend, budget.available());
+  StreamControl control;
+  control.stop = stop;
+  if (!StreamingEngine(backend, budget).run({&task, 1}, plan, sink, control)) stop_check();
+}
+
+/// Looks at logits, of which only masked ones may be infinite, below 0.
+class LogitSink : public TileSink {
+ public:
+  TileRequest request() const override {
+    return {.norms = false, .quantity = Quantity::logits, .chunk_rows = kRows, .chunk_cols = kCols};
+  }
+  void begin(std::span<const HeadTask>, int) override {}
+  void consume(const Tile& tile) override {
+    for (size_t c = 0; c < tile.chunks.size(); ++c) {
+      if (tile.chunks[c] == nullptr) continue;
+      const int64_t first = tile.cols.begin + static_cast<int64_t>(c) * kCols;
+      const IndexRange cols{first, std::min(first + kCols, tile.cols.end)};
+      const auto* row = reinterpret_cast<const float*>(tile.chunks[c]);
+      for (int64_t r = tile.rows.begin; r < tile.rows.end; ++r, row += kCols) {
+        look_at(*tile.task, tile.task->row_at(r), cols, {row, static_cast<size_t>(cols.size())});
+      }
+    }
+  }
+  void end() override {}
+
+ private:
+  static constexpr int64_t kRows = 16, kCols = 512;
+
+  static void look_at(const HeadTask& task, int64_t query, IndexRange cols,
+                      std::span<const float> logits) {
+    const auto finite = [](float logit) { return std::isfinite(logit); };
+    if (std::all_of(logits.begin(), logits.end(), finite)) return;
+    const IndexRange keys{task.keys.begin + cols.begin, task.keys.begin + cols.end};
+    std::vector<float> bias(logits.size());
+    task.problem->mask().fill_bias(task.batch, task.head, {&query, 1}, keys, bias.data(),
+                                   keys.size());
+    for (size_t j = 0; j < logits.size(); ++j) {
+      if (std::isfinite(logits[j]) || (logits[j] == kMasked && bias[j] == kMasked)) continue;
+      throw Error(ErrorCode::value,
+                  task.problem->name() + ": head " + std::to_string(task.head) + ", query " +
+                      std::to_string(query) + ", key " +
+                      std::to_string(keys.begin + static_cast<int64_t>(j)) +
+                      ": the logit, or a product on the way to it, is more than float32 holds "
+                      "(3.4e38)");
+    }
+  }
+};
+
 }  // namespace
+
+void check_stored_logits(std::span<const HeadTask> tasks,
+                         std::span<const TaskMagnitudes> magnitudes, const TileBackend& backend,
+                         MemoryBudget& budget, std::stop_token stop) {
+  LongestKeys longest_keys(stop);
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    const AttentionProblem& problem = *tasks[i].problem;
+    if (is_linear(problem.score())) continue;
+    const double most = kSafeLogit / std::max(problem.scale(), 1.0);
+    const auto channels = static_cast<double>(problem.head_dim());
+    if (channels * magnitudes[i].q * magnitudes[i].k <= most) continue;
+    const std::vector<int64_t> rows =
+        doubtful_rows(tasks[i], longest_keys.of(tasks[i]), most, stop);
+    if (rows.empty()) continue;
+    LogitSink sink;
+    stream_rows(tasks[i], rows, sink, backend, budget, stop);
+  }
+}
 
 void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, MemoryBudget& budget,
                   std::stop_token stop) {
@@ -94,14 +169,13 @@ void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, M
   LongestKeys longest_keys(stop);
   for (const HeadTask& task : tasks) {
     if (task.problem->score() != ScoreFunction::softmax) continue;
-    const std::vector<int64_t> rows = doubtful_rows(task, longest_keys.of(task), stop);
+    const double octaves = task.problem->scale() * std::numbers::log2e;
+    const double most = std::min(kMostOctaves / octaves, kMostProduct);
+    const std::vector<int64_t> rows = doubtful_rows(task, longest_keys.of(task), most, stop);
     if (rows.empty()) continue;
-    HeadTask doubtful{task.problem, task.batch, task.head, {}, rows, {0, task.problem->num_keys()}};
     NullSink sink(norms_alone);
-    const TilePlan plan = plan_tiles({&doubtful, 1}, norms_alone, backend, budget.available());
-    StreamControl control;
-    control.stop = stop;
-    if (!StreamingEngine(backend, budget).run({&doubtful, 1}, plan, sink, control)) stop_check();
+    stream_rows({task.problem, task.batch, task.head, {}, {}, {0, task.problem->num_keys()}}, rows,
+                sink, backend, budget, stop);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <stop_token>
 
 #include "core/base/memory_budget.h"
+#include "core/stream/number_range.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 
@@ -19,5 +20,13 @@ namespace attnscope {
 /// requested.
 void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, MemoryBudget& budget,
                   std::stop_token stop);
+
+/// Finds out before a long stream of logits (of sigmoid and signed weights, which are made of them
+/// without a norm) whether float32 holds all of them: those rows for which |q|·|k| does not exclude
+/// it are computed. `magnitudes`: of each task, as check_values() returns them. Throws Error(value)
+/// that names the first entry that is NaN or infinite and not masked, and as check_logits() does.
+void check_stored_logits(std::span<const HeadTask> tasks,
+                         std::span<const TaskMagnitudes> magnitudes, const TileBackend& backend,
+                         MemoryBudget& budget, std::stop_token stop);
 
 }  // namespace attnscope

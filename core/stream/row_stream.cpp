@@ -1,10 +1,10 @@
 #include "core/stream/row_stream.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
-#include <string>
 
-#include "core/base/error.h"
+#include "core/base/budget_error.h"
 
 namespace attnscope {
 
@@ -17,25 +17,22 @@ RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& ba
   int64_t keys = 0;
   for (const HeadTask& task : tasks) keys = std::max(keys, task.keys.size());
   std::optional<RowStream> best;
+  int64_t smallest = std::numeric_limits<int64_t>::max();
   for (int64_t rows = kMostRows; rows >= least_rows; rows /= 2) {
     RowStream stream;
     stream.request.chunk_rows = rows;
     stream.request.chunk_cols = keys;
     try {
       stream.plan = plan_tiles(tasks, stream.request, backend, left);
-    } catch (const Error& error) {
-      if (error.code() != ErrorCode::resource || rows / 2 < least_rows) {
-        if (best) return *best;
-        if (error.code() != ErrorCode::resource || taken == 0) throw;
-        throw Error(ErrorCode::resource,
-                    std::string(error.what()) + "; " + format_bytes(taken) + " hold other things");
-      }
+    } catch (const BudgetError& error) {
+      smallest = std::min(smallest, error.smallest());
       continue;
     }
     if (!best || stream.plan.workers > best->plan.workers) best = stream;
     if (best->plan.workers >= backend.workers() || rows <= kFewRows) return *best;
   }
-  return *best;
+  if (best) return *best;
+  throw BudgetError(budget.limit(), smallest + taken);
 }
 
 }  // namespace attnscope

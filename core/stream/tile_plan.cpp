@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/base/budget_error.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -336,10 +337,7 @@ TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
   if (smallest == std::numeric_limits<int64_t>::max()) {
     throw Error(ErrorCode::resource, "the heads are too large for any memory");
   }
-  throw Error(ErrorCode::resource,
-              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
-                  format_bytes(budget_bytes) + ") is too small: the smallest that works is " +
-                  std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
+  throw BudgetError(budget_bytes, smallest);
 }
 
 }  // namespace attnscope

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <exception>
 #include <limits>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <tuple>
@@ -92,13 +94,13 @@ std::vector<Scan> list_scans(std::span<const HeadTask> tasks, const ValueScan& s
 class ScanQueue {
  public:
   ScanQueue(std::span<const Scan> scans, const std::stop_token& stop)
-      : scans_(scans), stop_(stop) {}
+      : scans_(scans), largest_(scans.size()), stop_(stop) {}
 
   void work() {
     FiniteCheck check;
     for (size_t i = next(); i < scans_.size(); i = next()) {
       try {
-        run(scans_[i], check);
+        largest_[i] = run(scans_[i], check);
       } catch (...) {
         fail(i, std::current_exception());
       }
@@ -114,10 +116,12 @@ class ScanQueue {
     }
     std::rethrow_exception(error_);
   }
+  /// The largest magnitude of each scan; nothing where it was left out or a device looked at it.
+  const std::vector<std::optional<float>>& largest() const { return largest_; }
 
  private:
-  void run(const Scan& scan, FiniteCheck& check) const {
-    check.check(*scan.tensor, scan.batch, scan.head, scan.tokens, stop_);
+  std::optional<float> run(const Scan& scan, FiniteCheck& check) const {
+    return check.check(*scan.tensor, scan.batch, scan.head, scan.tokens, stop_);
   }
   size_t next() {
     const std::lock_guard lock(mutex_);
@@ -134,6 +138,7 @@ class ScanQueue {
   }
 
   const std::span<const Scan> scans_;
+  std::vector<std::optional<float>> largest_;  ///< each written by who took its scan
   const std::stop_token& stop_;
   std::mutex mutex_;
   size_t next_ = 0;
@@ -141,10 +146,34 @@ class ScanQueue {
   std::exception_ptr error_;
 };
 
+/// What the scans found of each task's q and k.
+std::vector<TaskMagnitudes> magnitudes_of(std::span<const HeadTask> tasks,
+                                          std::span<const Scan> scans,
+                                          std::span<const std::optional<float>> largest) {
+  using Head = std::tuple<const HeadTensor*, int64_t, int64_t>;
+  constexpr double kUnknown = std::numeric_limits<double>::infinity();
+  std::map<Head, double> heads;
+  for (size_t i = 0; i < scans.size(); ++i) {
+    double& size = heads[Head(scans[i].tensor, scans[i].batch, scans[i].head)];
+    size = std::max(size, largest[i] ? double{*largest[i]} : kUnknown);
+  }
+  const auto found = [&](const HeadTensor& tensor, int64_t batch, int64_t head) {
+    const auto at = heads.find(Head(&tensor, batch, head));
+    return at == heads.end() ? kUnknown : at->second;
+  };
+  std::vector<TaskMagnitudes> magnitudes;
+  for (const HeadTask& task : tasks) {
+    const AttentionProblem& problem = *task.problem;
+    magnitudes.push_back({found(problem.q(), task.batch, task.head),
+                          found(problem.k(), task.batch, problem.kv_head(task.head))});
+  }
+  return magnitudes;
+}
+
 }  // namespace
 
-void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
-                  const ValueScan& scan) {
+std::vector<TaskMagnitudes> check_values(std::span<const HeadTask> tasks,
+                                         const std::stop_token& stop, const ValueScan& scan) {
   if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
   const std::vector<Scan> scans = list_scans(tasks, scan);
   int64_t numbers = 0;
@@ -161,6 +190,9 @@ void check_values(std::span<const HeadTask> tasks, const std::stop_token& stop,
     queue.work();
   }
   queue.finish();
+  std::vector<TaskMagnitudes> magnitudes = magnitudes_of(tasks, scans, queue.largest());
+  if (scan.backend != nullptr) check_subnormals(tasks, magnitudes, *scan.backend, stop);
+  return magnitudes;
 }
 
 }  // namespace attnscope

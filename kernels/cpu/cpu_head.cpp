@@ -217,11 +217,17 @@ bool CpuHead::is_masked_out(int64_t query, const Buffers& buffers) const {
   return true;
 }
 
-/// elu(x) + 1 is never 0, so only a mask makes a row of zeros; a sum near float32's end has lost
-/// keys to it.
+/// A sum near float32's end has lost keys to it. elu(x) + 1 is never 0, so only a mask makes a row
+/// of zeros; max(x, 0) may be.
 bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const {
-  if (head_.format.score != ScoreFunction::linear_elu1 || sum.total >= 0x1p-80) return false;
-  return sum.total > 0 || !is_masked_out(query, buffers);
+  switch (head_.format.score) {
+    case ScoreFunction::linear_elu1:
+      return sum.total < 0x1p-80 && (sum.total > 0 || !is_masked_out(query, buffers));
+    case ScoreFunction::linear_relu:
+      return sum.total < 0x1p-60 && (sum.total > 0 || maxima_.meets_any(query));
+    default:
+      return false;
+  }
 }
 
 void CpuHead::start_sums(const Rows& rows, const Buffers& buffers) const {

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/problem/signed_weights.h"
 #include "core/reduce/panel_reduction.h"
+#include "core/stream/number_range.h"
 #include "core/stream/value_panels.h"
 #include "kernels/common/emit_runs.h"
 #include "kernels/common/host_cores.h"
@@ -265,7 +266,7 @@ class ReferenceHead : public BoundHead {
   std::vector<float> keys_;  ///< [num_keys, head_dim], widened exactly
 };
 
-class ReferenceBackend : public TileBackend {
+class ReferenceBackend : public TileBackend, public CountsSubnormals {
  public:
   explicit ReferenceBackend(int threads) : workers_(threads > 0 ? threads : usable_cores()) {}
 

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/products/key_runs.h"
+#include "core/stream/logit_check.h"
 #include "core/stream/norm_sink.h"
 
 namespace attnscope {
@@ -153,7 +154,10 @@ ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace>
   if (heads.empty() || rows.size() == 0 || cols.size() == 0) return result;
   const std::vector<ColumnRun> runs = column_runs(cols);
   const std::vector<HeadTask> whole = row_tasks(call, heads, rows);
-  run.check_values(whole);
+  const std::vector<TaskMagnitudes> magnitudes = run.check_values(whole);
+  if (!needs_norms(call.problem().score(), quantity)) {
+    check_stored_logits(whole, magnitudes, run.backend(), run.budget(), run.watch().stop());
+  }
   std::vector<RowNorm> norms;
   if (runs.size() > 1 && needs_norms(call.problem().score(), quantity))
     norms = norms_of(whole, run);

@@ -27,9 +27,11 @@ StreamControl EngineRun::control() {
   return control;
 }
 
-void EngineRun::check_values(std::span<const HeadTask> tasks, bool with_values) {
-  attnscope::check_values(tasks, watch_.stop(),
-                          {.with_values = with_values, .threads = backend().workers()});
+std::vector<TaskMagnitudes> EngineRun::check_values(std::span<const HeadTask> tasks,
+                                                    bool with_values) {
+  return attnscope::check_values(
+      tasks, watch_.stop(),
+      {.with_values = with_values, .threads = backend().workers(), .backend = &backend()});
 }
 
 void EngineRun::run(std::span<const HeadTask> tasks, TileSink& sink) {

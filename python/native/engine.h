@@ -6,6 +6,7 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/run_backend.h"
 #include "core/products/map_reductions.h"
+#include "core/stream/number_range.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_plan.h"
 #include "core/stream/tile_sink.h"
@@ -45,7 +46,8 @@ class EngineRun : public ReductionRunner {
   bool is_plan_only() const override { return false; }
 
   /// Scans q and k of the tasks, and v `with_values`, for NaN and Inf. Throws Error(value).
-  void check_values(std::span<const HeadTask> tasks, bool with_values = false);
+  std::vector<TaskMagnitudes> check_values(std::span<const HeadTask> tasks,
+                                           bool with_values = false);
   /// These throw Error(interrupted) when they were stopped.
   void run(std::span<const HeadTask> tasks, TileSink& sink);
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override;

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/aligned_vector.h"
+#include "core/base/budget_error.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/start_thread.h"
@@ -121,10 +122,7 @@ DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sin
       if (plan.bytes <= budget_bytes) return plan;
     }
   }
-  throw Error(ErrorCode::resource,
-              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
-                  format_bytes(budget_bytes) + ") is too small for two heads: the smallest that " +
-                  "works is " + std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
+  throw BudgetError(budget_bytes, smallest, " for two heads");
 }
 
 bool stream_pair(MapSide& a, MapSide& b, PairSink& sink, const DifferencePlan& plan,
