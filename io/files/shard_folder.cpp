@@ -69,7 +69,8 @@ std::string list_name(uint64_t digest) { return fmt::format("{}{:016x}", kList, 
 
 /// Whether it is such a list, or one that was being written.
 bool is_list(const path& file) {
-  std::string_view name = file.filename().native();
+  const std::string whole = file.filename().string();
+  std::string_view name = whole;
   if (!name.starts_with(kList)) return false;
   name.remove_prefix(kList.size());
   if (name.ends_with(".tmp")) name.remove_suffix(4);
