@@ -77,6 +77,7 @@ class QueryCommand {
     }
     const auto backend = make_team_backend(o_.run, team_, console_);
     agree(capture, q, *backend);
+    if (first) tell_of_tasks(q);  // before a share may leave nothing of them
     std::optional<VolumePart> part;
     if (share_) {
       const SelectionShare own =
@@ -87,7 +88,6 @@ class QueryCommand {
     }
     const int64_t memory = memory_beside(capture, o_.run);
     if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
-    if (first) tell_of_tasks(q);
     MemoryBudget budget(memory);
     if (!o_.reverse && !o_.cache.empty()) {
       console_.say("note: only --reverse keeps row sums; --cache changes nothing here");

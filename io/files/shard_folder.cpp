@@ -164,6 +164,13 @@ void write_replaced_list(const path& folder, uint64_t digest, const std::set<std
   if (sync) sync_folder_of(list);
 }
 
+bool holds_replaced_list(const path& folder) {
+  for (const std::string& name : files_in_folder(folder)) {
+    if (is_list(folder / name)) return true;
+  }
+  return false;
+}
+
 void remove_replaced_lists(const path& folder) {
   for (const std::string& name : files_in_folder(folder)) {
     if (is_list(folder / name)) remove_path(folder / name);

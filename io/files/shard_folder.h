@@ -38,6 +38,8 @@ std::set<std::string> read_replaced_list(const std::filesystem::path& folder, ui
 /// Writes it, durably with `sync`.
 void write_replaced_list(const std::filesystem::path& folder, uint64_t digest,
                          const std::set<std::string>& names, bool sync);
+/// Whether there is a list for any OUT.
+bool holds_replaced_list(const std::filesystem::path& folder);
 /// Removes the lists for any OUT.
 void remove_replaced_lists(const std::filesystem::path& folder);
 

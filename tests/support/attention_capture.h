@@ -34,7 +34,8 @@ class AttentionCapture {
 
   CallFile file() const {
     CallFile file;
-    file.tensor("q", "F32", {1, heads, tokens, d}, raw(q))
+    file.fact("q_state", "final")
+        .tensor("q", "F32", {1, heads, tokens, d}, raw(q))
         .tensor("k", "F32", {1, kv_heads, tokens, d}, raw(k))
         .tensor("v", "F32", {1, kv_heads, tokens, d}, raw(v));
     if (allowed.empty()) return file;

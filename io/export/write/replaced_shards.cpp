@@ -85,7 +85,7 @@ void ReplacedShards::note(const OutputFile& file, uint64_t digest, bool sync) {
 
 std::string ReplacedShards::remove(const OutputFile& file) {
   const std::filesystem::path& folder = file.shards_path();
-  if (files_in_folder(folder).empty()) return "";
+  if (names_.empty() && !holds_replaced_list(folder)) return "";
   try {
     const auto now = names_in(file.out(), folder);
     if (!now) return "";

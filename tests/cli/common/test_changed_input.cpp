@@ -82,7 +82,9 @@ TEST_CASE("a capture that changes while it is read gives no result") {
     remove_outputs(c.output.empty() ? std::string(folder / "none") : c.output);
     const long reads = std::stol(read_file(count));
     REQUIRE(reads > 2);
-    for (const long n : {2L, reads / 2, reads}) {
+    // `info` looks at how a file begins before it opens it.
+    const long first = c.arguments.front() == "info" ? 3 : 2;
+    for (const long n : {first, reads / 2, reads}) {
       INFO("before read " << n << " of " << reads);
       write_old_head(capture);
       const auto mixed = run_attnscope(c.arguments, with_change(n, capture));

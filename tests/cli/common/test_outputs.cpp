@@ -95,7 +95,9 @@ TEST_CASE("an input that has the name of what runs leave is never removed") {
       const std::string before = read_file(capture);
       for (const bool force : {false, true}) {
         INFO(writer.front() << " " << suffix << " force " << force);
-        const auto result = write_to(writer, capture, folder / "out.h5", force);
+        auto arguments = writer;
+        arguments.emplace_back("--grid=5x2x5");  // which a volume needs
+        const auto result = write_to(arguments, capture, folder / "out.h5", force);
         INFO(result.err);
         CHECK(result.exit_code == 1);
         CHECK(contains(result.err, "is an input of this run, and would be destroyed"));

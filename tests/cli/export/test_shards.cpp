@@ -241,8 +241,9 @@ TEST_CASE("sharded exports that are interrupted or killed go on with the first s
 TEST_CASE("a sharded export that is refused takes nothing of an interrupted one") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
+  const std::string shard = out + ".d.part/step0.0123456789abcdef.h5";
   std::filesystem::create_directory(out + ".d.part");
-  std::ofstream(out + ".d.part/some.h5") << "a shard";
+  std::ofstream(shard) << "a shard";
   std::ofstream(out + ".journal") << "what is in it";
   const auto refused = run_attnscope(export_sample(out, {"--compress", "gzip"}));
   CHECK(refused.exit_code == 1);
@@ -259,9 +260,11 @@ TEST_CASE("a sharded export that is refused takes nothing of an interrupted one"
     arguments.emplace_back("--resume");
     const auto resumed = run_attnscope(export_sample(out, arguments));
     CHECK(resumed.exit_code == 1);
-    CHECK(resumed.err == "attnscope: " + out + ".journal: byte 0: is no export journal\n");
+    CHECK(resumed.err == "attnscope: " + out +
+                             ".journal: has the name of what an interrupted run leaves, and is "
+                             "none of this program's (--force removes it)\n");
   }
-  CHECK(read_file(out + ".d.part/some.h5") == "a shard");
+  CHECK(read_file(shard) == "a shard");
   CHECK(read_file(out + ".journal") == "what is in it");
   require_run(export_sample(out, {"--compress", "gzip", "--force"}));
   CHECK_FALSE(std::filesystem::exists(out + ".d.part"));

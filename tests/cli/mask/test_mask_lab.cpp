@@ -430,7 +430,11 @@ TEST_CASE("the lab's table, file and refusals") {
   CHECK(contains(plan.out, "attnscope-plan/1"));
 
   const std::string cross = folder / "cross.safetensors";
-  CallFile().pair({1, 1, 24, 8}, {1, 1, 7, 8}).fact("grid", "2x3x4").write(cross);
+  CallFile()
+      .pair({1, 1, 24, 8}, {1, 1, 7, 8})
+      .fact("grid", "2x3x4")
+      .fact("q_state", "final")
+      .write(cross);
   write_bits(folder / "small.npy", "2, 2", Bits{1, 0, 0, 1});
   write_bytes(folder / "float.npy",
               npy_bytes("{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1), }\n", "abcd"));

@@ -16,7 +16,7 @@ const std::string kMasked = "softmax domain all, of the keys that the mask leave
 /// One head of 2 frames of 3×4 tokens behind 4 text tokens.
 std::string write_call(const TemporaryFolder& folder) {
   ReferenceCall call({1, 1, 1, 28, 28, 8}, 7);
-  call.fact("grid", "2x3x4").fact("text", "4@start");
+  call.fact("grid", "2x3x4").fact("text", "4@start").fact("q_state", "final");
   const std::string path = folder / "call.safetensors";
   call.write(path);
   return path;

@@ -189,8 +189,8 @@ TEST_CASE("what a call without a grid does not have is null") {
   // A token map says what is video.
   ReferenceCall({1, 1, 1, 20, 20, 8}, 5)
       .version(2)
-      .fact("queries", R"([{"name": "t", "modality": "text", "count": 5},
-                           {"name": "v", "modality": "video", "count": 15}])")
+      .fact("queries", R"([{"name": "t", "modality": "text", "count": 5},)"
+                       R"( {"name": "v", "modality": "video", "count": 15}])")
       .write(path);
   CHECK(run_json({"stats", path, "--json", "--quiet"})["heads"][0]["video_mass"].is_number());
 }
@@ -248,7 +248,7 @@ TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
 }
 
 TEST_CASE("a call whose keys are counted on all rows stands beside one of more rows") {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder, out;
   CallFile()
       .pair({1, 1, 300, 8}, {1, 1, 300, 8})
       .fact("layer", "0")
@@ -260,14 +260,14 @@ TEST_CASE("a call whose keys are counted on all rows stands beside one of more r
   write_bytes(folder / "capture.json", R"({"format": "attnscope-capture/1", "calls": [
       {"file": "a.safetensors"}, {"file": "b.safetensors"}]})");
   for (const std::string name : {"s.csv", "s.h5", "s.json"}) {
-    const auto result = run_attnscope({"stats", folder / ".", "-o", folder / name, "--quiet"});
+    const auto result = run_attnscope({"stats", folder / ".", "-o", out / name, "--quiet"});
     INFO(result.err);
     CHECK(result.exit_code == 0);
   }
-  const json stats = json::parse(read_file(folder / "s.json"));
+  const json stats = json::parse(read_file(out / "s.json"));
   CHECK(stats["heads"][0].contains("keys_for_50_stderr"));
   CHECK_FALSE(stats["heads"][1].contains("keys_for_50_stderr"));
-  const std::string csv = read_file(folder / "s.csv");
+  const std::string csv = read_file(out / "s.csv");
   std::istringstream lines(csv);
   std::string heading, first, second;
   for (std::string* line : {&heading, &first, &second}) std::getline(lines, *line);
@@ -277,7 +277,7 @@ TEST_CASE("a call whose keys are counted on all rows stands beside one of more r
   };
   CHECK(commas(first) == commas(heading));
   CHECK(commas(second) == commas(heading));
-  const auto members = group_members(folder / "s.h5", "/calls/step0000_layer001_all_self");
+  const auto members = group_members(out / "s.h5", "/calls/step0000_layer001_all_self");
   CHECK(std::count(members.begin(), members.end(), "keys_for_50") == 1);
   CHECK(std::count(members.begin(), members.end(), "keys_for_50_stderr") == 0);
 }

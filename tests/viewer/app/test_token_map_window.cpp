@@ -25,11 +25,12 @@ void write_capture(const TemporaryFolder& folder) {
        {{"name", "ref1"}, {"modality", "reference"}, {"count", 12}, {"grid", {1, 3, 4}}},
        {{"name", "video"}, {"modality", "video"}, {"count", 24}, {"grid", {2, 3, 4}}},
        {{"name", "audio"}, {"modality", "audio"}, {"count", 5}}});
+  std::filesystem::create_directory(folder.path() / "capture");
   const auto write = [&](const char* file, const char* layer, const char* block, const char* slot) {
     ReferenceCall call({1, 2, 2, 45, 45, 8}, 9);
     call.version(2).fact("queries", map.dump()).fact("block", block).fact("slot", slot);
     if (*layer != '\0') call.fact("layer", layer);
-    call.write(folder.path() / file);
+    call.write(folder.path() / "capture" / file);
   };
   write("a.safetensors", "0", "blocks.0", "attn1");
   write("b.safetensors", "0", "blocks.0", "audio_attn");
@@ -43,7 +44,7 @@ TEST_CASE("the window films any grid of a token map, and shows its parts") {
   const TemporaryFolder folder;
   write_capture(folder);
   const WindowResult result = run_window(
-      folder.path().string(), {".", "--slots", "attn1"},
+      folder.path().string(), {"capture", "--slots", "attn1"},
       "wait exact\nexpect slot == attn1\nexpect segment == none\nquery 1 2 3\nwait query\n"
       "shot video.png\nsegment ref1\nwait idle\nexpect segment == ref1\nshot ref1.png\n"
       "click \"Query/video\"\nwait idle\nexpect segment == video\nshot again.png\n"

@@ -91,7 +91,7 @@ TEST_CASE("a picture of every head of the step beside the matrix") {
 TEST_CASE("what a cache had dropped is hatched in the map and in the film of a query") {
   if (!can_open_windows() || !fonts_are_installed()) return;
   const TemporaryFolder folder;
-  joined_call(true).write(folder.path() / "joined.safetensors");
+  joined_call(true).fact("q_state", "final").write(folder.path() / "joined.safetensors");
   check_golden("evicted", "size 800 520\nquery 6 0 1", {}, folder / "joined.safetensors");
 }
 
@@ -102,6 +102,7 @@ TEST_CASE("weights of either sign have colours on both sides of 0 and no logits 
   call.version(2)
       .fact("score", "linear:normaliser")
       .fact("grid", "8x2x3")
+      .fact("q_state", "final")
       .tensor("normaliser", "F32", {1, 2, 48}, raw(std::vector<float>(96, 4)));
   call.write(folder.path() / "linear.safetensors");
   check_golden("linear-normaliser", "size 800 520\nhead 1\nquery 6 0 1", {},

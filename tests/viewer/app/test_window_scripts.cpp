@@ -211,6 +211,7 @@ TEST_CASE("a broken file opened in the window is a dialog, and the capture stays
   std::ofstream(folder / "bad-session.json") << R"({"format": "attnscope-session/1", "captur": 1})";
   std::ofstream(folder / "lost-session.json") << R"({"format": "attnscope-session/1"})";
   ReferenceCall({.batch = 1, .heads = 1, .kv_heads = 1, .queries = 40, .keys = 40}, 3)
+      .fact("q_state", "final")
       .write(folder.path() / "good.safetensors");
   const WindowResult r = run_window(folder.path().string(), {"good.safetensors"}, R"(wait exact
 key Ctrl+O
