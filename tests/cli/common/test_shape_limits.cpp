@@ -45,8 +45,9 @@ TEST_CASE("a small file of millions of heads takes neither time nor memory") {
       INFO(words.front() << " " << shape << ": peak " << result.peak_bytes / kMiB << " MiB\n"
                          << result.err);
       CHECK(result.exit_code == 1);
-      CHECK(result.err == "attnscope: " + file +
-                              ": tensor q: has 4194304 heads (batch items x heads, limit 65536)\n");
+      CHECK(result.err ==
+            "attnscope: " + file +
+                ": tensor q: has 4194304 heads (batch items x heads, limit 131072)\n");
       if (!sanitized()) CHECK(result.peak_bytes < 64 * kMiB);
     }
   }
