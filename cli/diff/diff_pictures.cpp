@@ -9,6 +9,7 @@
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
+#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

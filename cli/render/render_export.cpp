@@ -22,6 +22,7 @@
 #include "io/files/output_file.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
+#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -12,6 +12,7 @@
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
+#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

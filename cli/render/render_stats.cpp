@@ -15,6 +15,7 @@
 #include "io/export/read/stored_stats.h"
 #include "io/files/output_file.h"
 #include "io/pictures/metric_table.h"
+#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -9,6 +9,7 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/picture_style.h"
+#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

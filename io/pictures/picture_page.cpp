@@ -4,6 +4,7 @@
 
 #include "io/files/staged_file.h"
 #include "io/pictures/png_writer.h"
+#include "io/pictures/text/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -12,7 +13,6 @@ namespace {
 /// Pixels that a title or a line may take: a page is not made wider by a long name.
 constexpr int kTitleWidth = 1260;
 constexpr int kLineWidth = 1040;
-constexpr std::string_view kSeparator = "  ·  ";
 constexpr int kLineRise = kTextHeight + 8;
 
 /// The lines, those that are too long broken at their separators.
@@ -21,16 +21,17 @@ std::vector<std::string> wrapped(const std::vector<std::string>& lines) {
   for (const std::string& line : lines) {
     std::string current;
     for (size_t at = 0; at <= line.size();) {
-      const size_t end = std::min(line.find(kSeparator, at), line.size());
+      const size_t end = std::min(line.find(kPartSeparator, at), line.size());
       const std::string part = line.substr(at, end - at);
-      const std::string longer = current.empty() ? part : current + std::string(kSeparator) + part;
+      const std::string longer =
+          current.empty() ? part : current + std::string(kPartSeparator) + part;
       if (!current.empty() && text_width(longer, kTextHeight) > kLineWidth) {
         result.push_back(elided(current, kLineWidth, kTextHeight));
         current = part;
       } else {
         current = longer;
       }
-      at = end + kSeparator.size();
+      at = end + kPartSeparator.size();
     }
     result.push_back(elided(current, kLineWidth, kTextHeight));
   }
@@ -44,16 +45,6 @@ std::string elided(const std::string& text, int width, int cap_height) {
   const std::string dots = "…";
   const int room = width - text_width(dots, cap_height);
   return text.substr(0, fitting_bytes(text, cap_height, room)) + dots;
-}
-
-std::string joined_parts(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const std::string& part : parts) {
-    if (part.empty()) continue;
-    if (!text.empty()) text += kSeparator;
-    text += part;
-  }
-  return text;
 }
 
 int header_height(const PictureText& text) {

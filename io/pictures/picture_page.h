@@ -23,8 +23,6 @@ int header_width(const PictureText& text);
 /// Draws it into the upper left corner of the page, within the margin.
 void draw_header(Canvas& canvas, const PictureText& text);
 
-/// The parts that are not empty, with " · " between them.
-std::string joined_parts(const std::vector<std::string>& parts);
 /// The text, or as much of its beginning as takes `width` pixels with a "…" behind it; capitals of
 /// `cap_height` pixels.
 std::string elided(const std::string& text, int width, int cap_height);

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture.h"
 #include "io/capture/capture_growth.h"
+#include "io/capture/capture_guard.h"
 #include "io/capture/computable.h"
 #include "io/capture/evictions.h"
 #include "io/capture/partial_calls.h"
@@ -37,6 +38,7 @@ bool keeps_pictures(const Capture&, const Capture&) { return false; }
 void require_whole_calls(const Capture&) { throw no_files("a capture"); }
 std::string not_understood_text(const Capture&) { return ""; }
 bool can_grow(const std::filesystem::path&) { return false; }
+std::vector<std::filesystem::path> guarded_inputs(const Capture&) { return {}; }
 std::vector<EvictedKeys> evictions_of(const CallEntry&) { return {}; }
 
 CaptureFollower::CaptureFollower(std::filesystem::path path, FactOverrides, ReadControl, Captures,

@@ -12,7 +12,8 @@ void check_picture_name(const std::filesystem::path& file) {
   throw usage_error(one_line(file.string()) + ": pictures of the window are .png files");
 }
 
-void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool) {
+void write_picture(const gl::ReadPixels& picture, const std::filesystem::path& file, bool,
+                   std::span<const std::filesystem::path>) {
   check_picture_name(file);
   static_assert(sizeof(Rgb) == 3);
   browser_save_picture(file.filename().c_str(),

@@ -2,6 +2,7 @@
 
 #include "io/files/utf8.h"
 #include "io/pictures/matrix_picture.h"
+#include "io/pictures/text/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
