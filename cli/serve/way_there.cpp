@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 #include "core/base/error.h"
@@ -95,6 +96,8 @@ std::unique_ptr<RemoteLink> open_link(const std::string& name, const std::string
     words.insert(words.end(), {"--", place.login(), line});
     return words;
   };
+  // A model may take its time before its first call.
+  if (way.follow) program.silent_seconds = std::numeric_limits<double>::infinity();
   program.meaning = [place, program = way.program](int code) {
     return meaning_of(code, place, program);
   };

@@ -249,10 +249,9 @@ class StructureReader : private Hdf5Reader {
     hsize_t at = 0;
     check(H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, &at, add_attribute, &names),
           "attributes");
+    std::erase_if(names, [&](const std::string& name) { return !wanted(name); });
     if (attributes_.size() + names.size() > kMaxObjects) bad("", "has too many attributes");
-    for (const std::string& name : names) {
-      if (wanted(name)) read_attribute(object, name, prefix);
-    }
+    for (const std::string& name : names) read_attribute(object, name, prefix);
   }
 
   void read_attribute(hid_t object, const std::string& name, const std::string& prefix) {
@@ -285,12 +284,12 @@ class StructureReader : private Hdf5Reader {
         json = value != 0;
         break;
       }
-      case H5T_STRING:
-        if (count == 1) {
-          const auto text = string_value(type, [&](hid_t as, void* value) { read(as, value); });
-          if (text) json = *text;
-        }
+      case H5T_STRING: {
+        const auto texts =
+            string_values(type, count, [&](hid_t as, void* values) { read(as, values); });
+        if (!texts.empty()) json = count == 1 ? Json(texts.front()) : Json(texts);
         break;
+      }
       default:
         break;
     }
@@ -316,27 +315,37 @@ class StructureReader : private Hdf5Reader {
     const H5D_layout_t layout = H5Pget_layout(creation.id());
     if (layout != H5D_CONTIGUOUS && layout != H5D_COMPACT) return std::nullopt;
     if (H5Pget_external_count(creation.id()) != 0) return std::nullopt;
-    return string_value(type, [&](hid_t as, void* value) {
+    const auto texts = string_values(type, 1, [&](hid_t as, void* value) {
       check(H5Dread(d.id(), as, H5S_ALL, H5S_ALL, H5P_DEFAULT, value), "text");
     });
+    return texts.empty() ? std::nullopt : std::optional(texts.front());
   }
 
-  /// One string, that `read` reads as a type.
+  /// As many strings, that `read` reads as a type; none where they are too long.
   template <typename Read>
-  std::optional<std::string> string_value(const Hdf5Type& type, const Read& read) const {
+  std::vector<std::string> string_values(const Hdf5Type& type, hssize_t count,
+                                         const Read& read) const {
+    std::vector<std::string> texts;
+    const auto number = static_cast<size_t>(count);
     if (H5Tis_variable_str(type.id()) > 0) {
-      char* value = nullptr;
+      std::vector<char*> values(number, nullptr);
       const Hdf5Type memory(H5Tget_native_type(type.id(), H5T_DIR_DEFAULT), path(), "text");
-      read(memory.id(), static_cast<void*>(&value));
-      std::string result = value == nullptr ? "" : value;
-      H5free_memory(value);
-      return result;
+      read(memory.id(), static_cast<void*>(values.data()));
+      for (char* const value : values) {
+        texts.emplace_back(value == nullptr ? "" : value);
+        H5free_memory(value);
+      }
+      return texts;
     }
     const size_t bytes = H5Tget_size(type.id());
-    if (bytes > kMaxAttributeBytes) return std::nullopt;
-    std::string result(bytes, '\0');
-    read(type.id(), result.data());
-    return result.substr(0, result.find('\0'));
+    if (bytes > kMaxAttributeBytes / number) return texts;
+    std::string all(number * bytes, '\0');
+    read(type.id(), all.data());
+    for (size_t i = 0; i < number; ++i) {
+      const std::string text = all.substr(i * bytes, bytes);
+      texts.push_back(text.substr(0, text.find('\0')));
+    }
+    return texts;
   }
 
   std::set<haddr_t> groups_;

@@ -103,10 +103,10 @@ constexpr std::array kShapingNames{
     ShapingName{"window_size_right", kWindow, kWindowWay, Nothing::negative},
     ShapingName{"sliding_window", kWindow, kWindowWay, Nothing::negative},
     ShapingName{"attention_chunk", kWindow, kWindowWay, Nothing::zero},
-    ShapingName{"key_padding_mask", kPadding, kPaddingWay},
-    ShapingName{"padding_mask", kPadding, kPaddingWay},
-    ShapingName{"encoder_attention_mask", kPadding, kPaddingWay},
-    ShapingName{"key_mask", kPadding, kPaddingWay},
+    ShapingName{"key_padding_mask", kPadding, kPaddingWay, Nothing::kept},
+    ShapingName{"padding_mask", kPadding, kPaddingWay, Nothing::kept},
+    ShapingName{"encoder_attention_mask", kPadding, kPaddingWay, Nothing::kept},
+    ShapingName{"key_mask", kPadding, kPaddingWay, Nothing::kept},
     ShapingName{"block_mask", kPadding, kPaddingWay},
     ShapingName{"head_mask", "weights of heads are multiplied by it", ""},
     ShapingName{"score_mod", "changes the logits", ""},
@@ -132,6 +132,26 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+/// Parts of a pipeline that are no transformer: what stands under them shapes no map of it.
+constexpr std::array<std::string_view, 8> kOtherModules{
+    "vae",       "text_encoder", "image_encoder", "tokenizer",
+    "scheduler", "optimizer",    "vocoder",       "clip"};
+
+/// "text_encoder.config.sliding_window", "vae/scaling".
+bool is_of_another_module(std::string_view key) {
+  for (size_t begin = 0; begin < key.size();) {
+    const size_t end = std::min(key.find_first_of("./", begin), key.size());
+    const std::string part = lower(key.substr(begin, end - begin));
+    if (end < key.size() &&
+        std::any_of(kOtherModules.begin(), kOtherModules.end(),
+                    [&](std::string_view of) { return part.starts_with(of); })) {
+      return true;
+    }
+    begin = end + 1;
+  }
+  return false;
+}
+
 bool is_nothing(Nothing nothing, const nlohmann::json& value) {
   if (value.is_array()) {
     return !value.empty() && std::all_of(value.begin(), value.end(), [&](const auto& each) {
@@ -140,6 +160,7 @@ bool is_nothing(Nothing nothing, const nlohmann::json& value) {
   }
   if (value.is_null() || value == "none") return true;
   if (value.is_boolean()) {
+    if (nothing == Nothing::kept) return value == true;
     return nothing == Nothing::truth || (nothing != Nothing::never && value == false);
   }
   if (!value.is_number()) return false;
@@ -152,6 +173,7 @@ bool is_nothing(Nothing nothing, const nlohmann::json& value) {
       return number < 0;
     case Nothing::never:
     case Nothing::truth:
+    case Nothing::kept:
       break;
   }
   return false;
@@ -170,6 +192,7 @@ bool is_number_fact(std::string_view key) {
 }
 
 const ShapingName* shaping_name(std::string_view key) {
+  if (is_of_another_module(key)) return nullptr;
   const std::string name = lower(last_part(key));
   const auto found = std::find_if(kShapingNames.begin(), kShapingNames.end(),
                                   [&](const ShapingName& known) { return known.name == name; });

@@ -18,7 +18,8 @@ bool is_number_fact(std::string_view key);
 /// What shapes an attention map by names in common use, and is no fact of the capture format.
 struct ShapingName {
   /// The value that says that there is none; `truth`: any truth value.
-  enum class Nothing : uint8_t { never, zero, negative, no, truth };
+  /// Values that leave the map as it is. `truth`: true and false; `kept`: true, of a mask of keys.
+  enum class Nothing : uint8_t { never, zero, negative, no, truth, kept };
   std::string_view name;
   std::string_view what;     ///< "a learnt logit a head in the denominator"
   std::string_view way_out;  ///< how a map with it is made; empty: there is none yet

@@ -1,6 +1,7 @@
 #include "viewer/remote/remote_link.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -80,7 +81,9 @@ RemoteHello RemoteLink::open(bool again, const std::stop_token& stop) {
     const size_t before = child_->total_received();
     going_on = child_->wait(std::min(0.5, program_.silent_seconds), bell_.descriptor());
     bell_.quiet();
-    if (child_->total_received() > before) heard_at = now_seconds();
+    // Before the greeting a person may be asked for a password.
+    const bool may_be_asked = !greeted && !again && isatty(STDIN_FILENO) == 1;
+    if (child_->total_received() > before || may_be_asked) heard_at = now_seconds();
     if (going_on && now_seconds() - heard_at > program_.silent_seconds) {
       throw Error(ErrorCode::unavailable,
                   fmt::format("{}: nothing came for {:.0f} s{}", program_.name,

@@ -167,6 +167,11 @@ bool names_module(const std::string& text) {
          });
 }
 
+/// One scale, kept as a tensor of float32 and written in full.
+bool alike_as_float32(const nlohmann::json& a, const nlohmann::json& b) {
+  return a.is_number_float() && b.is_number_float() && a.get<float>() == b.get<float>();
+}
+
 /// What the facts are that a map is made by, whose double statement is no matter of taste.
 bool shapes_map(const std::string& fact) { return fact == "scale" || fact == "mask"; }
 
@@ -201,6 +206,8 @@ void CallFacts::add_text(const std::string& key, const std::string& fact, const 
   const bool is_causal = fact == "mask" && key != fact;
   FactReading reading = is_causal ? read_causal(text) : read_fact_text(fact, type, text);
   if (reading.value.is_null()) return;
+  // "Not known", as scripts of others write it.
+  if (of == MetadataOf::dump && type == FactType::integer && reading.value == -1) return;
   if (!reading.is_one) {
     if (fact == "layer" && of == MetadataOf::dump && !has("layer_name") && names_module(text)) {
       return record("layer_name", text, file);
@@ -287,7 +294,7 @@ void CallFacts::record(const std::string& name, nlohmann::json value, const std:
     facts_[name] = {std::move(value), origin, file};
     return;
   }
-  if (known->second.value != value) {
+  if (known->second.value != value && !alike_as_float32(known->second.value, value)) {
     throw file_error(file, name,
                      "is " + quoted(value) + ", but " + known->second.source + " says " +
                          quoted(known->second.value));
@@ -298,7 +305,10 @@ std::vector<std::string> left_out_names(const std::map<std::string, std::string>
   std::vector<std::string> names;
   for (const auto& [name, text] : told) {
     const FactName* fact = find_fact(name);
-    if (text == "none" && (fact == nullptr || fact->type != FactType::text)) names.push_back(name);
+    // What an option of its own tells, --as does not.
+    const bool may_be_text = fact != nullptr && fact->type == FactType::text &&
+                             (fact->option == "--as" || fact->option.empty());
+    if (text == "none" && !may_be_text) names.push_back(name);
   }
   return names;
 }

@@ -47,6 +47,7 @@ Json single(const Json& value) {
 
 /// "7x12x12" of three whole numbers; null of all else.
 Json grid_text(const Json& value) {
+  if (value.is_array() && value.size() == 1) return grid_text(value.front());
   if (!value.is_array() || value.size() != 3) return {};
   std::string text;
   for (const Json& extent : value) {

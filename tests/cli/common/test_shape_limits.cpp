@@ -47,7 +47,7 @@ TEST_CASE("a small file of millions of heads takes neither time nor memory") {
       CHECK(result.exit_code == 1);
       CHECK(result.err ==
             "attnscope: " + file +
-                ": tensor q: has 4194304 heads (batch items x heads, limit 131072)\n");
+                ": tensor q: has 4194304 heads (batch items x heads, limit 262144)\n");
       if (!sanitized()) CHECK(result.peak_bytes < 64 * kMiB);
     }
   }

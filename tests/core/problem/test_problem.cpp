@@ -118,17 +118,17 @@ TEST_CASE("parts that do not fit are refused with the name and both shapes") {
 
 TEST_CASE("a call has as many heads as lists of them can hold") {
   for (const auto& [batch, heads] :
-       {std::pair<int64_t, int64_t>{1, kMaxCallHeads + 1}, {kMaxCallHeads + 1, 1}, {513, 256}}) {
+       {std::pair<int64_t, int64_t>{1, kMaxCallHeads + 1}, {kMaxCallHeads + 1, 1}, {1025, 256}}) {
     AttentionProblem::Parts parts = good_parts();
     parts.q = zeros("q.npy", {batch, heads, 1, 1});
     parts.k = zeros("k.npy", {batch, 1, 1, 1});
     CHECK(refused([&] { AttentionProblem::make(parts); }, ErrorCode::usage,
                   {"call.safetensors: q.npy has " + std::to_string(batch * heads) + " heads",
-                   "limit 131072"}) == "");
+                   "limit 262144"}) == "");
   }
   AttentionProblem::Parts parts = good_parts();
-  parts.q = zeros("q.npy", {512, 256, 1, 1});
-  parts.k = zeros("k.npy", {512, 1, 1, 1});
+  parts.q = zeros("q.npy", {1024, 256, 1, 1});
+  parts.k = zeros("k.npy", {1024, 1, 1, 1});
   CHECK(AttentionProblem::make(parts).num_heads() == 256);
 }
 

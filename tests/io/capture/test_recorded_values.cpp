@@ -91,7 +91,10 @@ TEST_CASE("values are understood as JSON, and as Python's str() writes them") {
       {"timestep", "tensor([999.])", "timestep", "999.0"},
       {"timestep", "tensor([999.], device='cuda:0')", "timestep", "999.0"},
       {"timestep", "[500.0, 500.0]", "timestep", "500.0"},
+      {"layer_idx", "-1", "layer", "nothing"},
+      {"step", "-1", "step", "nothing"},
       {"grid", "(2, 2, 2)", "grid", "\"2x2x2\""},
+      {"grid", "[[2, 2, 2]]", "grid", "\"2x2x2\""},
       {"branches", "['cond']", "branches", "[\"cond\"]"},
       {"model", "None", "model", "nothing"},
       {"prompt", "None", "prompt", "\"None\""},
@@ -113,6 +116,12 @@ TEST_CASE("values are understood as JSON, and as Python's str() writes them") {
                    open_dump(folder, {{"scale", "0.5"}, {"sm_scale", "0.7"}});
                  }),
                  "scale: is 0.7, but "));
+  // One scale, in full and as a float32 holds it.
+  CHECK(open_dump(folder, {{"scale", "0.08838834764831843"}, {"sm_scale", "0.0883883461356163"}})
+            .problem->scale() == 0.08838834764831843);
+  FactOverrides without;
+  without.told["grid"] = "none";
+  CHECK(fact_of(open_dump(folder, {{"grid", "of patches"}}, without), "grid") == "nothing");
 }
 
 TEST_CASE("a fact's own name with a value that cannot be one is an error with a way out") {
@@ -133,7 +142,7 @@ TEST_CASE("a fact's own name with a value that cannot be one is an error with a 
        "layer: expected a whole number from 0 to 2^63-1 (got \"abc\"): --as layer=VALUE states it, "
        "--ignore layer leaves it out",
        "layer", "3"},
-      {"step", "-1", "step: expected a whole number from 0 to 2^63-1 (got -1)", "step", "4"},
+      {"step", "-2", "step: expected a whole number from 0 to 2^63-1 (got -2)", "step", "4"},
       {"timestep", "inf", "timestep: expected a number (got inf)", "timestep", "4"},
       {"layer_idx", "[1, 2]", "layer_idx: expected a whole number from 0 to 2^63-1 (got [1,2])",
        "layer", "1"},
@@ -245,11 +254,20 @@ TEST_CASE("what says that there is nothing of it shapes no map") {
                                          {"alibi_slopes", "None"},
                                          {"dropout_p", "0.0"},
                                          {"sliding_window", "null"},
-                                         {"attention_bias", "True"}}) {
+                                         {"attention_bias", "True"},
+                                         {"key_padding_mask", "[true, true]"}}) {
     INFO(name << " = " << text);
     const Capture capture = Capture::open(write_dump(folder, {{name, text}}));
     CHECK_NOTHROW(require_computable(capture));
     CHECK(not_understood(capture).empty());
+  }
+  // What another part of a pipeline has shapes no map of the transformer, and is told.
+  for (const std::string name :
+       {"vae.scaling", "text_encoder_2.config.sliding_window", "text_encoder/key_padding_mask"}) {
+    INFO(name);
+    const Capture capture = Capture::open(write_dump(folder, {{name, "4096"}}));
+    CHECK_NOTHROW(require_computable(capture));
+    CHECK(not_understood(capture) == std::vector<std::string>{"metadata key " + name});
   }
   CHECK_THROWS_AS(require_computable(Capture::open(
                       write_dump(folder, {{"softcap", "False"}, {"window_left", "0"}}))),

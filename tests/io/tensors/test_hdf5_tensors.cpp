@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -130,6 +131,13 @@ TEST_CASE("hdf5: attributes of groups, and of datasets by names of values, are t
     const hid_t good = H5Dopen2(file, "good", H5P_DEFAULT);
     attribute(good, "scale", H5T_NATIVE_DOUBLE, &scale);
     attribute(good, "units", H5T_NATIVE_DOUBLE, &scale);
+    const std::array<const char*, 2> names{"a", "dog"};
+    const hid_t any_text = H5Tcopy(H5T_C_S1);
+    H5Tset_size(any_text, H5T_VARIABLE);
+    attribute(group, "tokens", any_text, static_cast<const void*>(names.data()), {2});
+    const hid_t two_letters = H5Tcopy(H5T_C_S1);
+    H5Tset_size(two_letters, 2);
+    attribute(group, "branches", two_letters, "c\0un", {2});
     // A text as a dataset.
     const hid_t text = H5Tcopy(H5T_C_S1);
     H5Tset_size(text, 4);
@@ -140,10 +148,12 @@ TEST_CASE("hdf5: attributes of groups, and of datasets by names of values, are t
   const auto file = open_tensor_file(path);
   CHECK(file->keys() == std::vector<std::string>{"good"});
   CHECK(file->metadata() == std::map<std::string, std::string>{{"good/scale", "0.37"},
+                                                               {"layer3/branches", R"(["c","un"])"},
                                                                {"layer3/is_causal", "true"},
                                                                {"layer3/layout", "bshd"},
                                                                {"layer3/scale", "0.37"},
                                                                {"layer3/softcap", "nan"},
+                                                               {"layer3/tokens", R"(["a","dog"])"},
                                                                {"layer3/window_size", "[-1,-1]"}});
 }
 
