@@ -14,7 +14,7 @@
 #include "core/products/query_volumes.h"
 #include "core/products/tokens/chosen_tokens.h"
 #include "io/files/staged_file.h"
-#include "io/pictures/text/joined_parts.h"
+#include "io/pictures/joined_parts.h"
 #include "io/results/film_files.h"
 #include "io/results/volume_files.h"
 

@@ -6,10 +6,10 @@
 
 #include "cli/common/head_table.h"
 #include "core/base/error.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
-#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -20,9 +20,9 @@
 #include "io/capture/unknown_state.h"
 #include "io/export/read/export_files.h"
 #include "io/files/output_file.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
-#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

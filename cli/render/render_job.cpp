@@ -12,7 +12,7 @@
 #include "core/problem/signed_weights.h"
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
-#include "io/pictures/text/joined_parts.h"
+#include "io/pictures/joined_parts.h"
 
 namespace attnscope {
 namespace {

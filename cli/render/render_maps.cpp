@@ -12,10 +12,10 @@
 #include "core/base/nearest_word.h"
 #include "core/products/map_reductions.h"
 #include "io/capture/evictions.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/mosaic_picture.h"
-#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -14,8 +14,8 @@
 #include "core/base/nearest_word.h"
 #include "io/export/read/stored_stats.h"
 #include "io/files/output_file.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
-#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/picture_style.h"
-#include "io/pictures/text/joined_parts.h"
 
 namespace attnscope {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "io/files/staged_file.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/png_writer.h"
-#include "io/pictures/text/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {

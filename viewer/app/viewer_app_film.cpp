@@ -2,7 +2,7 @@
 #include "viewer/app/viewer_app.h"
 
 #include "core/base/error.h"
-#include "io/pictures/text/joined_parts.h"
+#include "io/pictures/joined_parts.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"

@@ -8,8 +8,8 @@
 #include "core/base/error.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film/film_frame.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/picture_style.h"
-#include "io/pictures/text/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {

@@ -1,7 +1,7 @@
 // What pictures say that their numbers were normalised over: read from the pixels of their headers,
 // beside headers that are drawn here.
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/picture_page.h"
-#include "io/pictures/text/joined_parts.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/program.h"

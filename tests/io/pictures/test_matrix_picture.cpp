@@ -1,8 +1,8 @@
 #include <cmath>
 
 #include "io/files/utf8.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
-#include "io/pictures/text/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"

@@ -1,4 +1,4 @@
-#include "io/pictures/text/joined_parts.h"
+#include "io/pictures/joined_parts.h"
 
 namespace attnscope {
 
