@@ -18,6 +18,8 @@ using std::filesystem::path;
 /// How a list of records begins, as RecordJournal writes it for each of several processes.
 constexpr std::string_view kRecords = R"({"format":"attnscope-)";
 
+constexpr std::string_view kHdf5("\x89HDF\r\n\x1a\n", 8);
+
 /// Whether a file begins with `magic`, or is cut off within it.
 bool begins_as(const std::string& start, std::string_view magic) {
   const std::string_view there = std::string_view(start).substr(0, magic.size());
@@ -84,6 +86,12 @@ void refuse_foreign_leftovers(const path& out) {
   for (const char* suffix : {".journal", ".journal.tmp"}) {
     files.push_back(with_suffix(out, suffix));
   }
+  // A table or an export that is built at once: there is a list or a journal of it, or it is HDF5.
+  const path built = with_suffix(out, ".part.new");
+  const bool is_built = is_replaceable(with_suffix(out, ".part")) ||
+                        is_replaceable(with_suffix(out, ".journal")) ||
+                        begins_as(beginning_of_file(built, kHdf5.size()), kHdf5);
+  if (!is_built) files.push_back(built);
   for (const path& file : files) {
     if (!is_replaceable(file) || is_own(file)) continue;
     throw file_error(file.string(), "",

@@ -55,7 +55,8 @@ void check_shard_folders(const path& out, const OutputFileOptions& options) {
                      "is written or removed through it");
   }
   if (written && !options.force && !options.resume && !file_identity(out)) {
-    throw file_error(folder.string(), "", "already exists (--force replaces it)");
+    throw file_error(folder.string(), "",
+                     "already exists (--force writes into it; what no OUT names stays)");
   }
 }
 

@@ -44,7 +44,8 @@ class ShardsMerge {
     begin(wanted);
     const std::vector<Shard> shards = take_all();
     whole_.inputs->require_unchanged();
-    commit_shards(file_, whole_.spec, shards, options_.sync);
+    const std::string note = commit_shards(file_, whole_.spec, shards, options_.sync);
+    if (!note.empty()) result.notes.push_back(note);
     result.bytes_written = bytes_;
     return result;
   }
@@ -54,7 +55,8 @@ class ShardsMerge {
   void begin(const ExportManifest& wanted) {
     const auto old = take_up_same_export(file_, RunForm::shards, wanted);
     if (!old && !options_.force && is_there(file_.shards_path()) && !is_there(file_.out())) {
-      throw file_error(file_.shards_path().string(), "", "already exists (--force replaces it)");
+      throw file_error(file_.shards_path().string(), "",
+                       "already exists (--force writes into it; what no OUT names stays)");
     }
     if (old && is_there(file_.part_shards_path())) require_shards_alone(file_.part_shards_path());
     if (!old) {

@@ -57,16 +57,21 @@ std::optional<StoredNames> names_in(const std::filesystem::path& master,
   }
 }
 
-std::string note_of_others(const std::filesystem::path& folder) {
-  const std::vector<std::string> others = files_in_folder(folder);
-  if (others.empty()) return "";
+/// The first files and how many more.
+std::string list_of(const std::vector<std::string>& others) {
   std::string text;
   for (size_t i = 0; i < others.size() && i < kNamed; ++i) {
     text += (i > 0 ? ", " : "") + others[i];
   }
   if (others.size() > kNamed) text += fmt::format(" and {} more", others.size() - kNamed);
+  return text;
+}
+
+std::string note_of_others(const std::filesystem::path& folder) {
+  const std::vector<std::string> others = files_in_folder(folder);
+  if (others.empty()) return "";
   return one_line(fmt::format("note: {} stays: it holds what is none of the replaced export's: {}",
-                              folder.string(), text));
+                              folder.string(), list_of(others)));
 }
 
 }  // namespace
@@ -101,6 +106,15 @@ std::string ReplacedShards::remove(const OutputFile& file) {
         file.out().string(), "",
         std::string("complete, but shards that it replaced are left: ") + error.what());
   }
+}
+
+std::string note_beside_shards(const OutputFile& file, const std::vector<Shard>& shards) {
+  const std::filesystem::path& folder = file.shards_path();
+  std::vector<std::string> others = files_in_folder(folder);
+  for (const Shard& shard : shards) std::erase(others, shard.file);
+  if (others.empty()) return "";
+  return one_line(fmt::format("note: {} holds more than the shards of this export: {}",
+                              folder.string(), list_of(others)));
 }
 
 void remove_given_up_shards(const OutputFile& file) {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "io/export/format/export_manifest.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -26,6 +28,10 @@ class ReplacedShards {
  private:
   std::set<std::string> names_;
 };
+
+/// A line for people where OUT.d holds more than these shards of OUT, which nothing removes: what
+/// no OUT names may be anybody's. Else an empty one. Throws Error(file).
+std::string note_beside_shards(const OutputFile& file, const std::vector<Shard>& shards);
 
 /// Of a run in shards that is given up: removes those of its shards that it had moved to OUT.d
 /// already, as its master in OUT.part tells, but for what OUT names. For

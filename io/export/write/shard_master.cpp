@@ -43,8 +43,8 @@ ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shar
   return stored;
 }
 
-void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<Shard>& shards,
-                   bool sync) {
+std::string commit_shards(OutputFile& file, const ExportSpec& spec,
+                          const std::vector<Shard>& shards, bool sync) {
   file.require_sources_unchanged();
   // An earlier run may have come as far as this.
   file.remove_part();
@@ -60,6 +60,7 @@ void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<S
   replaced.note(file, recorded_structure_checksum(stored, file.data()), sync);
   file.commit();
   replaced.remove(file);
+  return note_beside_shards(file, shards);
 }
 
 }  // namespace attnscope

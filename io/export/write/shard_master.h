@@ -19,8 +19,9 @@ ExportManifest write_shard_master(const ExportSpec& spec, const std::vector<Shar
 
 /// The end of an export whose shards all stand in OUT.d.part (some perhaps in OUT.d already):
 /// writes its master, moves the shards, gives the master its name, and removes those of the OUT
-/// that it replaced. Throws Error(file).
-void commit_shards(OutputFile& file, const ExportSpec& spec, const std::vector<Shard>& shards,
-                   bool sync);
+/// that it replaced. Gives a line for people where OUT.d holds more than these; else an empty one.
+/// Throws Error(file).
+std::string commit_shards(OutputFile& file, const ExportSpec& spec,
+                          const std::vector<Shard>& shards, bool sync);
 
 }  // namespace attnscope

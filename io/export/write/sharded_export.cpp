@@ -102,7 +102,7 @@ class ShardedExport final : public SharedExport {
   OutputFile file_;
   const path &folder_, &new_folder_;  ///< OUT.d, OUT.d.part
   ExportResume resume_;
-  const std::vector<std::string> notes_;
+  std::vector<std::string> notes_;
   std::vector<Shard> shards_;
   std::vector<bool> before_;  ///< groups that earlier runs completed; fixed once tiles come
   bool shared_ = false;       ///< other processes write shards as well
@@ -379,7 +379,8 @@ int64_t ShardedExport::tiles_kept() const {
 void ShardedExport::end() {
   require_all_tiles(file_, next_, tiles_total());
   journal_.reset();
-  commit_shards(file_, plan_.spec, shards_, sync_);
+  const std::string note = commit_shards(file_, plan_.spec, shards_, sync_);
+  if (!note.empty()) notes_.push_back(note);
 }
 
 /// Adds what other processes of an interrupted run completed; whether the machine of one of them
@@ -479,7 +480,8 @@ void ShardedExport::finish(const PromisedSums& left, int64_t tiles) {
     for (const JournalRecord& record : journal->records) adopt(record, left.patience);
   }
   require_all_tiles(file_, tiles, tiles_total());
-  commit_shards(file_, plan_.spec, shards_, sync_);
+  const std::string note = commit_shards(file_, plan_.spec, shards_, sync_);
+  if (!note.empty()) notes_.push_back(note);
   file_.remove_rank_files();
 }
 

@@ -177,7 +177,7 @@ TEST_CASE("nothing of an interrupted pooled export is in the way of another") {
   const auto expected = whole(run_named("topk"));
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
-  std::ofstream(out + ".part.new") << "what a killed run was building";
+  std::ofstream(out + ".part.new") << "\x89HDF\r\n\x1a\nwhat a killed run was building";
   REQUIRE(run_attnscope(command(run_named("topk"), out, {"--resume"})).exit_code == 0);
   CHECK(files_in(folder.path()) == expected);
 }

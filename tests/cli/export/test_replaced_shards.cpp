@@ -87,6 +87,24 @@ TEST_CASE("files that are none of the replaced export's stay, and are named") {
   CHECK(std::distance(fs::directory_iterator(shards), {}) == 4);
 }
 
+TEST_CASE("shards that no OUT names stay beside new ones, and are told") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "maps.h5";
+  require_run(out, {"--compress", "gzip"});
+  fs::remove(out);
+  const auto refused = run(out, {"--compress", "gzip", "--dtype", "f32"});
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err,
+                 ".d: already exists (--force writes into it; what no OUT names stays)"));
+  const auto forced = run(out, {"--compress", "gzip", "--dtype", "f32", "--force"});
+  CHECK(forced.exit_code == 0);
+  CHECK(contains(forced.err, "note: " + out +
+                                 ".d holds more than the shards of this export: "
+                                 "step0010_layer000_cond_joint."));
+  const auto again = run(out, {"--compress", "gzip", "--dtype", "f32", "--force"});
+  CHECK(contains(again.err, " holds more than the shards of this export: "));
+}
+
 TEST_CASE("an export that replaces one in shards and fails leaves it whole") {
   const TemporaryFolder folder;
   const std::string out = folder / "maps.h5";
