@@ -21,6 +21,7 @@
 #include "tests/support/project_paths.h"
 #include "tests/support/raw_client.h"
 #include "tests/support/reference_call.h"
+#include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
 #include "viewer/remote/remote_tile_source.h"
@@ -337,6 +338,9 @@ TEST_CASE("serve tells a window of a file that was changed meanwhile") {
 TEST_CASE("a thousand connections cost serve little memory, and keep no window from its maps") {
   // As many files as usual, and fewer than there are connections that it would keep.
   const int64_t files = GENERATE(1024, 100);
+  // Before UBSan calls an object's type wrong it looks whether its memory can be read, by a pipe:
+  // without two files to be had, every object that it has not met before is wrong.
+  if (sanitized() && files < 1024) return;
   CAPTURE(files);
   ProgramSettings settings;
   settings.soft_files = files;
