@@ -53,8 +53,9 @@ std::optional<std::string> SummedLineReader::next(std::string_view advice) {
   const int64_t number = sums_.lines() + 1;
   const auto text = sums_.take(std::string_view(text_).substr(begin, end - begin));
   if (!text) {
-    throw file_error(path_.string(), fmt::format("line {}", number),
-                     fmt::format("is damaged: its checksum is wrong ({})", advice));
+    throw file_error(
+        path_.string(), fmt::format("line {}", number),
+        "is damaged: its checksum is wrong" + (advice.empty() ? "" : fmt::format(" ({})", advice)));
   }
   bytes_ = static_cast<int64_t>(end) + 1;
   return std::string(*text);

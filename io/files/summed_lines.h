@@ -36,7 +36,7 @@ class SummedLineReader {
   SummedLineReader(const std::filesystem::path& path, std::string text);
 
   /// The next line's text; nothing at the end. Throws Error(file) that names the line where it is
-  /// not as it was written; `advice` is what helps then, in brackets.
+  /// not as it was written; `advice` is what helps then, in brackets, or empty.
   std::optional<std::string> next(std::string_view advice);
   /// Bytes of the lines that were read, and their checksums: where a writer goes on.
   int64_t bytes() const { return bytes_; }

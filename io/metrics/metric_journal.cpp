@@ -11,6 +11,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/files/built_output.h"
 #include "io/files/file_text.h"
+#include "io/files/leftovers.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_line.h"
 
@@ -32,10 +33,15 @@ struct JournalTable {
   bool is_summed = true;                               ///< not of older versions
 };
 
+/// What helps a run that finds a journal which it cannot go on with; who reads one has no such way.
 constexpr std::string_view kAdvice = "force=True gives it up";
 
-[[noreturn]] void fail_journal(const fs::path& path) {
-  throw file_error(path.string(), "", fmt::format("is no journal of metrics ({})", kAdvice));
+std::string with_advice(std::string_view text, std::string_view advice) {
+  return advice.empty() ? std::string(text) : fmt::format("{} ({})", text, advice);
+}
+
+[[noreturn]] void fail_journal(const fs::path& path, std::string_view advice) {
+  throw file_error(path.string(), "", with_advice("is no journal of metrics", advice));
 }
 
 /// Takes a line behind the first; false where it is none.
@@ -61,31 +67,31 @@ bool take_record(const std::string& line, JournalTable& table) {
 }
 
 /// Takes the `number`-th line, from 1 on.
-void take_line(const std::string& line, int64_t number, const fs::path& path, JournalTable& table) {
+void take_line(const std::string& line, int64_t number, const fs::path& path,
+               std::string_view advice, JournalTable& table) {
   if (number == 1) {
     const Json json = Json::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("options") || !json["options"].is_object()) {
-      fail_journal(path);
+      fail_journal(path, advice);
     }
     table.options = json["options"];
   } else if (!take_record(line, table)) {
-    throw file_error(
-        path.string(), fmt::format("line {}", number),
-        fmt::format("is damaged: it is no part of a journal of metrics ({})", kAdvice));
+    throw file_error(path.string(), fmt::format("line {}", number),
+                     with_advice("is damaged: it is no part of a journal of metrics", advice));
   }
 }
 
 /// What was written to its end; what is behind it was cut off.
-JournalTable read_journal(const fs::path& path) {
+JournalTable read_journal(const fs::path& path, std::string_view advice) {
   std::string text = read_file_text(path);
   // A run may have been killed before its first line was written.
-  if (!kMetricList.starts_with(text.substr(0, kMetricList.size()))) fail_journal(path);
+  if (!kMetricList.starts_with(text.substr(0, kMetricList.size()))) fail_journal(path, advice);
   JournalTable table;
   table.is_summed = !text.starts_with(std::string(kMetricList) + R"(1")");
   if (table.is_summed) {
     SummedLineReader lines(path, std::move(text));
-    while (const auto line = lines.next(kAdvice)) {
-      take_line(*line, lines.sums().lines(), path, table);
+    while (const auto line = lines.next(advice)) {
+      take_line(*line, lines.sums().lines(), path, advice, table);
       table.bytes = lines.bytes();
     }
     table.sums = lines.sums();
@@ -94,7 +100,7 @@ JournalTable read_journal(const fs::path& path) {
   std::istringstream file(std::move(text));
   std::string line;
   for (int64_t number = 1; std::getline(file, line) && !file.eof(); ++number) {
-    take_line(line, number, path, table);
+    take_line(line, number, path, advice, table);
     table.bytes += static_cast<int64_t>(line.size()) + 1;
   }
   return table;
@@ -140,7 +146,7 @@ bool is_metric_journal(const fs::path& path) {
 }
 
 RunTable read_metric_journal(const fs::path& path) {
-  JournalTable journal = read_journal(path);
+  JournalTable journal = read_journal(path, "");
   drop_empty_runs(journal);
   RunTable table;
   table.options = std::move(journal.options);
@@ -152,6 +158,8 @@ RunTable read_metric_journal(const fs::path& path) {
 MetricJournal::MetricJournal(fs::path out, Json options, bool force)
     : options_(std::move(options)),
       file_(std::move(out), {.force = true, .resumable = true, .resume = !force}) {
+  // OUT may be there, and its name is taken with force; what somebody else left beside it is not.
+  if (!force) refuse_foreign_leftovers(file_.out());
   take_up(force);
   sync_.emplace([this] { file_.sync_data(); }, kMetricsDurableWithin);
 }
@@ -179,7 +187,7 @@ void MetricJournal::take_up(bool force) {
   }
   if (!force && fs::exists(file_.part_path(), none)) {
     const std::string part = file_.part_path().string();
-    JournalTable left = read_journal(file_.part_path());
+    JournalTable left = read_journal(file_.part_path(), kAdvice);
     drop_empty_runs(left);
     if (left.bytes > 0 && !is_in(known_.runs, left.runs)) {
       if (!left.is_summed) {
@@ -252,7 +260,7 @@ void MetricJournal::finish(const MetricRun& ended, MemoryBudget& budget) {
       has_table_ ? static_cast<int64_t>(fs::file_size(file_.out(), none)) : 0;
   // As they are read, and the whole of them.
   const MemoryReservation reserved = budget.reserve(2 * (size_ + table_bytes), "the table");
-  JournalTable journal = read_journal(file_.part_path());
+  JournalTable journal = read_journal(file_.part_path(), kAdvice);
   drop_empty_runs(journal);
   RunTable table;
   if (has_table_) table = read_metric_file(file_.out(), MetricPart::everything);

@@ -177,8 +177,17 @@ class Endings(ProbeTest):
         self.assertEqual(kill("damaged"), -signal.SIGKILL)
         text = part.read_bytes()
         part.write_bytes(text.replace(b'"group"', b'"grOup"', 1))
-        with self.assertRaisesRegex(attnscope.Error, "metrics.h5.part: is damaged: the line at byte"):
+        with self.assertRaisesRegex(attnscope.Error, r"metrics.h5.part: line 3: is damaged: its checksum is wrong$"):
             attnscope.open(part)
+        with self.assertRaisesRegex(attnscope.Error, r"wrong \(force=True gives it up\)"), self.probe():
+            pass
+        # Nor is what somebody else left beside the table given up.
+        part.unlink()
+        journal = self.out.with_name("metrics.h5.journal")
+        journal.write_text("mine\n")
+        with self.assertRaisesRegex(attnscope.Error, "metrics.h5.journal: has the name of"), self.probe():
+            pass
+        self.assertEqual(journal.read_text(), "mine\n")
 
     def test_errors_and_ctrl_c_close_the_table(self) -> None:
         for error in (RuntimeError("the model"), KeyboardInterrupt()):

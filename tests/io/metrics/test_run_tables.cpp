@@ -241,10 +241,9 @@ TEST_CASE("a journal with a number that changed is refused, and names the line")
   const size_t digit = bytes.find("\"values\":\"", at) + 10;
   bytes[digit] = bytes[digit] == 'A' ? 'B' : 'A';
   write_file(part, bytes);
-  const std::string says =
-      part + ": line 4: is damaged: its checksum is wrong (force=True gives it up)";
+  const std::string says = part + ": line 4: is damaged: its checksum is wrong";
   CHECK_THROWS_WITH(read_metric_journal(part), says);
-  CHECK_THROWS_WITH(MetricJournal(out, kOptions, false), says);
+  CHECK_THROWS_WITH(MetricJournal(out, kOptions, false), says + " (force=True gives it up)");
   CHECK(read_bytes(part) == bytes);
   CHECK(MetricJournal(out, kOptions, true).runs().empty());
 }
