@@ -61,7 +61,7 @@ BenchResult BenchRuns::stream_task(const std::string& name, const HeadTask& task
                                    const TileRequest& request, int threads) {
   const AttentionProblem& problem = *task.problem;
   const std::span<const HeadTask> tasks(&task, 1);
-  const TilePlan plan = plan_tiles(tasks, request, m_.backend, m_.budget.limit(),
+  const TilePlan plan = plan_tiles(tasks, request, m_.backend, m_.budget.room(),
                                    threads > 0 ? threads : m_.options.run.threads);
   say(m_.console, problem, name);
   StreamingEngine engine(m_.backend, m_.budget);
@@ -108,7 +108,7 @@ BenchResult BenchRuns::reduce(const std::string& name, const AttentionProblem& p
   const ReductionJob job{whole_head(problem), request};
   const std::span<const ReductionJob> jobs(&job, 1);
   const ReductionPlan plan =
-      plan_reductions(jobs, m_.backend, m_.budget.limit(), m_.options.run.threads);
+      plan_reductions(jobs, m_.backend, m_.budget.room(), m_.options.run.threads);
   say(m_.console, problem, name);
   ReductionStream stream(m_.backend, m_.budget);
   StreamControl control;
@@ -193,7 +193,7 @@ BenchResult BenchRuns::exported(const std::shared_ptr<const AttentionProblem>& p
     const ExportWriteOptions how{.sync = sync};
     const int at_disk = threads_at_disk(export_plan, how);
     const auto sink = make_export(std::move(export_plan), out, how);
-    plan = plan_tiles(sink->tasks(), sink->request(), m_.backend, m_.budget.limit(),
+    plan = plan_tiles(sink->tasks(), sink->request(), m_.backend, m_.budget.room(),
                       m_.options.run.threads, at_disk);
     StreamControl control;
     control.stop = m_.stop;

@@ -25,7 +25,7 @@ bool has_archives(const Capture& capture) {
 }  // namespace
 
 void check_capture(const Capture& capture, const CaptureOptions& options,
-                   const TileBackend& backend, int64_t memory, const Console& console) {
+                   const TileBackend& backend, const MemoryRoom& memory, const Console& console) {
   if (!options.mask.empty() || options.score != "softmax") return;
   std::optional<InterruptWatch> interrupts;
   if (has_archives(capture)) interrupts.emplace(console);

@@ -10,10 +10,10 @@
 namespace attnscope {
 
 /// Compares a capture that was opened with `options` with a few of its own recorded outputs, as
-/// `backend` computes them in `memory` bytes, and warns where they differ; not where an option asks
+/// `backend` computes them in `memory`, and warns where they differ; not where an option asks
 /// for another score or mask, which is a question, not a correction. Throws Error(interrupted).
 void check_capture(const Capture& capture, const CaptureOptions& options,
-                   const TileBackend& backend, int64_t memory, const Console& console);
+                   const TileBackend& backend, const MemoryRoom& memory, const Console& console);
 
 /// The same for commands that compute no maps: by the cpu.
 void check_capture(const Capture& capture, const CaptureOptions& options, const Console& console);

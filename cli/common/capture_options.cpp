@@ -376,10 +376,10 @@ int64_t counted_bytes(const Capture& capture) {
   return std::max<int64_t>(0, capture.held_bytes() - kFreeCaptureBytes);
 }
 
-int64_t memory_beside(const Capture& capture, const RunOptions& o) {
+MemoryRoom memory_beside(const Capture& capture, const RunOptions& o) {
   const int64_t limit = memory_limit(o);
-  const int64_t left = limit - counted_bytes(capture);
-  if (left > 0) return left;
+  const int64_t calls = counted_bytes(capture);
+  if (limit > calls) return {limit - calls, calls};
   throw Error(ErrorCode::resource, "--memory " + format_bytes(limit) + ": the " +
                                        std::to_string(capture.calls().size()) + " calls of " +
                                        one_line(capture.path().string()) + " take " +

@@ -7,6 +7,7 @@
 
 #include "cli/common/console.h"
 #include "cli/common/parser.h"
+#include "core/base/memory_budget.h"
 #include "io/capture/capture.h"
 
 namespace attnscope {
@@ -96,8 +97,8 @@ int64_t memory_limit(const RunOptions& options);
 /// What the capture's calls take of --memory: nothing while they are few, and within what a run may
 /// take beside it.
 int64_t counted_bytes(const Capture& capture);
-/// What is left of --memory for a run over the capture. Throws Error(resource) where that is
-/// nothing.
-int64_t memory_beside(const Capture& capture, const RunOptions& options);
+/// What is left of --memory for a run over the capture, beside its calls. Throws Error(resource)
+/// where that is nothing.
+MemoryRoom memory_beside(const Capture& capture, const RunOptions& options);
 
 }  // namespace attnscope

@@ -22,7 +22,7 @@ Sample compute(HeadTask task, int64_t panels, const TileRequest& request, const 
                const TileBackend& backend, MemoryBudget& budget) {
   const std::vector<int64_t> rows = sampled_panels(task, plan.panel_rows, panels);
   task.row_list = rows;
-  const TilePlan part = plan_tiles({&task, 1}, request, backend, budget.available(), plan.workers);
+  const TilePlan part = plan_tiles({&task, 1}, request, backend, budget.room(), plan.workers);
   NullSink sink(request);
   const auto start = std::chrono::steady_clock::now();
   StreamingEngine(backend, budget).run({&task, 1}, part, sink);

@@ -49,7 +49,7 @@ bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
   return ReductionStream(job.backend, job.budget).run(jobs, plan, sink, control);
 }
 
-StreamRun::StreamRun(const RunOptions& options, int64_t memory, const Console& console,
+StreamRun::StreamRun(const RunOptions& options, const MemoryRoom& memory, const Console& console,
                      std::string title)
     : console_(console),
       title_(std::move(title)),
@@ -61,7 +61,7 @@ int StreamRun::workers() const { return threads_ > 0 ? threads_ : backend_->work
 
 void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
   const TileRequest request = sink.request();
-  const TilePlan plan = plan_tiles(tasks, request, *backend_, budget_.available(), threads_);
+  const TilePlan plan = plan_tiles(tasks, request, *backend_, budget_.room(), threads_);
   if (plan_only_) {
     forecast_ = forecast_run(title_, tasks, request, plan, *backend_, budget_, true);
     return;
@@ -73,7 +73,7 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
 }
 
 void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) {
-  const ReductionPlan plan = plan_reductions(jobs, *backend_, budget_.available(), threads_);
+  const ReductionPlan plan = plan_reductions(jobs, *backend_, budget_.room(), threads_);
   if (plan_only_) {
     forecast_ = forecast_run(title_, jobs, plan, *backend_, budget_, true);
     return;

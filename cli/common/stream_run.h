@@ -42,8 +42,9 @@ bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
 /// stopped by signals. Not thread-safe.
 class StreamRun : public ReductionRunner {
  public:
-  /// Works in `memory` bytes. `title` names the work in the progress display.
-  StreamRun(const RunOptions& options, int64_t memory, const Console& console, std::string title);
+  /// Works in `memory`. `title` names the work in the progress display.
+  StreamRun(const RunOptions& options, const MemoryRoom& memory, const Console& console,
+            std::string title);
 
   MemoryBudget& budget() override { return budget_; }
   const TileBackend& backend() const { return *backend_; }

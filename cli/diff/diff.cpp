@@ -1,5 +1,6 @@
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -37,13 +38,15 @@ std::unique_ptr<DiffSide> open_side(const DiffOptions& o, const std::string& pat
 }
 
 /// What is left of --memory beside the captures' calls.
-int64_t memory_of(const DiffSide& a, const DiffSide* second, const RunOptions& run) {
+MemoryRoom memory_of(const DiffSide& a, const DiffSide* second, const RunOptions& run) {
   const Capture* const first = a.capture() != nullptr ? a.capture()
                                : second != nullptr    ? second->capture()
                                                       : nullptr;
   if (first == nullptr) return memory_limit(run);
   const bool both = a.capture() != nullptr && second != nullptr && second->capture() != nullptr;
-  return memory_beside(*first, run) - (both ? counted_bytes(*second->capture()) : 0);
+  const MemoryRoom room = memory_beside(*first, run);
+  const int64_t more = both ? counted_bytes(*second->capture()) : 0;
+  return {std::max(room.bytes - more, int64_t{0}), room.taken + more};
 }
 
 /// What watches a run for signals, and of captures has found their tensors good.
@@ -105,7 +108,7 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
 struct DiffRun {
   std::unique_ptr<DiffSide> a, second;
   RunBackend backend;  ///< none: both are exports
-  int64_t memory = 0;
+  MemoryRoom memory{0};
 
   const DiffSide& b() const { return second ? *second : *a; }
   DiffSides sides() const { return {*a, b(), backend.get()}; }

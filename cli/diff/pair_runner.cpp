@@ -20,8 +20,7 @@ int reading_threads() {
 
 DifferencePlan PairRunner::plan_of_pair(const OpenedPair& opened, const PairSink& sink) const {
   const int usual = sides_.backend != nullptr ? sides_.backend->workers() : reading_threads();
-  return plan_pair(*opened.a, *opened.b, sink, budget_.available(),
-                   threads_ > 0 ? threads_ : usual);
+  return plan_pair(*opened.a, *opened.b, sink, budget_.room(), threads_ > 0 ? threads_ : usual);
 }
 
 RunPlan PairRunner::plan(const std::vector<ComparedPair>& pairs, const MakePairSink& make) const {

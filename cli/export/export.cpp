@@ -92,7 +92,7 @@ int run_export(const ExportOptions& asked) {
   o.out = name_of_share(o.out, share);
   const Capture capture = open_capture(o.capture, o.run, console);
   const auto backend = make_run_backend(o.run, console);
-  const int64_t memory = memory_beside(capture, o.run);
+  const MemoryRoom memory = memory_beside(capture, o.run);
   check_capture(capture, o.capture, *backend, memory, console);
   tell_unknown_state(capture.select(parse_selection(o.selection)), console);
   ExportPlan plan = make_export_spec(o, capture, *backend, share);
@@ -105,7 +105,7 @@ int run_export(const ExportOptions& asked) {
   if (plan.tasks.empty()) return export_empty_part(std::move(plan), o, capture, console);
   MemoryBudget budget(memory);
   const ExportWriteOptions write_options = write_options_of(o, capture);
-  const TilePlan tiles = plan_tiles(plan.tasks, plan.request(), *backend, budget.limit(),
+  const TilePlan tiles = plan_tiles(plan.tasks, plan.request(), *backend, budget.room(),
                                     o.run.threads, threads_at_disk(plan, write_options));
   const ExportSize size = estimate_export(plan);
   RunPlan forecast =

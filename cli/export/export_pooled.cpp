@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "cli/common/command.h"
 #include "cli/common/forecast.h"
@@ -13,6 +14,7 @@
 #include "cli/common/team_steps.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
+#include "core/base/budget_error.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 #include "io/results/output_provenance.h"
@@ -70,6 +72,40 @@ std::unique_ptr<PooledExport> open_pooled(ExportPlan plan, const PooledRun& r,
   return join_pooled_export(std::move(plan), o.out, write, first, r.team.rank());
 }
 
+/// What a run takes: the reductions, and the coarser levels of the maps.
+struct PooledMemory {
+  ReductionPlan reductions;
+  int64_t levels = 0;  ///< bytes
+  int64_t total() const { return reductions.bytes_total + levels; }
+};
+
+/// With the most workers that leave room for the levels. Throws BudgetError.
+PooledMemory plan_pooled_memory(const ExportPlan& plan, std::span<const ReductionJob> jobs,
+                                const TileBackend& backend, const MemoryBudget& budget,
+                                int threads) {
+  const auto with = [&](const MemoryRoom& room, int workers) {
+    PooledMemory memory{plan_reductions(jobs, backend, room, workers)};
+    const ReductionPlan& reductions = memory.reductions;
+    // Panels of all workers may be under way, out of order.
+    memory.levels = pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
+    return memory;
+  };
+  const MemoryRoom room = budget.room();
+  int64_t smallest = 0;  // of the reductions of one worker
+  for (int workers = threads > 0 ? threads : backend.workers(); workers > 0; --workers) {
+    try {
+      const PooledMemory memory = with(room, workers);
+      const PooledMemory beside = with(budget.room(memory.levels), workers);
+      if (beside.total() <= room.bytes) return beside;
+    } catch (const BudgetError& error) {
+      smallest = error.smallest();
+    }
+  }
+  const PooledMemory least = with(smallest, 1);
+  if (least.total() <= room.bytes) return least;
+  throw BudgetError(room, least.total());
+}
+
 /// What all did becomes the file.
 void finish(PooledExport& pooled, Team& team) {
   std::vector<int64_t> pieces(static_cast<size_t>(team.size()));
@@ -91,12 +127,9 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   if (plan.tasks.empty()) return export_empty_pooled(std::move(plan), r);
   MemoryBudget budget(memory_beside(r.capture, r.how));
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
-  ReductionPlan reductions = plan_reductions(wanted, r.backend, budget.limit(), r.how.threads);
-  // Panels of all workers may be under way, out of order.
-  const int64_t levels =
-      pooled_memory_bytes(plan, reductions.panel_rows * (2 * reductions.workers + 1));
-  const MemoryReservation held = budget.reserve(levels, "the coarser levels");
-  reductions = plan_reductions(wanted, r.backend, budget.available(), r.how.threads);
+  const PooledMemory memory = plan_pooled_memory(plan, wanted, r.backend, budget, r.how.threads);
+  const ReductionPlan& reductions = memory.reductions;
+  const MemoryReservation held = budget.reserve(memory.levels, "the coarser levels");
   RunPlan forecast =
       forecast_run("export", wanted, reductions, r.backend, budget, o.dry_run && team.is_first());
   forecast.payload_bytes = pooled_payload_bytes(plan);

@@ -218,7 +218,7 @@ int TeamExport::run() {
   const auto backend = make_team_backend(how, team_, console_);
   MemoryBudget budget(memory_beside(capture, how));
   if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+    check_capture(capture, o_.capture, *backend, budget.room(), console_);
     tell_unknown_state(capture.select(parse_selection(o_.selection)), console_);
   }
   ExportPlan plan = make_export_spec(o_, capture, *backend);
@@ -230,7 +230,7 @@ int TeamExport::run() {
   const ExportWriteOptions write = write_options_of(o_, capture);
   const RowUnits units =
       cut_into_units(plan.tasks, plan.request().chunk_rows, least_units(plan.spec, team_));
-  const TilePlan tiles = plan_tiles(units.tasks, plan.request(), *backend, budget.limit(),
+  const TilePlan tiles = plan_tiles(units.tasks, plan.request(), *backend, budget.room(),
                                     how.threads, threads_at_disk(plan, write));
   const RunPlan expected = forecast(plan, units, tiles, *backend, budget);
   if (o_.dry_run) {

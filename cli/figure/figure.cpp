@@ -102,7 +102,7 @@ int run_figure(const FigureRequest& o) {
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
-  check_capture(capture, o.capture, run.backend(), run.budget().limit(), console);
+  check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
   const FigureMap map = make_figure_map(

@@ -21,6 +21,7 @@
 #include "cli/mask/mask_options.h"
 #include "cli/mask/mask_report.h"
 #include "cli/mask/saved_blocks.h"
+#include "core/base/budget_error.h"
 #include "core/base/error.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/patterns/mask_timing.h"
@@ -204,13 +205,28 @@ class MaskLab {
     saved_.emplace(o_.save, o_.force, m_.tasks.front(), std::ssize(m_.tasks), block);
   }
 
+  /// Throws BudgetError where a head does not fit what is left.
+  void require_memory() const {
+    int64_t most = 0;
+    const AttentionProblem* looked_at = nullptr;
+    for (const HeadTask& task : m_.tasks) {
+      if (task.problem == looked_at) continue;
+      looked_at = task.problem;
+      const MaskMeasurement how{backend_, budget_, stop_, o_.exact};
+      int64_t bytes = least_measurement_bytes(task, choices_.size() + (saved_ ? 1 : 0), how);
+      for (const MaskChoice& choice : choices_) {
+        bytes = std::max(bytes, choice.least_build_bytes(*task.problem, backend_));
+      }
+      most = std::max(most, kept_bytes(task) + bytes);
+    }
+    const MemoryRoom room = budget_.room();
+    if (most > room.bytes) throw BudgetError(room, most);
+  }
+
   /// A line a mask.
   std::vector<MaskRow> measure(size_t i, const std::function<void(double)>& progress) {
     const HeadTask& task = m_.tasks[i];
-    int64_t bytes = 0;
-    for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
-    if (saved_) bytes += saved_->bytes(task);
-    const MemoryReservation reserved = budget_.reserve(bytes, "the masks of a head");
+    const MemoryReservation reserved = budget_.reserve(kept_bytes(task), "the masks of a head");
     const SelectedHead head{task.batch, task.head, m_.selected_heads(task)};
     std::vector<Mask> masks;
     for (const MaskChoice& choice : choices_) {
@@ -246,6 +262,13 @@ class MaskLab {
   }
 
  private:
+  /// Of a head's masks, while they live.
+  int64_t kept_bytes(const HeadTask& task) const {
+    int64_t bytes = saved_ ? saved_->bytes(task) : 0;
+    for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
+    return bytes;
+  }
+
   const MaskOptions& o_;
   const MaskTasks& m_;
   const std::vector<MaskChoice>& choices_;
@@ -493,13 +516,13 @@ int MaskRun::run() {
   const std::vector<MaskChoice> masks = parse_masks(o_, budget);
   check_block_use(o_, masks);
   const Capture capture = open_capture(o_.capture, how, console_);
+  const MemoryReservation calls = budget.reserve(counted_bytes(capture), "the capture's calls");
   const MaskTasks m = make_tasks(o_, capture, share);
   const auto backend = make_team_backend(how, team_, console_);
   if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, memory_beside(capture, how), console_);
+    check_capture(capture, o_.capture, *backend, budget.room(), console_);
     tell_unknown_state(m.selected, console_);
   }
-  const MemoryReservation held = budget.reserve(counted_bytes(capture), "the capture's calls");
   check_masks_fit(masks, m.selected, {*backend, budget});
   const Json options = options_of(m, *backend);
   agree(capture, m, options);
@@ -531,8 +554,9 @@ int MaskRun::run() {
   }
   // Of a part without heads there is nothing to measure.
   if (!m.tasks.empty()) {
-    const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
     MaskLab lab(o_, m, masks, *backend, budget, run.stop());
+    lab.require_memory();
+    const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
     measure(lab, stream.plan.entries);
     capture.require_unchanged();
     lab.end(capture);

@@ -86,7 +86,7 @@ class QueryCommand {
       part = VolumePart{own.part, recorded_backend(*backend, q.calls)};
       keep_share(own, q, volumes);
     }
-    const int64_t memory = memory_beside(capture, o_.run);
+    const MemoryRoom memory = memory_beside(capture, o_.run);
     if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
     MemoryBudget budget(memory);
     if (!o_.reverse && !o_.cache.empty()) {

@@ -69,8 +69,7 @@ std::optional<QueryValues> compute_rows(const QueryRun& run) {
   RowCollector rows(tasks, parse_domain(run.request.domain),
                     threads > 0 ? threads : run.backend.workers(), run.budget,
                     run.tasks.domain_keys_of_tasks());
-  const TilePlan plan =
-      plan_tiles(tasks, rows.request(), run.backend, run.budget.available(), threads);
+  const TilePlan plan = plan_tiles(tasks, rows.request(), run.backend, run.budget.room(), threads);
   if (run.request.dry_run) {
     print_query_plan(run, tasks, rows.request(), plan);
     return std::nullopt;

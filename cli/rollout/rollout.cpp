@@ -280,7 +280,7 @@ int RolloutRun::run() {
   if (!o_.out.empty() && team_.is_first())
     format = choose_format(o_, capture, problem.key_tokens());
   const auto backend = make_team_backend(how, team_, console_);
-  const int64_t memory = memory_beside(capture, how);
+  const MemoryRoom memory = memory_beside(capture, how);
   if (team_.is_first()) {
     check_capture(capture, o_.capture, *backend, memory, console_);
     tell_unknown_state(calls, console_);

@@ -71,7 +71,7 @@ TileService::Settings CaptureTiles::settings(const Capture& capture, const Tiles
                                              const std::shared_ptr<Grown>& grown) {
   grown->take(capture);
   Settings service;
-  service.memory = memory_beside(capture, options.run);
+  service.memory = memory_beside(capture, options.run).bytes;
   service.threads = options.run.threads;
   service.cache_folders = cache_folders(options.cache, capture);
   service.sources = grown->sources;
@@ -91,7 +91,7 @@ std::unique_ptr<TileService> tiles_of_two(const Capture& capture, const Capture&
                                           std::function<void()> wake) {
   TileService::Settings service;
   // One account for both.
-  service.memory = memory_beside(capture, options.run) - counted_bytes(second);
+  service.memory = memory_beside(capture, options.run).bytes - counted_bytes(second);
   service.threads = options.run.threads;
   service.cache_folders = cache_folders(options.cache, capture);
   service.sources = capture.inputs();
@@ -120,7 +120,7 @@ std::unique_ptr<QuickCheck> quick_check_of(const Capture& capture, const TileBac
                                            const TilesOptions& options,
                                            std::function<void()> wake) {
   // Beside the tiles that are kept: for a moment, a head.
-  const int64_t memory = memory_beside(capture, options.run);
+  const int64_t memory = memory_beside(capture, options.run).bytes;
   return std::make_unique<QuickCheck>(capture, backend, memory / 8, std::move(wake));
 }
 

@@ -93,7 +93,7 @@ Json identity_of(const ExportSpec& spec, const Json& options) {
 
 ReductionPlan plan_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
                          const MemoryBudget& budget) {
-  return plan_reductions(s.jobs, backend, budget.available(), o.run.threads,
+  return plan_reductions(s.jobs, backend, budget.room(), o.run.threads,
                          HeadRecordSink::head_bytes(o.arrays(), s.jobs));
 }
 
@@ -265,7 +265,7 @@ int StatsRun::run() {
   const auto backend = make_team_backend(how, team_, console_);
   MemoryBudget budget(memory_beside(capture, how));
   if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, budget.limit(), console_);
+    check_capture(capture, o_.capture, *backend, budget.room(), console_);
     tell_unknown_state(s.calls, console_);
   }
   const Json options =

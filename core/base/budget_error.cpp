@@ -22,10 +22,11 @@ std::string size_text(int64_t bytes) {
   return text + rounded.data();
 }
 
-BudgetError::BudgetError(int64_t budget, int64_t smallest, std::string_view purpose)
-    : Error(ErrorCode::resource, "a memory budget of " + size_text(budget) + " is too small" +
-                                     std::string(purpose) + ": the smallest that works is " +
-                                     size_text(smallest)),
+BudgetError::BudgetError(const MemoryRoom& room, int64_t smallest, std::string_view purpose)
+    : Error(ErrorCode::resource, "a memory budget of " + size_text(room.bytes + room.taken) +
+                                     " is too small" + std::string(purpose) +
+                                     ": the smallest that works is " +
+                                     size_text(smallest + room.taken)),
       smallest_(smallest) {}
 
 }  // namespace attnscope

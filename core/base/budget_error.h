@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
 
 namespace attnscope {
 
@@ -15,8 +16,10 @@ std::string size_text(int64_t bytes);
 /// smallest one that would do.
 class BudgetError : public Error {
  public:
-  /// `purpose`: what does not fit, as " for two heads"; may be empty.
-  BudgetError(int64_t budget, int64_t smallest, std::string_view purpose = "");
+  /// `smallest`: bytes that would do in the place of `room.bytes`, beside what is taken. `purpose`:
+  /// what does not fit, as " for two heads"; may be empty.
+  BudgetError(const MemoryRoom& room, int64_t smallest, std::string_view purpose = "");
+  /// Of the plan alone.
   int64_t smallest() const { return smallest_; }
 
  private:

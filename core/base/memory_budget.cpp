@@ -1,5 +1,6 @@
 #include "core/base/memory_budget.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <charconv>
@@ -41,6 +42,11 @@ MemoryReservation MemoryBudget::reserve(int64_t bytes, std::string_view purpose)
   while (peak < used + bytes && !peak_.compare_exchange_weak(peak, used + bytes)) {
   }
   return {this, bytes};
+}
+
+MemoryRoom MemoryBudget::room(int64_t reserved) const {
+  const int64_t taken = used() + reserved;
+  return {std::max(limit_ - taken, int64_t{0}), taken + beside_};
 }
 
 void MemoryBudget::release(int64_t bytes) noexcept { used_.fetch_sub(bytes); }

@@ -25,11 +25,22 @@ class MemoryReservation {
   int64_t bytes_ = 0;
 };
 
+/// The part of a budget that a plan may use: `bytes`, beside which `taken` bytes are in use for as
+/// long as the plan is carried out. A budget that would do has room for both.
+struct MemoryRoom {
+  MemoryRoom(int64_t free_bytes, int64_t taken_bytes = 0) : bytes(free_bytes), taken(taken_bytes) {}
+  int64_t bytes;
+  int64_t taken;
+};
+
 /// The one account from which every buffer whose size grows with the data is reserved before it is
 /// allocated. Thread-safe. Must outlive its reservations.
 class MemoryBudget {
  public:
   explicit MemoryBudget(int64_t limit_bytes) : limit_(limit_bytes) {}
+  /// Of what another account has left: its limit is `room.bytes`. What is taken there counts only
+  /// in what room() says.
+  explicit MemoryBudget(const MemoryRoom& room) : limit_(room.bytes), beside_(room.taken) {}
   MemoryBudget(const MemoryBudget&) = delete;
   MemoryBudget& operator=(const MemoryBudget&) = delete;
 
@@ -39,11 +50,15 @@ class MemoryBudget {
   int64_t used() const { return used_.load(); }
   int64_t peak() const { return peak_.load(); }
   int64_t available() const { return limit_ - used(); }
+  /// What is available now, beside what is used here and elsewhere, and `reserved` bytes that
+  /// somebody will use.
+  MemoryRoom room(int64_t reserved = 0) const;
 
  private:
   friend class MemoryReservation;
   void release(int64_t bytes) noexcept;
   const int64_t limit_;
+  const int64_t beside_ = 0;
   std::atomic<int64_t> used_{0};
   std::atomic<int64_t> peak_{0};
 };

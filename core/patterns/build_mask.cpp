@@ -134,6 +134,22 @@ int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem) 
   }
 }
 
+int64_t least_build_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
+                          const TileBackend& backend) {
+  switch (pattern.kind) {
+    case PatternKind::vertical_slash: {
+      const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), pattern.rows);
+      const HeadTask task{&problem, 0, 0, {}, rows, {0, problem.num_keys()}};
+      return least_row_stream_bytes({&task, 1}, backend, LineCollector::bytes(problem));
+    }
+    case PatternKind::topk:
+    case PatternKind::topp:
+      return pooled_scores_bytes(problem, pattern.block);
+    default:
+      return 0;
+  }
+}
+
 Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
                 int64_t head, const MaskResources& resources) {
   const TokenGrid& grid = problem.key_tokens();

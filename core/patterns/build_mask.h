@@ -28,6 +28,9 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
                 int64_t head, const MaskResources& resources);
 /// Bytes that the built mask keeps, at most.
 int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem);
+/// Bytes that build_mask() takes of the budget meanwhile, at least.
+int64_t least_build_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
+                          const TileBackend& backend);
 
 /// The largest band of `temporal` that is no denser than a frame: the largest b ≥ 0 with
 /// T·(2b + 1)² ≤ H·W.

@@ -11,11 +11,12 @@
 namespace attnscope {
 namespace {
 
+constexpr int64_t kMostTileRows = 64;
+
 /// Streams the task's rows through a probe; `progress` gets the share of it that is done.
 std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mask> masks,
                                        MaskRecall::Wanted wanted, const MaskMeasurement& how,
                                        const std::function<void(double)>& progress) {
-  constexpr int64_t kMostTileRows = 64;
   const int workers = how.backend.workers();
   const int64_t kept = MaskRecall::bytes(task, masks.size(), wanted, kMostTileRows, workers);
   const RowStream stream = plan_row_stream({&task, 1}, how.backend, how.budget, kept);
@@ -63,6 +64,25 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
         summarise_mask(*all, sampled ? *sampled : *all, m, problem.num_keys(), detail.values));
   }
   return qualities;
+}
+
+int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how) {
+  const auto least = [&](const HeadTask& task, MaskRecall::Wanted wanted) {
+    const int64_t kept =
+        MaskRecall::bytes(task, masks, wanted, kMostTileRows, how.backend.workers());
+    return least_row_stream_bytes({&task, 1}, how.backend, kept);
+  };
+  const MaskRecall::Wanted detail{true, static_cast<bool>(head.problem->v())};
+  const std::vector<int64_t> some =
+      sampled_rows(head.problem->num_queries(), MaskMeasurement::kSampledRows);
+  if (how.exact || std::ssize(some) == head.problem->num_queries()) return least(head, detail);
+  const MaskRecall::Wanted recall;
+  HeadTask sample = head;
+  sample.row_list = some;
+  // What the rows left is there while the sampled ones are streamed.
+  const int64_t results =
+      MaskRecall::bytes(head, masks, recall, kMostTileRows, how.backend.workers());
+  return std::max(least(head, recall), results + least(sample, detail));
 }
 
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,

@@ -33,6 +33,9 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
                                        const MaskMeasurement& how,
                                        const std::function<void(double)>& progress = {});
 
+/// Bytes that measure_masks() takes of the budget at least for so many masks.
+int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how);
+
 /// The same of the sampled rows alone, which takes a small part of the time: densities and recall
 /// are of these rows too.
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,

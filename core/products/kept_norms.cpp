@@ -48,7 +48,7 @@ bool norms_agree(const NormSource& source, std::span<const RowNorm> norms,
   const TileRequest request{.entries = false};
   std::vector<RowNorm> computed(rows.size());
   NormSink sink(request, computed);
-  const TilePlan plan = plan_tiles({&task, 1}, request, backend, budget.available());
+  const TilePlan plan = plan_tiles({&task, 1}, request, backend, budget.room());
   StreamControl control;
   control.stop = stop;
   if (!StreamingEngine(backend, budget).run({&task, 1}, plan, sink, control)) {

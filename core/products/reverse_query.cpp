@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
+#include "core/base/budget_error.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/products/kept_norms.h"
-#include "core/products/key_runs.h"
 #include "core/stream/norm_sink.h"
 #include "core/stream/streaming_engine.h"
 
@@ -136,12 +137,42 @@ TileRequest ReverseQuery::norm_request() const {
 }
 
 TilePlan ReverseQuery::plan() const {
-  return plan_tiles(norm_tasks_, norm_request(), backend_, budget_.available(), settings_.threads);
+  const MemoryRoom room = budget_.room();
+  int64_t smallest = 0;
+  const auto plan = [&](std::span<const HeadTask> tasks, const TileRequest& request) {
+    std::optional<TilePlan> found;
+    try {
+      found = plan_tiles(tasks, request, backend_, room, settings_.threads);
+    } catch (const BudgetError& error) {
+      smallest = std::max(smallest, error.smallest());
+    }
+    return found;
+  };
+  const std::optional<TilePlan> rows = plan(norm_tasks_, norm_request());
+  const Part* planned = nullptr;
+  for (const Part& part : parts_) {
+    // Heads of a call are planned alike.
+    if (planned != nullptr && part.problem == planned->problem && part.first == planned->first &&
+        part.count == planned->count) {
+      continue;
+    }
+    planned = &part;
+    std::vector<RowNorm> norms;
+    if (is_normalised(part.problem->score())) {
+      norms.resize(static_cast<size_t>(part.problem->num_queries()));
+    }
+    for (const KeyRun& run : runs_of(part)) {
+      const HeadTask task = column_task(part, run, norms);
+      plan({&task, 1}, ColumnSink(task, run, {}, part.divide, {}).request());
+    }
+  }
+  if (smallest > 0) throw BudgetError(room, smallest);
+  return *rows;
 }
 
 void ReverseQuery::stream(const HeadTask& task, TileSink& sink, const Control& control) {
   const TilePlan plan =
-      plan_tiles({&task, 1}, sink.request(), backend_, budget_.available(), settings_.threads);
+      plan_tiles({&task, 1}, sink.request(), backend_, budget_.room(), settings_.threads);
   StreamControl stream_control;
   stream_control.stop = control.stop;
   if (control.progress) {
@@ -188,18 +219,26 @@ std::vector<RowNorm> ReverseQuery::norms_of(const Part& part, NormStore* store,
   return norms;
 }
 
+std::vector<KeyRun> ReverseQuery::runs_of(const Part& part) const {
+  const std::vector<int64_t>& keys = tasks_[part.task].keys;
+  const size_t past = part.first + part.count;
+  if (part.divide) return {make_key_run(keys, part.first, past, part.domain)};
+  return key_runs(keys, part.first, past);
+}
+
+HeadTask ReverseQuery::column_task(const Part& part, const KeyRun& run,
+                                   std::span<const RowNorm> norms) const {
+  const ReverseTask& t = tasks_[part.task];
+  HeadTask task{part.problem, t.batch, t.head, {0, part.problem->num_queries()}, {}, run.keys};
+  task.known_norms = norms;
+  return task;
+}
+
 void ReverseQuery::add_columns(const Part& part, std::span<const RowNorm> norms,
                                std::span<double> sums, const Control& control) {
-  const ReverseTask& t = tasks_[part.task];
-  HeadTask task{part.problem, t.batch, t.head, {0, part.problem->num_queries()}, {}, {}};
-  task.known_norms = norms;
-  const size_t past = part.first + part.count;
-  const std::vector<KeyRun> runs =
-      part.divide ? std::vector{make_key_run(t.keys, part.first, past, part.domain)}
-                  : key_runs(t.keys, part.first, past);
-  for (const KeyRun& run : runs) {
-    task.keys = run.keys;
-    ColumnSink sink(task, run, t.factors, part.divide, sums);
+  for (const KeyRun& run : runs_of(part)) {
+    const HeadTask task = column_task(part, run, norms);
+    ColumnSink sink(task, run, tasks_[part.task].factors, part.divide, sums);
     stream(task, sink, {control.stop, {}});
   }
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
+#include "core/products/key_runs.h"
 #include "core/products/norm_store.h"
 #include "core/products/softmax_domain.h"
 #include "core/stream/tile_backend.h"
@@ -69,7 +70,8 @@ class ReverseQuery {
   /// What the results were reserved with, for as long as they are kept.
   MemoryReservation take_reservation() { return std::move(reservation_); }
 
-  /// The stream of the passes over rows, for forecasts; needs no run().
+  /// The stream of the passes over rows, for forecasts; needs no run(). plan() throws BudgetError
+  /// where it, or a stream of the columns, does not fit the budget.
   const std::vector<HeadTask>& norm_tasks() const { return norm_tasks_; }
   TileRequest norm_request() const;
   TilePlan plan() const;
@@ -88,6 +90,8 @@ class ReverseQuery {
   void add_part(size_t task, size_t first, size_t count, IndexRange domain);
   void reserve();
   std::vector<RowNorm> norms_of(const Part& part, NormStore* store, const Control& control);
+  std::vector<KeyRun> runs_of(const Part& part) const;
+  HeadTask column_task(const Part& part, const KeyRun& run, std::span<const RowNorm> norms) const;
   void add_columns(const Part& part, std::span<const RowNorm> norms, std::span<double> sums,
                    const Control& control);
   /// `control.progress` gets the share that is done.

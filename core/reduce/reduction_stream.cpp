@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/budget_error.h"
 #include "core/base/checked_math.h"
-#include "core/base/error.h"
 #include "core/stream/panel.h"
 #include "core/stream/panel_queue.h"
 #include "core/stream/panel_run.h"
@@ -205,7 +205,7 @@ std::string ReductionPlan::describe() const {
 }
 
 ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
-                              int64_t budget_bytes, int max_workers, int64_t sink_head_bytes) {
+                              const MemoryRoom& room, int max_workers, int64_t sink_head_bytes) {
   assert(!jobs.empty());
   const auto distinct = distinct_jobs(jobs);
   int64_t resident = 0;
@@ -240,7 +240,7 @@ ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBack
         plan.bytes_total = heads * (resident + totals + sink_head_bytes) +
                            std::min(workers, heads) * transient + workers * plan.bytes_per_worker;
         smallest = std::min(smallest, plan.bytes_total);
-        if (plan.bytes_total > budget_bytes) continue;
+        if (plan.bytes_total > room.bytes) continue;
         for (const ReductionJob& job : jobs) {
           plan.panels += ceil_div(job.task.num_rows(), plan.panel_rows);
         }
@@ -248,10 +248,7 @@ ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBack
       }
     }
   }
-  throw Error(ErrorCode::resource,
-              "a memory budget of " + std::to_string(budget_bytes) + "B (" +
-                  format_bytes(budget_bytes) + ") is too small: the smallest that works is " +
-                  std::to_string(smallest) + "B (" + format_bytes(smallest) + ")");
+  throw BudgetError(room, smallest);
 }
 
 bool ReductionStream::run(std::span<const ReductionJob> jobs, const ReductionPlan& plan,

@@ -58,7 +58,7 @@ struct ReductionPlan {
 /// jobs must have the same block. `max_workers` 0 stands for the backend's own number.
 /// `sink_head_bytes` is what the sink holds of a head from its first panel to its last.
 ReductionPlan plan_reductions(std::span<const ReductionJob> jobs, const TileBackend& backend,
-                              int64_t budget_bytes, int max_workers = 0,
+                              const MemoryRoom& room, int max_workers = 0,
                               int64_t sink_head_bytes = 0);
 
 /// Runs reductions: one product Q·Kᵀ a head, whose weights are reduced where they lie. As many

@@ -94,7 +94,7 @@ void stream_rows(HeadTask task, std::span<const int64_t> rows, TileSink& sink,
                  const TileBackend& backend, MemoryBudget& budget, const std::stop_token& stop) {
   task.rows = {};
   task.row_list = rows;
-  const TilePlan plan = plan_tiles({&task, 1}, sink.request(), backend, budget.available());
+  const TilePlan plan = plan_tiles({&task, 1}, sink.request(), backend, budget.room());
   StreamControl control;
   control.stop = stop;
   if (!StreamingEngine(backend, budget).run({&task, 1}, plan, sink, control)) stop_check();

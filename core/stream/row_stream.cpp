@@ -12,8 +12,7 @@ RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& ba
                           const MemoryBudget& budget, int64_t beside_bytes, int64_t least_rows) {
   constexpr int64_t kMostRows = 64;
   constexpr int64_t kFewRows = 16;
-  const int64_t taken = budget.used() + beside_bytes;
-  const int64_t left = std::max(budget.limit() - taken, int64_t{0});
+  const MemoryRoom room = budget.room(beside_bytes);
   int64_t keys = 0;
   for (const HeadTask& task : tasks) keys = std::max(keys, task.keys.size());
   std::optional<RowStream> best;
@@ -23,7 +22,7 @@ RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& ba
     stream.request.chunk_rows = rows;
     stream.request.chunk_cols = keys;
     try {
-      stream.plan = plan_tiles(tasks, stream.request, backend, left);
+      stream.plan = plan_tiles(tasks, stream.request, backend, room);
     } catch (const BudgetError& error) {
       smallest = std::min(smallest, error.smallest());
       continue;
@@ -32,7 +31,17 @@ RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& ba
     if (best->plan.workers >= backend.workers() || rows <= kFewRows) return *best;
   }
   if (best) return *best;
-  throw BudgetError(budget.limit(), smallest + taken);
+  throw BudgetError(room, smallest);
+}
+
+int64_t least_row_stream_bytes(std::span<const HeadTask> tasks, const TileBackend& backend,
+                               int64_t beside_bytes) {
+  try {
+    plan_row_stream(tasks, backend, MemoryBudget(0), beside_bytes);
+  } catch (const BudgetError& error) {
+    return error.smallest() + beside_bytes;
+  }
+  return beside_bytes;
 }
 
 }  // namespace attnscope

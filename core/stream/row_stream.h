@@ -22,5 +22,8 @@ struct RowStream {
 RowStream plan_row_stream(std::span<const HeadTask> tasks, const TileBackend& backend,
                           const MemoryBudget& budget, int64_t beside_bytes = 0,
                           int64_t least_rows = 1);
+/// Bytes that such a stream takes at least, with the `beside_bytes`.
+int64_t least_row_stream_bytes(std::span<const HeadTask> tasks, const TileBackend& backend,
+                               int64_t beside_bytes);
 
 }  // namespace attnscope

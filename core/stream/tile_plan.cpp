@@ -326,18 +326,18 @@ std::string TilePlan::describe() const {
 }
 
 TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
-                    const TileBackend& backend, int64_t budget_bytes, int max_workers,
+                    const TileBackend& backend, const MemoryRoom& room, int max_workers,
                     int waiting_workers) {
   assert(!tasks.empty() && request.chunk_rows > 0 && request.chunk_cols > 0);
   const int workers = std::max(1, max_workers > 0 ? max_workers : backend.workers());
   int64_t smallest = 0;
   const auto plan =
-      Planner(tasks, request, backend).choose(budget_bytes, workers, waiting_workers, smallest);
+      Planner(tasks, request, backend).choose(room.bytes, workers, waiting_workers, smallest);
   if (plan) return *plan;
   if (smallest == std::numeric_limits<int64_t>::max()) {
     throw Error(ErrorCode::resource, "the heads are too large for any memory");
   }
-  throw BudgetError(budget_bytes, smallest);
+  throw BudgetError(room, smallest);
 }
 
 }  // namespace attnscope

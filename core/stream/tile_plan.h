@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 
+#include "core/base/memory_budget.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 
@@ -34,12 +35,12 @@ struct TilePlan {
 };
 
 /// Pure: the plan with the most workers that find panels to compute and the fewest products whose
-/// bytes_total is at most `budget_bytes`. `max_workers` 0 stands for the backend's own number;
+/// bytes_total is at most `room.bytes`. `max_workers` 0 stands for the backend's own number;
 /// `waiting_workers` are added to them as far as there is memory.
 /// Throws Error(resource) naming the smallest budget that would do when there is none. `tasks` must
 /// not be empty.
 TilePlan plan_tiles(std::span<const HeadTask> tasks, const TileRequest& request,
-                    const TileBackend& backend, int64_t budget_bytes, int max_workers = 0,
+                    const TileBackend& backend, const MemoryRoom& room, int max_workers = 0,
                     int waiting_workers = 0);
 
 }  // namespace attnscope

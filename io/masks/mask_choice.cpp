@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <numeric>
@@ -163,6 +164,16 @@ int64_t MaskChoice::bytes(const AttentionProblem& problem) const {
   int64_t total = kind_ == Kind::pattern ? mask_bytes(pattern_, problem) : 0;
   for (const MaskChoice& child : children_) total += child.bytes(problem);
   return total;
+}
+
+int64_t MaskChoice::least_build_bytes(const AttentionProblem& problem,
+                                      const TileBackend& backend) const {
+  int64_t most = 0;
+  if (kind_ == Kind::pattern) most = attnscope::least_build_bytes(pattern_, problem, backend);
+  for (const MaskChoice& child : children_) {
+    most = std::max(most, child.least_build_bytes(problem, backend));
+  }
+  return most;
 }
 
 }  // namespace attnscope

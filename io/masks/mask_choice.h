@@ -47,6 +47,8 @@ class MaskChoice {
              const MaskResources& resources) const;
   /// Bytes that build() makes and keeps, at most.
   int64_t bytes(const AttentionProblem& problem) const;
+  /// Bytes that build() takes of the budget meanwhile, at least.
+  int64_t least_build_bytes(const AttentionProblem& problem, const TileBackend& backend) const;
 
  private:
   enum class Kind : uint8_t { pattern, blocks, all, any };

@@ -36,7 +36,7 @@ std::vector<TaskMagnitudes> EngineRun::check_values(std::span<const HeadTask> ta
 
 void EngineRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
   const TilePlan plan =
-      plan_tiles(tasks, sink.request(), backend(), budget_.available(), engine_.options().threads);
+      plan_tiles(tasks, sink.request(), backend(), budget_.room(), engine_.options().threads);
   if (!StreamingEngine(backend(), budget_).run(tasks, plan, sink, control())) throw stopped_error();
 }
 
@@ -46,8 +46,8 @@ void EngineRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
 
 void EngineRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink,
                        int64_t sink_head_bytes) {
-  const ReductionPlan plan = plan_reductions(jobs, backend(), budget_.available(),
-                                             engine_.options().threads, sink_head_bytes);
+  const ReductionPlan plan =
+      plan_reductions(jobs, backend(), budget_.room(), engine_.options().threads, sink_head_bytes);
   if (!ReductionStream(backend(), budget_).run(jobs, plan, sink, control())) throw stopped_error();
 }
 

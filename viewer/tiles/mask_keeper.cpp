@@ -56,7 +56,7 @@ class KeeperReductions : public ReductionRunner {
   MemoryBudget& budget() override { return budget_; }
   bool is_plan_only() const override { return false; }
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override {
-    const ReductionPlan plan = plan_reductions(jobs, backend_, budget_.available());
+    const ReductionPlan plan = plan_reductions(jobs, backend_, budget_.room());
     StreamControl control;
     control.stop = stop_;
     if (ReductionStream(backend_, budget_).run(jobs, plan, sink, control)) return;

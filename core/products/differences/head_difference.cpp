@@ -46,9 +46,9 @@ void check_comparable(const AttentionProblem& a, const AttentionProblem& b) {
 }
 
 DifferencePlan plan_difference(const HeadPair& pair, const TileBackend& backend,
-                               int64_t budget_bytes, int max_workers) {
+                               const MemoryRoom& room, int max_workers) {
   const ComputedPair sides(pair, backend);
-  return plan_pair(sides.a, sides.b, row_numbers(pair), budget_bytes,
+  return plan_pair(sides.a, sides.b, row_numbers(pair), room,
                    max_workers > 0 ? max_workers : backend.workers());
 }
 

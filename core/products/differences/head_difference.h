@@ -27,7 +27,7 @@ void check_comparable(const AttentionProblem& a, const AttentionProblem& b);
 /// As many workers and rows as the bytes allow, `max_workers` at most (0: the backend's number).
 /// Throws Error(resource) naming the smallest budget that would do.
 DifferencePlan plan_difference(const HeadPair& pair, const TileBackend& backend,
-                               int64_t budget_bytes, int max_workers = 0);
+                               const MemoryRoom& room, int max_workers = 0);
 
 /// The differences of all rows of the pair, in their order; nothing where it was stopped. q and k
 /// must be finite. Results depend neither on the plan nor on who computes what. Reserves

@@ -103,7 +103,7 @@ class PairStream {
 }  // namespace
 
 DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sink,
-                         int64_t budget_bytes, int max_workers) {
+                         const MemoryRoom& room, int max_workers) {
   const int64_t fixed = a.resident_bytes() + b.resident_bytes() +
                         std::max(a.transient_bytes(), b.transient_bytes()) +
                         sink.bytes(a.rows(), a.keys());
@@ -119,10 +119,10 @@ DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sin
           fixed + workers * (a.reader_bytes(rows) + b.reader_bytes(rows) +
                              shared_workspace_bytes(a, b, rows) + sink.worker_bytes(a.keys()));
       smallest = std::min(smallest, plan.bytes);
-      if (plan.bytes <= budget_bytes) return plan;
+      if (plan.bytes <= room.bytes) return plan;
     }
   }
-  throw BudgetError(budget_bytes, smallest, " for two heads");
+  throw BudgetError(room, smallest, " for two heads");
 }
 
 bool stream_pair(MapSide& a, MapSide& b, PairSink& sink, const DifferencePlan& plan,

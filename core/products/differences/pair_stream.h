@@ -80,7 +80,7 @@ struct DifferencePlan {
 /// As many workers and rows as the bytes allow, `max_workers` at most. Throws Error(resource)
 /// naming the smallest budget that would do.
 DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sink,
-                         int64_t budget_bytes, int max_workers);
+                         const MemoryRoom& room, int max_workers);
 
 /// Prepares the sides and takes all rows of both, which have the same numbers of rows and keys, to
 /// the sink. False: it was stopped, and the sink is not to be used. What comes out depends neither

@@ -1,0 +1,67 @@
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/support/catch.h"
+#include "tests/support/program.h"
+
+using namespace attnscope::test;
+
+namespace {
+
+/// The figure that an error names as the smallest --memory that works, as it was printed.
+std::string named_memory(const std::string& error) {
+  const std::string marker = "the smallest that works is ";
+  const size_t at = error.find(marker);
+  if (at == std::string::npos) return "";
+  const std::string rest = error.substr(at + marker.size());
+  return rest.substr(0, rest.find(' '));
+}
+
+}  // namespace
+
+TEST_CASE("the smallest --memory that an error names is enough for the whole command") {
+  const std::string capture = sample("moving-shapes");
+  struct Case {
+    std::vector<std::string> command;
+    std::string out;
+  };
+  const std::vector<Case> cases{
+      {{"export", capture}, "out.h5"},
+      {{"export", capture, "--block", "16", "--pyramid"}, "out.h5"},
+      {{"export", capture, "--topk", "8"}, "out.h5"},
+      {{"export", capture, "--product", "output"}, "out.h5"},
+      {{"query", capture, "--query", "1,2,3"}, "out.npy"},
+      {{"query", capture, "--query", "1,2,3", "--reverse"}, "out.npy"},
+      {{"rollout", capture, "--query", "1,2,3"}, "out.npy"},
+      {{"mask", capture, "--mask", "topk:keep=0.5", "--mask", "vertical-slash"}, "out.json"},
+      {{"mask", capture, "--mask", "spatial", "--exact"}, "out.json"},
+      {{"stats", capture}, "out.json"},
+      {{"diff", capture, capture, "--heads", "0", "--b-head", "1"}, "out.json"},
+      {{"render", capture, "--picture", "frames", "--layers", "2", "--heads", "0"}, "out.png"},
+  };
+  for (const Case& c : cases) {
+    for (const std::string threads : {"1", "3"}) {
+      const TemporaryFolder folder;
+      const std::string out = folder / c.out;
+      const auto run = [&](const std::string& memory) {
+        std::vector<std::string> arguments = c.command;
+        arguments.insert(arguments.end(),
+                         {"-o", out, "--quiet", "--threads", threads, "--memory", memory});
+        return run_attnscope(arguments);
+      };
+      // More than what is held beside the plan, and less than any plan.
+      const auto refused = run("512KiB");
+      INFO(c.command.front() << " -o " << c.out << ": " << refused.err);
+      REQUIRE(refused.exit_code == 1);
+      CHECK(refused.err.find("a memory budget of 524288B (512.00 KiB)") != std::string::npos);
+      CHECK_FALSE(std::filesystem::exists(out));
+      const std::string smallest = named_memory(refused.err);
+      REQUIRE_FALSE(smallest.empty());
+      const auto accepted = run(smallest);
+      INFO("with " << smallest << ": " << accepted.err);
+      CHECK(accepted.exit_code == 0);
+      CHECK(std::filesystem::exists(out));
+    }
+  }
+}
