@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -124,6 +125,7 @@ void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
   json["calls"] = size.calls;
   json["heads"] = size.heads;
   json["payload_bytes"] = size.bytes;
+  add_left_out(json, o.capture);
   print_json(json, true);
 }
 

@@ -27,6 +27,12 @@ std::string about_text(const RunPlan& plan, std::string_view note) {
   return plan.seconds < 0 ? "" : fmt::format(", about {}{}", format_seconds(plan.seconds), note);
 }
 
+MemoryReservation reserve_results(MemoryBudget& budget, int64_t results, int64_t bytes_each) {
+  constexpr int64_t kFreeBytes = 24 << 20;
+  const int64_t bytes = std::max(results * bytes_each - kFreeBytes, int64_t{0});
+  return budget.reserve(bytes, fmt::format("{} results", results));
+}
+
 CheckedRun::CheckedRun(const Console& console, std::span<const HeadTask> tasks,
                        const TileBackend& backend, bool with_values)
     : CheckedRun(

@@ -28,6 +28,10 @@ std::string heads_text(int64_t heads);
 /// ", about 4 min 10 s", and the note; nothing where the time was not estimated.
 std::string about_text(const RunPlan& plan, std::string_view note = {});
 
+/// What so many results of `bytes_each`, as lines or JSON, take while they wait to be written,
+/// beyond the few MiB that nobody counts. Throws Error(resource) where the budget has no room.
+MemoryReservation reserve_results(MemoryBudget& budget, int64_t results, int64_t bytes_each);
+
 /// A run whose inputs were found good, while it lives: signals request its stop.
 class CheckedRun {
  public:

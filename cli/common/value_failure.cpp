@@ -12,7 +12,7 @@ bool is_of_values(const std::exception& error) {
 }
 
 void remove_partial(const std::filesystem::path& out) {
-  const OutputFile given_up(out, {.force = true});
+  OutputFile(out, {.resume = true}).remove_partial();
 }
 
 void give_up_partial(const std::filesystem::path& out, const Error& error) {

@@ -8,6 +8,7 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
@@ -58,8 +59,9 @@ struct DiffWatch {
 
 int report_numbers(const DiffOptions& o, const DiffSides& sides, const std::vector<DiffRow>& rows,
                    const Console& console) {
-  const nlohmann::ordered_json json =
+  nlohmann::ordered_json json =
       diff_json(sides.a.path().filename().string(), sides.b.path().filename().string(), rows);
+  add_left_out(json, o.capture);
   if (!o.out.empty()) {
     write_diff(json, o.out, o.force);
     console.say(fmt::format("wrote {} ({} pairs)", o.out, rows.size()));
@@ -184,6 +186,8 @@ int run_diff(const CommandParser& command, const DiffOptions& o) {
   const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
   check_captures(o, run, console);
   MemoryBudget budget(run.memory);
+  constexpr int64_t kResultBytes = 12 << 10;
+  const MemoryReservation results = reserve_results(budget, std::ssize(pairs), kResultBytes);
   const PairRunner runner(sides, budget, o.run.threads, console);
   const MakePairSink make = maps ? maps->sink_maker() : MakePairSink(make_number_sink);
   RunPlan plan = runner.plan(pairs, make);

@@ -7,6 +7,7 @@
 #include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/unknown_state.h"
@@ -76,13 +77,10 @@ void report(const FigureRequest& o, const Console& console, const FigureCut& cut
                 std::string(cut.rows.all() && cut.keys.all() ? "" : ", those that were chosen"));
   }
   if (!o.json) return;
-  print_json(Json{{"format", "attnscope-figure/1"},
-                  {"file", o.out},
-                  {"bytes", bytes},
-                  {"queries", cut.rows.count},
-                  {"keys", cut.keys.count},
-                  {"dry_run", o.dry_run}},
-             true);
+  Json json{{"format", "attnscope-figure/1"}, {"file", o.out},          {"bytes", bytes},
+            {"queries", cut.rows.count},      {"keys", cut.keys.count}, {"dry_run", o.dry_run}};
+  add_left_out(json, o.capture);
+  print_json(json, true);
 }
 
 int run_figure(const FigureRequest& o) {

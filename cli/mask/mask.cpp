@@ -530,6 +530,9 @@ int MaskRun::run() {
     heads_.emplace(head_name(task.problem->id(), task.batch, task.head), std::ssize(heads_));
   }
   rows_.resize(m.tasks.size());
+  constexpr int64_t kResultBytes = 6 << 10;
+  const MemoryReservation results =
+      reserve_results(budget, std::ssize(m.tasks) * std::ssize(masks), kResultBytes);
   if (team_.is_first()) check_outputs(o_, capture, m);
   if (o_.dry_run) {
     if (team_.is_first()) {

@@ -89,6 +89,10 @@ class QueryCommand {
     const MemoryRoom memory = memory_beside(capture, o_.run);
     if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
     MemoryBudget budget(memory);
+    constexpr int64_t kResultBytes = 6 << 10, kTopKeyBytes = 512;
+    const int64_t top = std::min(o_.top, q.tasks.empty() ? 0 : q.tasks.front().problem->num_keys());
+    const MemoryReservation results =
+        reserve_results(budget, std::ssize(q.tasks), kResultBytes + top * kTopKeyBytes);
     if (!o_.reverse && !o_.cache.empty()) {
       console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "cli/common/left_out_names.h"
 #include "cli/common/run_steps.h"
 
 namespace attnscope {
@@ -16,6 +17,7 @@ void report_written(const RenderRequest& request, const Console& console,
                               {"picture", written.picture},     {"heads", written.heads},
                               {"width", written.width},         {"height", written.height}};
   json.update(written.facts);
+  add_left_out(json, request.capture);
   print_json(json, true);
 }
 

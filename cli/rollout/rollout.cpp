@@ -11,6 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/left_out_names.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
@@ -193,6 +194,7 @@ Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
             {"heads", layers.back().tasks.size()},
             {"sum", std::accumulate(values.begin(), values.end(), 0.0)}};
   for (const char* name : {"text_mass", "video_mass", "frame_mass", "top"}) json[name] = row[name];
+  add_left_out(json, o.capture);
   return json;
 }
 

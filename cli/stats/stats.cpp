@@ -285,6 +285,8 @@ int StatsRun::run() {
                                        .resume = o_.resume,
                                        .inputs = inputs,
                                        .sources = capture.inputs()};
+  constexpr int64_t kResultBytes = 10 << 10;
+  const MemoryReservation results = reserve_results(budget, total_, kResultBytes);
   if (team_.is_first()) say_plan(s, file_options, *backend, budget);
   if (o_.dry_run) {
     team_.exchange("");

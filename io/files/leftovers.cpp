@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "io/files/file_text.h"
+#include "io/files/hdf5_magic.h"
 #include "io/files/posix_file.h"
 #include "io/files/rank_files.h"
 
@@ -18,25 +19,25 @@ using std::filesystem::path;
 /// How a list of records begins, as RecordJournal writes it for each of several processes.
 constexpr std::string_view kRecords = R"({"format":"attnscope-)";
 
-constexpr std::string_view kHdf5("\x89HDF\r\n\x1a\n", 8);
-
 /// Whether a file begins with `magic`, or is cut off within it.
 bool begins_as(const std::string& start, std::string_view magic) {
   const std::string_view there = std::string_view(start).substr(0, magic.size());
   return magic.starts_with(there);
 }
 
-/// Whether a file is what this program gives such a name; what show_folder() writes is a few
-/// numbers.
-bool is_own(const path& file) {
+}  // namespace
+
+bool is_own_leftover(const path& file) {
   const std::string start = beginning_of_file(file, kRecords.size());
+  std::error_code error;
+  // Of what cannot be read nobody knows whose it is.
+  if (start.empty()) return std::filesystem::file_size(file, error) == 0;
+  // What show_folder() writes is a few numbers.
   const bool words =
       file.extension() == ".0" && start.find_first_not_of("0123456789 ") == std::string::npos;
   return words || begins_as(start, kJournalMagic) || begins_as(start, kSumsMagic) ||
          begins_as(start, kRecords);
 }
-
-}  // namespace
 
 path with_suffix(const path& file, const char* suffix) {
   path result = file;
@@ -90,10 +91,10 @@ void refuse_foreign_leftovers(const path& out) {
   const path built = with_suffix(out, ".part.new");
   const bool is_built = is_replaceable(with_suffix(out, ".part")) ||
                         is_replaceable(with_suffix(out, ".journal")) ||
-                        begins_as(beginning_of_file(built, kHdf5.size()), kHdf5);
+                        begins_as(beginning_of_file(built, kHdf5Magic.size()), kHdf5Magic);
   if (!is_built) files.push_back(built);
   for (const path& file : files) {
-    if (!is_replaceable(file) || is_own(file)) continue;
+    if (!is_replaceable(file) || is_own_leftover(file)) continue;
     throw file_error(file.string(), "",
                      "has the name of what an interrupted run leaves, and is none of this "
                      "program's (--force removes it)");

@@ -24,6 +24,10 @@ std::vector<std::filesystem::path> leftover_names(const std::filesystem::path& o
 /// Error(file) where there is something. `resumable`: there is a --resume for it.
 void refuse_leftovers(const std::filesystem::path& out, bool resumable);
 
+/// Whether a file with the name of a journal, or of what several writers left, begins as one, or is
+/// empty: false of what is somebody else's, or cannot be read.
+bool is_own_leftover(const std::filesystem::path& file);
+
 /// Throws Error(file) where a file that has the name of a journal, or of what several writers left,
 /// does not begin as one: it is somebody else's.
 void refuse_foreign_leftovers(const std::filesystem::path& out);

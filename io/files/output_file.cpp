@@ -6,6 +6,8 @@
 #include <cerrno>
 
 #include "core/base/error.h"
+#include "io/files/file_text.h"
+#include "io/files/hdf5_magic.h"
 #include "io/files/input_guard.h"
 #include "io/files/input_set.h"
 #include "io/files/leftovers.h"
@@ -27,12 +29,24 @@ void remove_file(const path& file) {
 void check_leftovers(const path& out, const OutputFileOptions& options) {
   if (options.force) return;
   if (!options.resume) refuse_leftovers(out, options.resumable);
-  refuse_foreign_leftovers(out);
+  if (options.resumable) refuse_foreign_leftovers(out);
 }
 
 bool is_folder_itself(const path& name) {
   struct stat info {};
   return ::lstat(name.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+/// Throws where OUT may be an export that names shards in OUT.d, which nobody would find then.
+void require_no_orphans(const path& out, const path& folder) {
+  if (beginning_of_file(out, kHdf5Magic.size()) != kHdf5Magic) return;
+  for (const std::string& name : files_in_folder(folder)) {
+    if (!has_shard_name(name)) continue;
+    throw file_error(folder.string(), "",
+                     "holds shards of an export, which no file would name any more: remove them "
+                     "with " +
+                         out.filename().string() + ", or choose another name");
+  }
 }
 
 /// OUT.d and OUT.d.part are folders themselves: through a link others' files would go. They hold
@@ -46,6 +60,7 @@ void check_shard_folders(const path& out, const OutputFileOptions& options) {
     if (options.force && !options.resume) require_shards_alone(part);
   }
   const path folder = with_suffix(out, ".d");
+  if (options.shards == ShardFolder::unused && options.force) require_no_orphans(out, folder);
   if (options.shards == ShardFolder::unused || !file_identity(folder)) return;
   const bool written = options.shards == ShardFolder::written;
   if (written) refuse_folder_of_input(folder, options.inputs);
@@ -90,6 +105,7 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
       shards_(with_suffix(out_, ".d")),
       part_shards_(with_suffix(out_, ".d.part")),
       sources_(options.sources),
+      resumable_(options.resumable),
       resume_(options.resume),
       force_(options.force),
       sync_(options.sync),
@@ -144,7 +160,7 @@ void OutputFile::remove_own() noexcept {
   std::error_code ignored;
   // The journal first: a part without one is known to be worth nothing.
   for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
-    std::filesystem::remove(file, ignored);
+    if (is_own_to_remove(file)) std::filesystem::remove(file, ignored);
   }
 }
 
@@ -154,11 +170,19 @@ void OutputFile::remove_partial() {
   keep_ = false;
   remove_rank_files();
   for (const path& file : {journal_, part_, new_part_, with_suffix(journal_, ".tmp")}) {
-    remove_file(file);
+    if (is_own_to_remove(file)) remove_file(file);
   }
 }
 
-void OutputFile::remove_rank_files() { attnscope::remove_rank_files(out_); }
+bool OutputFile::is_own_to_remove(const path& file) const {
+  return resumable_ || file == part_ || file == new_part_ || is_own_leftover(file);
+}
+
+void OutputFile::remove_rank_files() {
+  for (const path& file : rank_files_beside(out_)) {
+    if (is_own_to_remove(file)) remove_file(file);
+  }
+}
 
 void OutputFile::remove_part() {
   for (const path& file : {part_, new_part_}) remove_file(file);
@@ -231,7 +255,7 @@ void OutputFile::give_name(const path& from) {
     late = error.what();
   }
   // A journal without a part means nothing, so a kill here does no harm.
-  remove_file(journal_);
+  if (is_own_to_remove(journal_)) remove_file(journal_);
   // As long as anything else is left, OUT.part says what it is of.
   if (from != part_) {
     remove_rank_files();

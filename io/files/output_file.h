@@ -56,12 +56,12 @@ struct OutputFileOptions {
 class OutputFile {
  public:
   /// The checks of the constructor; creates nothing. Throws Error(file) when OUT exists without
-  /// `force` and `resume`, what an interrupted run left (io/files/leftovers.h) without either, or a
-  /// journal that is somebody else's without `force`; when one of these files is anything but a
-  /// regular file, OUT.d.part or, as `shards` says, OUT.d anything but a folder; when one of them
-  /// is an input or holds one, or OUT would stand in a folder that is read; when another run writes
-  /// them; when the folder is missing or cannot be written. Error(resource) when the disk has no
-  /// room.
+  /// `force` and `resume`, what an interrupted run left (io/files/leftovers.h) without either, or,
+  /// of a resumable output, a journal that is somebody else's without `force`; when one of these
+  /// files is anything but a regular file, OUT.d.part or, as `shards` says, OUT.d anything but a
+  /// folder; when one of them is an input or holds one, when OUT would take the name of an export
+  /// whose shards stay, or OUT would stand in a folder that is read; when another run writes them;
+  /// when the folder is missing or cannot be written. Error(resource) when the disk has no room.
   static void check_target(const std::filesystem::path& out, const OutputFileOptions& options);
 
   /// Takes the lock. What an interrupted run left is removed with `force`, unless with `resume`
@@ -132,6 +132,8 @@ class OutputFile {
   void commit_new_part();
 
  private:
+  /// Of an output without --resume, somebody else's OUT.journal stays.
+  bool is_own_to_remove(const std::filesystem::path& file) const;
   void give_name(const std::filesystem::path& from);
   void require_written(const std::filesystem::path& file, const FileIdentity& written);
   void remove_own() noexcept;
@@ -143,6 +145,7 @@ class OutputFile {
   std::filesystem::path shards_;
   std::filesystem::path part_shards_;
   std::shared_ptr<const InputSet> sources_;
+  bool resumable_ = false;
   bool resume_ = false;
   bool force_ = false;
   bool sync_ = true;

@@ -85,14 +85,6 @@ std::vector<path> rank_files_beside(const path& out) {
   return files;
 }
 
-void remove_rank_files(const path& out) {
-  for (const path& file : rank_files_beside(out)) {
-    if (::unlink(file.c_str()) != 0 && errno != ENOENT) {
-      throw errno_error(file, "cannot be removed", errno);
-    }
-  }
-}
-
 std::string show_folder(const path& out) {
   std::random_device random;
   std::string words;

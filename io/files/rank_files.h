@@ -17,8 +17,6 @@ std::filesystem::path rank_sums_path(const std::filesystem::path& out, int rank)
 std::vector<int> ranks_beside(const std::filesystem::path& out);
 /// Everything that has such a name, also of rank 0, and names that exist for a moment (….tmp).
 std::vector<std::filesystem::path> rank_files_beside(const std::filesystem::path& out);
-/// Removes them. Throws Error(file).
-void remove_rank_files(const std::filesystem::path& out);
 
 /// Writes a few words beside `out` that no other run has, and returns them, for other processes to
 /// look for. Throws Error(file or resource).

@@ -95,8 +95,9 @@ void require_shards_alone(const path& folder) {
   for (const path& file : files_of(folder)) {
     const std::string name = file.filename().string();
     if (has_shard_name(name) || becomes_shard(name)) continue;
-    throw file_error(folder.string(), "",
-                     "holds " + one_line(name) + ", which is no shard, and is not removed");
+    throw file_error(
+        folder.string(), "",
+        "holds " + one_line(name) + ", which is no shard, and is not removed: move it away first");
   }
 }
 

@@ -105,3 +105,32 @@ TEST_CASE("queries of many heads stay within --memory + 64 MiB") {
     CHECK(result.peak_bytes <= 96 * kMiB + kAllowance);
   }
 }
+
+TEST_CASE("results of very many heads count against --memory") {
+  const TemporaryFolder folder;
+  const std::string capture = folder / "heads.safetensors";
+  constexpr int64_t kHeads = 16384;
+  CallFile call;
+  call.pair({1, kHeads, 8, 1}, {1, kHeads, 8, 1}, "BF16");
+  call.write(capture);
+  const std::vector<std::vector<std::string>> commands{
+      {"stats", capture, "--json"},
+      {"mask", capture, "--mask", "causal", "--json"},
+      {"query", capture, "--index", "3", "--json"},
+      {"diff", capture, capture, "--json"}};
+  for (const auto& command : commands) {
+    INFO(command.front());
+    std::vector<std::string> arguments = command;
+    arguments.insert(arguments.end(), {"--quiet", "--threads", "2", "--memory", "48MiB"});
+    const auto refused = run_attnscope(arguments);
+    INFO(refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(refused.err.find("16384 results: needs ") != std::string::npos);
+    if (sanitized() || command.front() == "mask") continue;
+    arguments.back() = "256MiB";
+    const auto result = run_attnscope(arguments);
+    INFO("peak " << result.peak_bytes / kMiB << " MiB\n" << result.err);
+    CHECK(result.exit_code == 0);
+    CHECK(result.peak_bytes <= 256 * kMiB + kAllowance);
+  }
+}

@@ -132,6 +132,22 @@ TEST_CASE("somebody else's file that has the name of what runs leave goes with -
   }
 }
 
+TEST_CASE("an output without --resume leaves somebody else's journal beside it alone") {
+  for (const std::string suffix : {".journal", ".journal.tmp", ".sums.7"}) {
+    const TemporaryFolder folder;
+    const std::string out = folder / "out.npy";
+    std::ofstream(out + suffix) << "mine";
+    for (const bool force : {false, true}) {
+      INFO(suffix << (force ? " --force" : ""));
+      const auto written = write_to(kWriters[1], sample("moving-shapes"), out, force);
+      INFO(written.err);
+      CHECK(written.exit_code == 0);
+      CHECK(read_file(out + suffix) == "mine");
+      CHECK(files_in(folder.path()) == 2);
+    }
+  }
+}
+
 TEST_CASE("what a killed query left is replaced on request only") {
   const TemporaryFolder folder;
   const std::string out = folder / "row.csv";

@@ -216,6 +216,8 @@ TEST_CASE("a folder that holds an input, or what is no shard, is not replaced by
   const auto kept = run_attnscope(command(run_named("weights"), out, {"--force"}));
   CHECK(kept.exit_code == 1);
   CHECK(kept.err.find(".d.part: holds ") != std::string::npos);
+  CHECK(kept.err.find("which is no shard, and is not removed: move it away first\n") !=
+        std::string::npos);
   CHECK(std::filesystem::exists(input));
   CHECK(read_file(out + ".d.part/notes.txt") == "mine");
 }

@@ -271,6 +271,29 @@ TEST_CASE("a sharded export that is refused takes nothing of an interrupted one"
   CHECK_FALSE(std::filesystem::exists(out + ".journal"));
 }
 
+TEST_CASE("what is no export does not take the name of one in shards") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  require_run(export_sample(out, {"--compress", "gzip"}));
+  const std::string master = read_file(out), shards = shard_bytes(out);
+  for (const std::vector<std::string>& what :
+       {std::vector<std::string>{"stats", "--json"}, {"query", "--query", "1,2,3"}}) {
+    std::vector<std::string> arguments = what;
+    arguments.insert(arguments.begin() + 1, sample("moving-shapes"));
+    arguments.insert(arguments.end(), {"-o", out, "--force", "--quiet"});
+    const auto refused = run_attnscope(arguments);
+    INFO(refused.err);
+    CHECK(refused.exit_code == 1);
+    CHECK(refused.err == "attnscope: " + out +
+                             ".d: holds shards of an export, which no file would name any more: "
+                             "remove them with out.h5, or choose another name\n");
+    CHECK(read_file(out) == master);
+    CHECK(shard_bytes(out) == shards);
+  }
+  // Its own kind replaces them.
+  require_run(export_sample(out, {"--compress", "gzip", "--dtype", "f32", "--force"}));
+}
+
 TEST_CASE("an older sharded export stays until the new one is complete") {
   const TemporaryFolder folder;
   const std::string out = folder / "out.h5";
