@@ -177,7 +177,8 @@ std::string other_option(const ConvertOptions& o) {
       {"--preset", !c.preset.empty()},
       {"--rope", !c.rope.empty()},
       {"--cu-seqlens", !c.cu_seqlens.empty() || !c.cu_seqlens_k.empty()},
-      {"--as", !c.told.empty()},
+      {"--as", std::any_of(c.told.begin(), c.told.end(),
+                           [](const std::string& told) { return !told.ends_with("=none"); })},
       {"--steps, --layers … (a selection)", !(o.selection == all)},
       {"--tokens", !o.tokens.empty()},
       {"--frames", !o.frames.empty()},
@@ -205,7 +206,8 @@ int run_stitch(const ConvertOptions& o, const Console& console) {
     throw usage_error("--stitch joins all that the ranks recorded; " + other +
                       " is for the capture that it makes");
   }
-  const PartSet parts = PartSet::open(o.capture.capture, read_control(o.capture, {}, console));
+  const PartSet parts = PartSet::open(o.capture.capture, fact_overrides(o.capture),
+                                      read_control(o.capture, {}, console));
   std::vector<std::filesystem::path> inputs{o.capture.capture};
   for (const Capture& capture : parts.captures()) {
     const auto guarded = guarded_inputs(capture);

@@ -219,6 +219,7 @@ int run_view(const ViewRequest& asked) {
   o.capture.growing = o.follow;
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.screenshot, kOneProcess, "--screenshot");
+  refuse_tasks("", o.alone, o.script, kOneProcess, "what is written by --script");
   ViewerSettings settings;
   if (!o.size.empty()) settings.size = parse_window_size(o.size);
   if (!o.theme.empty()) settings.theme = parse_theme(o.theme);

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "cli/common/team_run.h"
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/plan_share.h"
 #include "core/base/version.h"
@@ -77,6 +78,10 @@ std::string obstacle_of(const RunOptions& options, const std::string& name, cons
 IndexRange own_run(const Team& team, int64_t items) {
   const std::vector<int64_t> alike(static_cast<size_t>(items), 1);
   return share_out(alike, team.size())[static_cast<size_t>(team.rank())];
+}
+
+int64_t results_held(const Team& team, int64_t results) {
+  return team.is_first() ? results : ceil_div(results, int64_t{team.size()});
 }
 
 RunBackend make_team_backend(const RunOptions& options, Team& team, const Console& console) {

@@ -28,6 +28,9 @@ std::span<const T> own_items(const Team& team, const std::vector<T>& items) {
   return std::span(items).subspan(static_cast<size_t>(own.begin), static_cast<size_t>(own.size()));
 }
 
+/// How many of a run's results this process holds in the end: the first one writes them all.
+int64_t results_held(const Team& team, int64_t results);
+
 /// The backend of a run: what the first process takes, by its options, is what all compute with.
 /// Throws Error(usage), one line, where a process has other options, or cannot compute so: it names
 /// the process, its host and the reason.

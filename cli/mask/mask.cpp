@@ -531,8 +531,8 @@ int MaskRun::run() {
   }
   rows_.resize(m.tasks.size());
   constexpr int64_t kResultBytes = 6 << 10;
-  const MemoryReservation results =
-      reserve_results(budget, std::ssize(m.tasks) * std::ssize(masks), kResultBytes);
+  const int64_t held = results_held(team_, std::ssize(m.tasks)) * std::ssize(masks);
+  const MemoryReservation results = reserve_results(budget, held, kResultBytes);
   if (team_.is_first()) check_outputs(o_, capture, m);
   if (o_.dry_run) {
     if (team_.is_first()) {

@@ -91,8 +91,8 @@ class QueryCommand {
     MemoryBudget budget(memory);
     constexpr int64_t kResultBytes = 6 << 10, kTopKeyBytes = 512;
     const int64_t top = std::min(o_.top, q.tasks.empty() ? 0 : q.tasks.front().problem->num_keys());
-    const MemoryReservation results =
-        reserve_results(budget, std::ssize(q.tasks), kResultBytes + top * kTopKeyBytes);
+    const MemoryReservation results = reserve_results(
+        budget, results_held(team_, std::ssize(q.tasks)), kResultBytes + top * kTopKeyBytes);
     if (!o_.reverse && !o_.cache.empty()) {
       console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
     }

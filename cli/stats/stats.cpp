@@ -286,7 +286,8 @@ int StatsRun::run() {
                                        .inputs = inputs,
                                        .sources = capture.inputs()};
   constexpr int64_t kResultBytes = 10 << 10;
-  const MemoryReservation results = reserve_results(budget, total_, kResultBytes);
+  const MemoryReservation results =
+      reserve_results(budget, results_held(team_, total_), kResultBytes);
   if (team_.is_first()) say_plan(s, file_options, *backend, budget);
   if (o_.dry_run) {
     team_.exchange("");

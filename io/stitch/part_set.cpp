@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "io/capture/computable.h"
 #include "io/capture/rank_folders.h"
 
 namespace attnscope {
@@ -76,11 +77,14 @@ std::string call_text(const CallEntry& call) {
 
 }  // namespace
 
-PartSet PartSet::open(const fs::path& folder, const ReadControl& control) {
+PartSet PartSet::open(const fs::path& folder, const FactOverrides& facts,
+                      const ReadControl& control) {
   const std::vector<RankFolder> folders = complete_folders(folder);
   PartSet set;
   for (const RankFolder& one : folders) {
-    set.captures_.push_back(Capture::open(one.path, {}, control));
+    set.captures_.push_back(Capture::open(one.path, facts, control));
+    const std::string shaping = shaping_fault(set.captures_.back());
+    if (!shaping.empty()) throw Error(ErrorCode::file, shaping);
     if (set.captures_.back().calls_left_out() != 0) {
       throw file_error(one.path.string(), "", set.captures_.back().warnings().front());
     }

@@ -20,8 +20,10 @@ struct RankCall {
 class PartSet {
  public:
   /// Throws Error(file) where a rank is missing, twice there or of another run, a call of one is in
-  /// no other, or cannot be read.
-  static PartSet open(const std::filesystem::path& folder, const ReadControl& control);
+  /// no other, or cannot be read, or where something beside q and k, which is not carried over,
+  /// shapes the map. `facts` are told of every rank.
+  static PartSet open(const std::filesystem::path& folder, const FactOverrides& facts,
+                      const ReadControl& control);
 
   /// By rank.
   const std::vector<Capture>& captures() const { return captures_; }

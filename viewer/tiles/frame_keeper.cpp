@@ -8,8 +8,11 @@
 
 namespace attnscope {
 
-FrameKeeper::FrameKeeper(Read read, Reserve reserve, std::function<void()> wake)
-    : read_(std::move(read)), reserve_(std::move(reserve)), wake_(std::move(wake)) {
+FrameKeeper::FrameKeeper(Read read, Reserve reserve, Taken taken, std::function<void()> wake)
+    : read_(std::move(read)),
+      reserve_(std::move(reserve)),
+      taken_(std::move(taken)),
+      wake_(std::move(wake)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -40,7 +43,13 @@ std::shared_ptr<const VideoFrame> FrameKeeper::find(const FrameRequest& request)
 int64_t FrameKeeper::missing() const {
   const std::lock_guard lock(mutex_);
   return std::count_if(wanted_.begin(), wanted_.end(),
-                       [&](const FrameRequest& request) { return !kept_.contains(request); });
+                       [&](const FrameRequest& request) { return is_missing(request); });
+}
+
+bool FrameKeeper::is_missing(const FrameRequest& request) const {
+  const auto found = kept_.find(request);
+  if (found == kept_.end()) return true;
+  return found->second.taken && taken_() < *found->second.taken;
 }
 
 int64_t FrameKeeper::bytes() const {
@@ -54,9 +63,12 @@ FrameKeeper::Kept FrameKeeper::read(const FrameRequest& request) const {
   auto frame = std::make_shared<VideoFrame>();
   frame->request = request;
   Kept kept;
+  bool found_room = false;
+  const int64_t before = taken_();
   try {
     kept.memory =
         reserve_(static_cast<int64_t>(request.width) * request.height, "a picture of the video");
+    found_room = true;
     const GreyImage image = read_(request.number);
     frame->width = image.width;
     frame->height = image.height;
@@ -66,9 +78,25 @@ FrameKeeper::Kept FrameKeeper::read(const FrameRequest& request) const {
   } catch (const std::exception& error) {
     frame->problem = one_line(failure_text(error));
   }
+  if (!found_room) kept.taken = std::max(before, taken_());
   if (!frame->problem.empty()) kept.memory = {};
   kept.frame = std::move(frame);
   return kept;
+}
+
+/// Until a picture is wanted that is not there, or memory may have become free.
+void FrameKeeper::wait(std::unique_lock<std::mutex>& lock, const std::stop_token& stop) {
+  const auto wanted = [this] {
+    return std::any_of(wanted_.begin(), wanted_.end(),
+                       [&](const FrameRequest& request) { return is_missing(request); });
+  };
+  const bool lacks_memory =
+      std::any_of(kept_.begin(), kept_.end(), [](const auto& kept) { return kept.second.taken; });
+  if (lacks_memory) {
+    changed_.wait_for(lock, stop, kMemoryWait, wanted);
+  } else {
+    changed_.wait(lock, stop, wanted);
+  }
 }
 
 void FrameKeeper::run(const std::stop_token& stop) {
@@ -76,12 +104,9 @@ void FrameKeeper::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     const auto next =
         std::find_if(wanted_.begin(), wanted_.end(),
-                     [&](const FrameRequest& request) { return !kept_.contains(request); });
+                     [&](const FrameRequest& request) { return is_missing(request); });
     if (next == wanted_.end()) {
-      changed_.wait(lock, stop, [&] {
-        return std::any_of(wanted_.begin(), wanted_.end(),
-                           [&](const FrameRequest& request) { return !kept_.contains(request); });
-      });
+      wait(lock, stop);
       continue;
     }
     const FrameRequest request = *next;

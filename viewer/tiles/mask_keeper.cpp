@@ -86,9 +86,13 @@ std::vector<float> block_mass(const HeadTask& task, int64_t block, const TileBac
 
 }  // namespace
 
-MaskKeeper::MaskKeeper(const TileBackend& backend, int64_t memory, Reserve reserve,
+MaskKeeper::MaskKeeper(const TileBackend& backend, int64_t memory, Reserve reserve, Taken taken,
                        std::function<void()> wake)
-    : backend_(backend), memory_(memory), reserve_(std::move(reserve)), wake_(std::move(wake)) {
+    : backend_(backend),
+      memory_(memory),
+      reserve_(std::move(reserve)),
+      taken_(std::move(taken)),
+      wake_(std::move(wake)) {
   thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
 }
 
@@ -126,7 +130,7 @@ std::shared_ptr<const HeadMask> MaskKeeper::find(const MaskRequest& request) con
 bool MaskKeeper::pending() const {
   if (!wish_) return false;
   const Kept* const kept = find_kept(wish_->request);
-  return kept == nullptr || !over(*kept->mask);
+  return kept == nullptr || !over(*kept->mask) || (kept->taken && taken_() < *kept->taken);
 }
 
 bool MaskKeeper::busy() const {
@@ -142,10 +146,11 @@ int64_t MaskKeeper::bytes() const {
 }
 
 /// `memory` is taken over with the first of a mask's states.
-void MaskKeeper::publish(const HeadMask& mask, MemoryReservation* memory) {
+void MaskKeeper::publish(const HeadMask& mask, MemoryReservation* memory,
+                         std::optional<int64_t> taken) {
   {
     const std::lock_guard lock(mutex_);
-    Kept kept{std::make_shared<HeadMask>(mask), {}};
+    Kept kept{std::make_shared<HeadMask>(mask), {}, taken};
     const auto before = std::find_if(kept_.begin(), kept_.end(), [&](const Kept& each) {
       return each.mask->request == mask.request;
     });
@@ -219,7 +224,6 @@ void MaskKeeper::measure_numbers(const Wish& wish, HeadMask& mask, MemoryReserva
 
 void MaskKeeper::measure(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
                          const std::stop_token& stop) {
-  const MemoryReservation room = reserve_(memory_, "measuring a mask");
   MemoryBudget budget(memory_);
   const AttentionProblem& problem = *wish.problem;
   require_shares(problem);
@@ -248,7 +252,11 @@ void MaskKeeper::work(const Wish& wish, const std::stop_token& stop) {
   mask.request = wish.request;
   MemoryReservation memory;
   std::string problem;
+  bool found_room = false;
+  const int64_t before = taken_();
   try {
+    const MemoryReservation room = reserve_(memory_, "measuring a mask");
+    found_room = true;
     return measure(wish, mask, memory, stop);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::interrupted && stop.stop_requested()) return;
@@ -259,7 +267,7 @@ void MaskKeeper::work(const Wish& wish, const std::stop_token& stop) {
   HeadMask failed;
   failed.request = wish.request;
   failed.problem = problem.empty() ? "the mask cannot be measured" : problem;
-  publish(failed, nullptr);
+  publish(failed, nullptr, found_room ? std::nullopt : std::optional(std::max(before, taken_())));
 }
 
 void MaskKeeper::run(const std::stop_token& stop) {
@@ -267,7 +275,13 @@ void MaskKeeper::run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
     if (!pending()) {
-      changed_.wait(lock, stop, [&] { return pending(); });
+      const auto wanted = [this] { return pending(); };
+      const Kept* const kept = wish_ ? find_kept(wish_->request) : nullptr;
+      if (kept != nullptr && kept->taken) {
+        changed_.wait_for(lock, stop, kMemoryWait, wanted);
+      } else {
+        changed_.wait(lock, stop, wanted);
+      }
       continue;
     }
     const Wish wish = *wish_;

@@ -31,7 +31,7 @@ class MaskKeeper {
 
   /// Borrows the backend. `memory`: bytes that measuring may take. `wake` is called from the thread
   /// whenever something has come.
-  MaskKeeper(const TileBackend& backend, int64_t memory, Reserve reserve,
+  MaskKeeper(const TileBackend& backend, int64_t memory, Reserve reserve, Taken taken,
              std::function<void()> wake);
   ~MaskKeeper();
   MaskKeeper(const MaskKeeper&) = delete;
@@ -39,7 +39,7 @@ class MaskKeeper {
 
   void want(std::optional<Wish> wish);
   /// As far as it is known by now; null before its blocks are. One that cannot be had has a
-  /// problem.
+  /// problem; where it found no memory it is measured again once less is taken.
   std::shared_ptr<const HeadMask> find(const MaskRequest& request) const;
   /// Whether the wanted mask is still worked on.
   bool busy() const;
@@ -49,12 +49,13 @@ class MaskKeeper {
   struct Kept {
     std::shared_ptr<const HeadMask> mask;
     MemoryReservation memory;
+    std::optional<int64_t> taken = {};  ///< when it found no memory
   };
   void run(const std::stop_token& stop);
   void work(const Wish& wish, const std::stop_token& stop);
   void measure(const Wish& wish, HeadMask& mask, MemoryReservation& memory,
                const std::stop_token& stop);
-  void publish(const HeadMask& mask, MemoryReservation* memory);
+  void publish(const HeadMask& mask, MemoryReservation* memory, std::optional<int64_t> taken = {});
   const Kept* find_kept(const MaskRequest& request) const;
   /// What is known of the same mask but for HeadMask::mass, of all rows; of the same head's mass.
   std::optional<HeadMask> measured_before(const MaskRequest& request) const;
@@ -67,6 +68,7 @@ class MaskKeeper {
   const TileBackend& backend_;
   const int64_t memory_;
   const Reserve reserve_;
+  const Taken taken_;
   const std::function<void()> wake_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;

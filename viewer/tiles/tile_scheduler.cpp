@@ -1,7 +1,6 @@
 #include "viewer/tiles/tile_scheduler.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "core/base/error.h"
 #include "viewer/tiles/check_wishes.h"
@@ -54,7 +53,6 @@ bool is_sampled_sketch(const JobKey& key) {
 
 /// Heads that stay bound: side A and B, and what was looked at before.
 constexpr int kMostBound = 4;
-constexpr uint64_t kNever = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
@@ -106,6 +104,7 @@ bool TileScheduler::exact(const HeadId& id) const {
 void TileScheduler::want(WantedTiles wishes) {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
   work_->check(wishes);
+  if (wishes != wishes_) taken_at_try_.reset();
   wishes_ = std::move(wishes);
   for (auto& [id, head] : heads_) head.wanted = head.sketch_wanted = false;
   const auto mark = [&](const HeadId& id) {
@@ -135,7 +134,10 @@ void TileScheduler::want(WantedTiles wishes) {
   for (const auto* heads : {&wishes_.sketches, &wishes_.exact_sketches}) {
     for (const HeadId& id : *heads) head(id).sketch_wanted = true;
   }
-  pinned_ = std::set<TileId>(wishes_.tiles.begin(), wishes_.tiles.end());
+  pinned_ = {{wishes_.tiles.begin(), wishes_.tiles.end()}, {}};
+  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
+    if (line) pinned_.lines.insert(*line);
+  }
   std::erase_if(failed_heads_, [&](const auto& failed) {
     const HeadCache& of = head(failed.first);
     return !of.wanted && !of.sketch_wanted;
@@ -240,21 +242,28 @@ bool TileScheduler::is_failed(const JobKey& key) const {
          failed_.contains(key);
 }
 
-std::string TileScheduler::cause_of(const JobKey& key) const {
+std::optional<Failure> TileScheduler::failure_of(const JobKey& key) const {
   if (const auto found = failed_heads_.find(head_of(key)); found != failed_heads_.end()) {
     return found->second;
   }
   if (const std::optional<HeadId> other = other_of(key)) {
     const auto found = failed_heads_.find(*other);
-    if (found != failed_heads_.end()) return "side B: " + found->second;
+    if (found != failed_heads_.end()) {
+      return Failure{"side B: " + found->second.cause, found->second.for_memory};
+    }
   }
   const auto found = failed_.find(key);
-  return found == failed_.end() ? "" : found->second;
+  return found == failed_.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string TileScheduler::cause_of(const JobKey& key) const {
+  const std::optional<Failure> failure = failure_of(key);
+  return !failure || (failure->for_memory && may_find_memory()) ? "" : failure->cause;
 }
 
 /// An atlas and the pass of the head that is looked at take turns: neither waits for all of the
 /// other.
-std::optional<Assignment> TileScheduler::choose() {
+std::optional<Assignment> TileScheduler::choose_in_turn() {
   std::optional<Assignment> next;
   if (made_sketch_) next = choose([](const JobKey& key) { return !is_sampled_sketch(key); });
   if (!next) next = choose([](const JobKey&) { return true; });
@@ -262,8 +271,18 @@ std::optional<Assignment> TileScheduler::choose() {
   return next;
 }
 
+std::optional<Assignment> TileScheduler::choose() {
+  if (runs_one_by_one() && any_running()) return std::nullopt;
+  std::optional<Assignment> next = choose_in_turn();
+  while (!next && take_up_again()) next = choose_in_turn();
+  return next;
+}
+
 /// They come first.
-std::optional<Assignment> TileScheduler::choose_line() { return choose(follows_mouse, true); }
+std::optional<Assignment> TileScheduler::choose_line() {
+  if (runs_one_by_one() && any_running()) return std::nullopt;
+  return choose(follows_mouse, true);
+}
 
 std::optional<Assignment> TileScheduler::choose(const std::function<bool(const JobKey&)>& wanted,
                                                 bool only_bound) {
@@ -306,7 +325,7 @@ std::optional<Assignment> TileScheduler::take_piece(const Ordered& ordered, Head
     assignment.piece = ordered.job->take(head, tools_);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::resource || !others_run) {
-      fail(assignment, error.what());
+      fail(assignment, {error.what(), error.code() == ErrorCode::resource});
       return std::nullopt;
     }
     // What is under way may leave room when it is done.
@@ -356,9 +375,9 @@ bool TileScheduler::any_running() const {
                      [](const auto& head) { return head.second.running > 0; });
 }
 
-void TileScheduler::mark_failed(const JobKey& key, const std::string& problem) {
-  problem_ = cause_text(problem);
-  failed_[key] = problem_;
+void TileScheduler::mark_failed(const JobKey& key, const Failure& failure) {
+  problem_ = cause_text(failure.cause);
+  failed_[key] = {problem_, failure.for_memory};
   jobs_.erase(key);
 }
 
@@ -383,16 +402,18 @@ bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
 /// What waits for the failed job would wait forever, also where it is wanted only afterwards.
 void TileScheduler::fail_dependents(const JobKey& key) {
   for (const Ordered& other : order_) {
-    if (waits_for(other.key, key) && !is_failed(other.key)) mark_failed(other.key, cause_of(key));
+    if (waits_for(other.key, key) && !is_failed(other.key)) {
+      mark_failed(other.key, *failure_of(key));
+    }
   }
 }
 
-void TileScheduler::fail(const Assignment& assignment, const std::string& problem) {
+void TileScheduler::fail(const Assignment& assignment, const Failure& failure) {
   HeadCache& head = *assignment.head;
   if (!assignment.piece && assignment.job->needs_bound() && assignment.bound == nullptr) {
     finish_binding(head, nullptr);
-    problem_ = cause_text(problem);
-    failed_heads_[head.id] = problem_;
+    problem_ = cause_text(failure.cause);
+    failed_heads_[head.id] = {problem_, failure.for_memory};
     return;
   }
   --head.running;
@@ -407,61 +428,8 @@ void TileScheduler::fail(const Assignment& assignment, const std::string& proble
     jobs_.erase(job);
     return;
   }
-  mark_failed(assignment.key, problem);
+  mark_failed(assignment.key, failure);
   fail_dependents(assignment.key);
-}
-
-bool TileScheduler::make_room() {
-  const TileStore::Pinned pinned = [&](const TileId& id) { return pinned_.contains(id); };
-  const uint64_t oldest = store_.oldest(pinned);
-  HeadCache* head = nullptr;
-  HeadCache* bound = nullptr;
-  for (auto& [id, other] : heads_) {
-    // Also of a head whose weights are being worked on: it may be the one that needs the room.
-    const bool idle_logits = other.running_on[static_cast<size_t>(Quantity::logits)] == 0;
-    if (other.wanted && idle_logits && !wants_pass(id, Quantity::logits) &&
-        other.drop(Quantity::logits)) {
-      return true;
-    }
-    // Where only differences from a map are seen, its own tiles are not. Pieces of what is dropped
-    // that are still under way find themselves forgotten.
-    const bool has_pass = ordered_.contains(PassKey{id, Quantity::weights});
-    if (other.wanted && !has_pass && !is_wanted(id, {Quantity::weights}) &&
-        other.drop(Quantity::weights)) {
-      return true;
-    }
-    if (other.drop_differences(
-            [&, head = other.id](const MapNumbers& of) { return is_wanted(head, of); })) {
-      return true;
-    }
-    if (other.running > 0) continue;
-    if (other.bound && (bound == nullptr || other.used < bound->used)) bound = &other;
-    if (other.wanted || !other.holds_memory()) continue;
-    if (head == nullptr || other.used < head->used) head = &other;
-  }
-  if (head != nullptr && head->used < oldest) {
-    head->drop();
-  } else if (oldest != kNever) {
-    store_.drop_oldest(pinned);
-  } else if (bound != nullptr) {
-    bound->bound = nullptr;
-  } else {
-    return drop_sketches();
-  }
-  return true;
-}
-
-/// Of heads that are not in the atlas any more.
-bool TileScheduler::drop_sketches() {
-  bool any = false;
-  for (auto& [id, head] : heads_) any = (!head.sketch_wanted && head.drop_sketch()) || any;
-  return any;
-}
-
-MemoryReservation TileScheduler::reserve(int64_t bytes, std::string_view purpose) {
-  while (bytes <= budget_.limit() && budget_.available() < bytes && make_room()) {
-  }
-  return budget_.reserve(bytes, purpose);
 }
 
 TileSourceStatus TileScheduler::status(int workers) const {
@@ -469,12 +437,14 @@ TileSourceStatus TileScheduler::status(int workers) const {
   for (const Ordered& ordered : order_) {
     if (!is_failed(ordered.key)) status.queue += ordered.job->pieces_left(*ordered.head);
   }
+  const bool again = may_find_memory();
+  status.queue += again ? 1 : 0;
   status.busy = status.queue > 0;
   status.host_bytes = store_.bytes();
   for (const auto& [id, head] : heads_) {
     status.host_bytes += head.bytes() + head.sketch_memory.bytes();
   }
-  status.problem = problem_.empty() ? warning_ : problem_;
+  status.problem = problem_.empty() || again ? warning_ : problem_;
   if (wishes_.line && !store_.holds(*wishes_.line)) {
     status.line_problem = cause_of(*wishes_.line);
   }

@@ -60,6 +60,12 @@ struct Assignment {
   std::optional<WorkItem> piece;
 };
 
+/// Why work failed.
+struct Failure {
+  std::string cause;        ///< one line; empty: nobody said why
+  bool for_memory = false;  ///< the budget did not suffice
+};
+
 /// Decides what is done in which order, and keeps what was done: heads, tiles, lines, the memory of
 /// all of them. Starts no threads and computes nothing. Not thread-safe: every call, and every use
 /// of HeadCache, is under its owner's lock.
@@ -77,7 +83,8 @@ class TileScheduler {
 
   /// Throws Error(usage) where something is not there; nothing has changed then.
   void want(WantedTiles wishes);
-  /// Nothing where all that is wanted is done or under way.
+  /// Nothing where all that is wanted is done or under way. What failed for memory begins anew once
+  /// nothing is under way and less memory is taken than when it was last tried.
   std::optional<Assignment> choose();
   /// A piece of a line or a probe that can be begun with at once; nothing where there is none.
   std::optional<Assignment> choose_line();
@@ -85,9 +92,9 @@ class TileScheduler {
   bool finish(const Assignment& done, const Completion& take_in);
   /// `bound` null: it failed.
   void finish_binding(HeadCache& head, std::shared_ptr<const BoundMap> bound);
-  /// Will not be tried again before it was not wanted for once. A head that could not be bound
-  /// fails as a whole.
-  void fail(const Assignment& assignment, const std::string& problem);
+  /// Will not be tried again before it was not wanted for once, but for memory. A head that could
+  /// not be bound fails as a whole.
+  void fail(const Assignment& assignment, const Failure& failure);
   void warn(const std::string& problem) { warning_ = problem; }
 
   TilePtr find(const TileId& id);
@@ -108,10 +115,15 @@ class TileScheduler {
                        const std::vector<std::shared_ptr<const HeadSketch>>& found);
   bool exact(const HeadId& head) const;
   TileSourceStatus status(int workers) const;
+  /// Some work failed for memory. It waits for what others give back, which nobody announces:
+  /// choose() is to be asked now and then.
+  bool lacks_memory() const;
 
   /// Drops what was not used for the longest time, wishes last, to make room. Throws
   /// Error(resource).
   MemoryReservation reserve(int64_t bytes, std::string_view purpose);
+  /// Also without the owner's lock.
+  int64_t memory_taken() const { return budget_.used(); }
 
  private:
   struct Ordered {
@@ -122,6 +134,7 @@ class TileScheduler {
   /// `only_bound`: of the first jobs alone, as long as they are wanted, and no binding.
   std::optional<Assignment> choose(const std::function<bool(const JobKey&)>& wanted,
                                    bool only_bound = false);
+  std::optional<Assignment> choose_in_turn();
   std::optional<Assignment> take_piece(const Ordered& ordered, HeadCache& head);
   void order_jobs();
   void order_probe(const ProbeRequest& request);
@@ -137,7 +150,9 @@ class TileScheduler {
   void order_tracks(bool exact);
   bool is_wanted(const HeadId& head, const MapNumbers& numbers) const;
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
-  /// Why this job, or its head as a whole, failed; empty: it did not.
+  /// Why this job, or its head as a whole, failed; nothing: it did not.
+  std::optional<Failure> failure_of(const JobKey& key) const;
+  /// The same to be shown; empty as well where it may be taken up again.
   std::string cause_of(const JobKey& key) const;
   bool any_failed() const { return !failed_.empty() || !failed_heads_.empty(); }
   bool is_failed(const JobKey& key) const;
@@ -146,11 +161,17 @@ class TileScheduler {
   bool wants_pass(const HeadId& id, Quantity quantity) const;
   bool waits_for_norms(const LineRequest& line) const;
   bool waits_for_norms(const MassRequest& masses) const;
-  void mark_failed(const JobKey& key, const std::string& problem);
+  void mark_failed(const JobKey& key, const Failure& failure);
   bool waits_for(const JobKey& waiting, const JobKey& key) const;
   void fail_dependents(const JobKey& key);
   bool make_room();
   bool drop_sketches();
+  void drop_samples(int64_t bytes);
+  bool is_cut(const HeadId& id, const MapNumbers& numbers, const OverviewProgress& sampled) const;
+  bool may_find_memory() const;
+  /// Where memory was short: two pieces at once may be what did not fit.
+  bool runs_one_by_one() const { return taken_at_try_.has_value(); }
+  bool take_up_again();
   bool any_running() const;
   const HeadCache* find_head(const HeadId& id) const;
 
@@ -161,13 +182,16 @@ class TileScheduler {
   std::map<HeadId, HeadCache> heads_;
   WantedTiles wishes_;
   std::set<std::pair<int64_t, int64_t>> held_;  ///< calls and batch items
-  std::set<TileId> pinned_;
+  TileStore::Pinned pinned_;
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;
   std::set<JobKey> ordered_;
-  bool made_sketch_ = false;              ///< the last piece was of a sampled sketch
-  std::map<JobKey, std::string> failed_;  ///< and why
-  std::map<HeadId, std::string> failed_heads_;
+  bool made_sketch_ = false;  ///< the last piece was of a sampled sketch
+  std::map<JobKey, Failure> failed_;
+  std::map<HeadId, Failure> failed_heads_;
+  /// What was taken when work that had failed for memory was last tried; nothing: not yet since
+  /// these wishes are wanted.
+  std::optional<int64_t> taken_at_try_;
   std::string problem_, warning_;
 };
 

@@ -51,7 +51,13 @@ void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
     return order_difference({id.head, id.quantity, *id.against});
   }
   if (stages == 0) return order_pass(id.head, id.quantity);
-  const auto& sampled = of.of(MapNumbers{id.quantity, id.against}).sampled;
+  HeadCache::OfQuantity& kept = of.of(MapNumbers{id.quantity, id.against});
+  auto& sampled = kept.sampled;
+  if (sampled && sampled->gave_way()) {
+    // The pass for which it gave way brings the tile as well.
+    if (store_.find(id) != nullptr || kept.pass != nullptr) return;
+    sampled = nullptr;
+  }
   if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
   // Cutting comes first: each stage of the overview is shown before the next begins.
   if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
 #include "core/base/start_thread.h"
+#include "core/stream/value_check.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
 #include "viewer/tiles/frame_keeper.h"
@@ -29,6 +30,11 @@ constexpr int64_t kCheckShare = 8;
 constexpr int64_t kMaskShare = 8;
 /// Threads that read an export.
 constexpr int kReaders = 2;
+
+Failure failure_from(const std::exception& thrown) {
+  const auto* const error = dynamic_cast<const Error*>(&thrown);
+  return {failure_text(thrown), error != nullptr && error->code() == ErrorCode::resource};
+}
 
 }  // namespace
 
@@ -66,9 +72,10 @@ class TileService::Impl {
           [this](const std::string& problem) { take_warning(problem); });
     }
     if (backend != nullptr) {
-      masks_.emplace(*backend, settings.memory / kMaskShare, reserve_unlocked(), wake_);
+      masks_.emplace(*backend, settings.memory / kMaskShare, reserve_unlocked(), taken(), wake_);
     }
-    if (settings.read_frame) frames_.emplace(settings.read_frame, reserve_unlocked(), wake_);
+    if (settings.read_frame)
+      frames_.emplace(settings.read_frame, reserve_unlocked(), taken(), wake_);
     const auto wanted = static_cast<size_t>(workers_) + 1;
     try {
       for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
@@ -161,6 +168,10 @@ class TileService::Impl {
     };
   }
 
+  Taken taken() {
+    return [this] { return scheduler_.memory_taken(); };
+  }
+
   /// With the lock held.
   void want_mask(const std::optional<MaskRequest>& mask) {
     if (!mask) return masks_->want(std::nullopt);
@@ -176,6 +187,7 @@ class TileService::Impl {
   /// The thread of the line and the entry that follow the mouse, which wait for nobody's piece.
   void follow_lines();
   std::optional<WorkerScratch> make_scratch();
+  void rest(std::optional<WorkerScratch>& scratch, std::unique_lock<std::mutex>& lock);
   void run(Assignment& assignment, std::optional<WorkerScratch>& scratch);
   /// Returns with the lock held, as it was called.
   void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
@@ -234,6 +246,20 @@ std::optional<WorkerScratch> TileService::Impl::make_scratch() {
   });
 }
 
+/// Whoever has nothing to do holds no buffers.
+void TileService::Impl::rest(std::optional<WorkerScratch>& scratch,
+                             std::unique_lock<std::mutex>& lock) {
+  if (scratch && scratch->release_buffers()) {
+    if (scheduler_.lacks_memory()) changed_.notify_all();
+    return;
+  }
+  if (scheduler_.lacks_memory()) {
+    changed_.wait_for(lock, kMemoryWait);
+  } else {
+    changed_.wait(lock);
+  }
+}
+
 void TileService::Impl::work() {
   lower_thread_priority();
   std::optional<WorkerScratch> scratch = make_scratch();
@@ -241,7 +267,7 @@ void TileService::Impl::work() {
   while (!stopping_) {
     std::optional<Assignment> next = scheduler_.choose();
     if (!next) {
-      changed_.wait(lock);
+      rest(scratch, lock);
       continue;
     }
     if (!next->piece) {
@@ -261,7 +287,7 @@ void TileService::Impl::follow_lines() {
   while (!stopping_) {
     std::optional<Assignment> next = scheduler_.choose_line();
     if (!next) {
-      changed_.wait(lock);
+      rest(scratch, lock);
       continue;
     }
     lock.unlock();
@@ -273,12 +299,12 @@ void TileService::Impl::follow_lines() {
 void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>& scratch) {
   bool found = true;
   Completion take_in;
-  std::string problem;
+  Failure failure;
   try {
     if (scratch) scratch->bind_to(assignment.bound);
     take_in = (*assignment.piece)(scratch ? &*scratch : nullptr);
   } catch (const std::exception& error) {
-    problem = failure_text(error);
+    failure = failure_from(error);
   }
   if (scratch) scratch->bind_to(nullptr);
   // What it holds has to be free before others look for room.
@@ -290,7 +316,7 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
       keep_norms(*assignment.head);
       keep_sketches(assignment);
     } else {
-      scheduler_.fail(assignment, problem);
+      scheduler_.fail(assignment, failure);
     }
     changed_.notify_all();
   }
@@ -302,20 +328,21 @@ void TileService::Impl::bind(const Assignment& assignment, std::unique_lock<std:
   const bool checked = head.checked;
   lock.unlock();
   std::shared_ptr<const BoundMap> bound;
-  std::string problem;
+  Failure failure;
   try {
     bound = make_bound(head.id, *head.problem, checked);
   } catch (const std::exception& error) {
-    problem = failure_text(error);
+    failure = failure_from(error);
   }
   lock.lock();
-  if (bound != nullptr) {
-    scheduler_.finish_binding(head, std::move(bound));
+  const bool failed = bound == nullptr;
+  if (failed) {
+    scheduler_.fail(assignment, failure);
   } else {
-    scheduler_.fail(assignment, problem);
+    scheduler_.finish_binding(head, std::move(bound));
   }
   changed_.notify_all();
-  if (problem.empty()) return;
+  if (!failed) return;
   lock.unlock();
   wake_();
   lock.lock();
@@ -330,7 +357,11 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
   map->reservation = reserve(cost.resident, "the keys of a head of " + problem.name());
   const MemoryReservation meanwhile =
       reserve(cost.transient + kCheckBytes, "reading the keys of a head of " + problem.name());
-  if (!checked) problem.check_finite(id.batch, id.head);
+  if (!checked) {
+    const HeadTask whole{
+        &problem, id.batch, id.head, {0, problem.num_queries()}, {}, {0, problem.num_keys()}};
+    check_values({&whole, 1}, {}, {.backend = backend_});
+  }
   map->bind(*backend_, problem, id);
   return map;
 }

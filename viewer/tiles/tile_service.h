@@ -32,7 +32,8 @@ namespace attnscope {
 /// Sketches come from a sample of a head's rows after the tiles that are wanted, in turn with
 /// passes; those of all rows come last.
 ///
-/// What failed is told by status().problem and not tried again before it was not wanted for once.
+/// What failed is told by status().problem and not tried again before it was not wanted for once;
+/// what found no memory is tried again as soon as less is taken. A sample gives way to the pass.
 class TileService : public TileSource {
  public:
   struct Settings {

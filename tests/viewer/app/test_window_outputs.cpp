@@ -43,7 +43,7 @@ TEST_CASE("no picture or mask is written into the capture that is seen") {
   CHECK(beside.exit_code == 0);
 }
 
-TEST_CASE("a screenshot is the work of one process") {
+TEST_CASE("a screenshot and a script are the work of one process") {
   const TemporaryFolder folder;
   ProgramSettings settings;
   settings.environment = {"OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2"};
@@ -54,4 +54,9 @@ TEST_CASE("a screenshot is the work of one process") {
   CHECK(contains(refused.err, "--screenshot " + (folder / "x.png")));
   CHECK(contains(refused.err, "all tasks would write it: this is task 1 of 2"));
   CHECK(fs::is_empty(folder.path()));
+  const auto script =
+      run_attnscope({"view", sample("moving-shapes"), "--script", folder / "steps.txt"}, settings);
+  INFO(script.err);
+  CHECK(script.exit_code == 2);
+  CHECK(contains(script.err, "what is written by --script " + (folder / "steps.txt")));
 }

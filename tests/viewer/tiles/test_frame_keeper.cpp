@@ -21,6 +21,7 @@ class Pictures {
           return GreyImage{8, 4, std::vector<uint8_t>(32, static_cast<uint8_t>(number))};
         },
         [this](int64_t bytes, std::string_view purpose) { return budget_.reserve(bytes, purpose); },
+        [this] { return budget_.used(); },
         [this] {
           const std::lock_guard lock(mutex_);
           woken_.notify_all();
@@ -28,7 +29,7 @@ class Pictures {
   }
   ~Pictures() { keeper_.reset(); }
   FrameKeeper& keeper() { return *keeper_; }
-  int64_t free() { return budget_.available(); }
+  MemoryBudget& budget() { return budget_; }
   bool wait() {
     std::unique_lock lock(mutex_);
     for (int i = 0; i < 1000; ++i) {
@@ -90,9 +91,22 @@ TEST_CASE("a picture that cannot be read says why, and is not read again") {
 
 TEST_CASE("pictures that do not fit the memory say so") {
   Pictures pictures(100);
-  const int64_t before = pictures.free();
   pictures.keeper().want({{1, 100, 100}});
   REQUIRE(pictures.wait());
   CHECK_FALSE(pictures.keeper().find({1, 100, 100})->problem.empty());
-  CHECK(pictures.free() == before);
+  CHECK(pictures.budget().used() == 0);
+  CHECK(pictures.reads == 0);
+}
+
+TEST_CASE("a picture that found no memory is read once others gave some back") {
+  Pictures pictures(100);
+  MemoryReservation others = pictures.budget().reserve(97, "others");
+  pictures.keeper().want({{1, 4, 2}});
+  REQUIRE(pictures.wait());
+  CHECK_FALSE(pictures.keeper().find({1, 4, 2})->problem.empty());
+  others = {};
+  CHECK(pictures.keeper().missing() == 1);
+  REQUIRE(pictures.wait());
+  CHECK(pictures.keeper().find({1, 4, 2})->problem.empty());
+  CHECK(pictures.reads == 1);
 }

@@ -7,6 +7,8 @@
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/waiting.h"
+#include "viewer/tiles/mask_keeper.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -213,4 +215,25 @@ TEST_CASE("what is no mask of the head is told in one line, and tried again when
   const Oracle sigmoid(described(ScoreFunction::sigmoid, 90, 70));
   ServiceHarness other(sigmoid.problem());
   CHECK(measured(other, {kHead, "causal"})->problem.find("sigmoid") != std::string::npos);
+}
+
+TEST_CASE("a mask that found no memory is measured once others gave some back") {
+  const Oracle oracle(described(ScoreFunction::softmax, 90, 70));
+  const ServiceHarness harness(oracle.problem());
+  MemoryBudget budget(int64_t{16} << 20);
+  MemoryReservation others = budget.reserve(int64_t{12} << 20, "others");
+  MaskKeeper keeper(
+      harness.backend(), int64_t{8} << 20,
+      [&](int64_t bytes, std::string_view purpose) { return budget.reserve(bytes, purpose); },
+      [&] { return budget.used(); }, [] {});
+  const MaskRequest request{kHead, "window:9"};
+  keeper.want(MaskKeeper::Wish{request, std::make_shared<AttentionProblem>(oracle.problem())});
+  REQUIRE(becomes([&] { return keeper.find(request) != nullptr; }));
+  CHECK(contains(keeper.find(request)->problem, "measuring a mask"));
+  CHECK_FALSE(keeper.busy());
+  others = {};
+  CHECK(keeper.busy());
+  REQUIRE(becomes([&] { return keeper.find(request)->all_rows; }));
+  CHECK(keeper.find(request)->problem.empty());
+  CHECK_FALSE(keeper.busy());
 }

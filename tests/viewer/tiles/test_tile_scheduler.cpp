@@ -202,6 +202,84 @@ TEST_CASE("what finds no memory waits for the pieces that are under way") {
   CHECK_FALSE(steps.scheduler.status(1).busy);
 }
 
+TEST_CASE("work that failed for memory begins anew once there is some") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  Steps steps(problem, int64_t{96} << 20);
+  MemoryReservation others = steps.scheduler.reserve((int64_t{96} << 20) - 30000, "others");
+  const LineRequest line{kHead, Quantity::weights, false, {1}};
+  const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
+  const WantedTiles wishes{line, {}, {coarse}, {}};
+  steps.scheduler.want(wishes);
+  steps.run_all();
+  CHECK(contains(steps.scheduler.status(1).problem, "96.00 MiB"));
+  CHECK_FALSE(steps.scheduler.status(1).tiles_problem.empty());
+  CHECK_FALSE(steps.scheduler.status(1).busy);
+  CHECK(steps.scheduler.lacks_memory());
+  // Wishing for it again does not make room.
+  steps.scheduler.want(wishes);
+  CHECK(steps.run_all() == 0);
+  CHECK_FALSE(steps.scheduler.status(1).busy);
+  others = {};
+  CHECK(steps.scheduler.status(1).busy);
+  CHECK(steps.scheduler.status(1).problem.empty());
+  CHECK(steps.scheduler.status(1).tiles_problem.empty());
+  steps.run_all();
+  CHECK(steps.scheduler.find(line));
+  CHECK(steps.scheduler.find(coarse));
+  CHECK(steps.scheduler.status(1).problem.empty());
+  CHECK_FALSE(steps.scheduler.lacks_memory());
+}
+
+TEST_CASE("a sample of which all was cut gives way to the pass, what is looked at does not") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  const MapGeometry geometry = MapGeometry::of(3000, 3000);
+  const int64_t sample = SampledOverview::bytes(geometry, Quantity::weights);
+  const int64_t pyramid = PyramidTiles::bytes(geometry);
+  const int64_t beside = int64_t{4} << 20;
+  REQUIRE(sample > beside);
+  Steps steps(problem, pyramid + beside);
+  const LineRequest line{kHead, Quantity::weights, false, {1}};
+  const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
+  const TileId later{kHead, Quantity::weights, 2, 1, 1};
+  steps.scheduler.want({line, {}, {coarse}, {kHead}});
+  std::optional<Assignment> next = steps.scheduler.choose();
+  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+    steps.run(*next);
+  }
+  REQUIRE(next);
+  CHECK(steps.scheduler.find(line));
+  REQUIRE(steps.scheduler.find(coarse));
+  CHECK_FALSE(steps.scheduler.find(coarse)->exact);
+  // A tile that comes into view now waits for the pass: no second sample fits beside it.
+  steps.scheduler.want({line, {}, {coarse, later}, {kHead}});
+  CHECK(steps.scheduler.status(1).tiles_problem.empty());
+  const std::optional<Assignment> second = steps.scheduler.choose();
+  REQUIRE(second);
+  CHECK(std::holds_alternative<PassKey>(second->key));
+  CHECK(steps.scheduler.find(line));
+  CHECK(steps.scheduler.find(coarse));
+}
+
+TEST_CASE("a sample that gave way in vain is made anew") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  const MapGeometry geometry = MapGeometry::of(3000, 3000);
+  Steps steps(problem, PyramidTiles::bytes(geometry) + (int64_t{4} << 20));
+  const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
+  const TileId later{kHead, Quantity::weights, 2, 1, 1};
+  steps.scheduler.want({{}, {}, {coarse}, {kHead}});
+  std::optional<Assignment> next = steps.scheduler.choose();
+  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+    steps.run(*next);
+  }
+  REQUIRE(next);
+  steps.scheduler.fail(*next, {"the disk is gone"});
+  steps.scheduler.want({{}, {}, {coarse, later}, {kHead}});
+  steps.run_all();
+  CHECK(contains(steps.scheduler.status(1).problem, "the disk is gone"));
+  REQUIRE(steps.scheduler.find(later));
+  CHECK_FALSE(steps.scheduler.find(later)->exact);
+}
+
 TEST_CASE("a head's own logits give way to its weights where nobody wants them any more") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   // Room for one of the two pyramids.
@@ -233,12 +311,12 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   const Assignment first = steps.bound_choice();
   const Assignment late = *steps.scheduler.choose();
   REQUIRE(std::get<LineRequest>(late.key) == mean);
-  steps.scheduler.fail(first, "the disk is gone");
+  steps.scheduler.fail(first, {"the disk is gone"});
   CHECK(contains(steps.scheduler.status(2).problem, "the disk is gone"));
   steps.scheduler.want({});
   steps.scheduler.want({mean, {}, {}, {}});
   steps.run(*steps.scheduler.choose());
-  steps.scheduler.fail(late, "the disk is gone");
+  steps.scheduler.fail(late, {"the disk is gone"});
   CHECK(steps.scheduler.status(2).problem.empty());
   CHECK(steps.run_all() == 1);
   REQUIRE(steps.scheduler.find(mean));
@@ -250,7 +328,7 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   steps.scheduler.want({line, {}, {}, {}});
   const Assignment unwanted = *steps.scheduler.choose();
   steps.scheduler.want({});
-  steps.scheduler.fail(unwanted, "the disk is gone");
+  steps.scheduler.fail(unwanted, {"the disk is gone"});
   CHECK(steps.scheduler.status(2).problem.empty());
   steps.scheduler.want({line, {}, {}, {}});
   steps.run_all();

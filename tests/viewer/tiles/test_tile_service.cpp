@@ -13,6 +13,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
 #include "tests/support/temporary_folder.h"
+#include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
 
 using namespace attnscope;
@@ -245,6 +246,33 @@ TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level"
   }
 }
 
+TEST_CASE("a pass that fits only in the place of the sample makes the map exact") {
+  const Oracle oracle(described(ScoreFunction::softmax, "causal", 4101, 1203));
+  const MapReference reference(oracle, kHead, Quantity::weights);
+  const MapGeometry geometry = MapGeometry::of(4101, 1203);
+  const int64_t pyramid = PyramidTiles::bytes(geometry);
+  // A third of it is the workers'.
+  const int64_t memory = pyramid * 3 / 2 + (int64_t{2} << 20);
+  REQUIRE(pyramid + SampledOverview::bytes(geometry, Quantity::weights) > memory);
+  ServiceHarness harness(oracle.problem(), {.memory = memory, .threads = 2, .cache_folders = {}});
+  TileService& service = harness.service();
+  const LineRequest line{kHead, Quantity::weights, false, {2000}};
+  const TileId top{kHead, Quantity::weights, geometry.top_level, 0, 0};
+  const TileId later{kHead, Quantity::weights, geometry.base_level, 1, 1};
+  harness.want({line, {}, {top}, {kHead}});
+  REQUIRE(harness.wait([&] { return service.find(top) != nullptr; }));
+  harness.want({line, {}, {top, later}, {kHead}});
+  REQUIRE(harness.wait_idle());
+  CHECK(service.status().problem.empty());
+  CHECK(service.exact(kHead));
+  CHECK(service.find_line(line));
+  for (const TileId& id : {top, later}) {
+    REQUIRE(service.find(id));
+    CHECK(service.find(id)->exact);
+    CHECK(reference.differs(*service.find(id)) == "");
+  }
+}
+
 TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   const Oracle oracle(described(ScoreFunction::softmax, "none", 4101, 1203));
   ServiceHarness harness(oracle.problem());
@@ -367,6 +395,28 @@ TEST_CASE("row sums that somebody else laid there are found out, said, and repla
     REQUIRE_FALSE(cache.store(cached(), norms));
   }
   CHECK(column_of_a_new_service("not of this map") == values);
+}
+
+TEST_CASE("a head whose numbers the kernels would take for 0 is a problem, no map") {
+  const std::vector<int64_t> shape{1, 2, 40, 16};
+  const auto tensor = [&](const char* name, float value) {
+    return HeadTensor(make_tensor(name, DType::f32, shape, std::vector<float>(1280, value)),
+                      Layout::bhsd);
+  };
+  AttentionProblem::Parts parts;
+  parts.q = tensor("q", 0x1p120f);
+  parts.k = tensor("k", 0x1p-130f);
+  parts.query_tokens = parts.key_tokens = TokenGrid::unknown(40);
+  parts.scale = 1;
+  parts.name = "small keys";
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  ServiceHarness harness(problem);
+  const TileId tile{kHead, Quantity::weights, 0, 0, 0};
+  harness.want({{}, {}, {tile}, {}});
+  REQUIRE(harness.wait_idle());
+  CHECK_FALSE(harness.service().find(tile));
+  CHECK(contains(harness.service().status().tiles_problem, "small keys"));
+  CHECK(contains(harness.service().status().tiles_problem, "subnormal"));
 }
 
 TEST_CASE("what the capture does not have is refused") {

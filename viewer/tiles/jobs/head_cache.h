@@ -52,16 +52,22 @@ struct OverviewProgress {
   OverviewProgress(const MapGeometry& geometry, const MapNumbers& numbers, MemoryReservation memory)
       : reservation(std::move(memory)),
         plan(geometry.rows),
-        overview(geometry, numbers.quantity, numbers.against.has_value()) {}
+        overview(std::in_place, geometry, numbers.quantity, numbers.against.has_value()) {}
   MemoryReservation reservation;
   SamplePlan plan;
-  SampledOverview overview;
+  std::optional<SampledOverview> overview;  ///< nothing: gave_way()
   int stages_done = 0;
   std::map<TileId, int> cut;  ///< how many stages the tile in the store shows
   std::vector<int64_t> rows;  ///< that the stage at hand adds
   size_t next = 0;            ///< of them that is handed out next
   size_t rows_done = 0;
 
+  /// Lets go of the rows, of which all that is seen was cut.
+  void give_way() {
+    overview.reset();
+    reservation = {};
+  }
+  bool gave_way() const { return !overview; }
   int stages_of(const TileId& id) const {
     const auto found = cut.find(id);
     return found == cut.end() ? 0 : found->second;

@@ -118,7 +118,7 @@ class CutJob : public MapJob {
     return [this, sampled, memory, stages, geometry = head.geometry,
             masked = MaskedEntries(*head.problem, head.id), other](WorkerScratch*) -> Completion {
       std::shared_ptr<MapTile> tile =
-          sampled->overview.cut(id_, sampled->plan.exponent(stages - 1));
+          sampled->overview->cut(id_, sampled->plan.exponent(stages - 1));
       if (!id_.against) {
         masked.mark(*tile, geometry, {0, tile->rows});
       } else if (id_.quantity == Quantity::weights) {
@@ -172,7 +172,7 @@ std::optional<WorkItem> SampledRowsJob::take(HeadCache& head, const JobTools& to
   AddRows work = add(head, rows, tools);
   shared->next = next;
   return [shared, work, count = rows.size()](WorkerScratch* scratch) mutable -> Completion {
-    const auto take_in = work(*scratch, shared->overview);
+    const auto take_in = work(*scratch, *shared->overview);
     return [shared, take_in, count](HeadCache& of, TileStore&) {
       take_in(of);
       take_in_rows(*shared, count);

@@ -15,11 +15,15 @@ constexpr uint64_t kNeverUsed = std::numeric_limits<uint64_t>::max();
 
 }  // namespace
 
+/// The end where all are pinned.
 template <typename Key, typename T>
-auto TileStore::oldest_of(const KeptMap<Key, T>& kept) {
-  return std::min_element(kept.begin(), kept.end(), [](const auto& a, const auto& b) {
-    return a.second.used < b.second.used;
-  });
+auto TileStore::oldest_of(const KeptMap<Key, T>& kept, const std::set<Key>& pinned) {
+  auto oldest = kept.end();
+  for (auto it = kept.begin(); it != kept.end(); ++it) {
+    if (oldest != kept.end() && it->second.used >= oldest->second.used) continue;
+    if (!pinned.contains(it->first)) oldest = it;
+  }
+  return oldest;
 }
 
 TilePtr TileStore::find(const TileId& id) {
@@ -72,26 +76,16 @@ void TileStore::put(MassPtr masses, MemoryReservation memory) {
   masses_.insert_or_assign(request, Kept<MassPtr>{std::move(masses), std::move(memory), tick()});
 }
 
-TileStore::KeptMap<TileId, TilePtr>::const_iterator TileStore::oldest_tile(
-    const Pinned& pinned) const {
-  auto oldest = tiles_.end();
-  for (auto it = tiles_.begin(); it != tiles_.end(); ++it) {
-    if (oldest != tiles_.end() && it->second.used >= oldest->second.used) continue;
-    if (!pinned(it->first)) oldest = it;
-  }
-  return oldest;
-}
-
 uint64_t TileStore::oldest(const Pinned& pinned) const {
-  const auto tile = oldest_tile(pinned);
-  const auto line = oldest_of(lines_);
+  const auto tile = oldest_of(tiles_, pinned.tiles);
+  const auto line = oldest_of(lines_, pinned.lines);
   return std::min(tile == tiles_.end() ? kNeverUsed : tile->second.used,
                   line == lines_.end() ? kNeverUsed : line->second.used);
 }
 
 void TileStore::drop_oldest(const Pinned& pinned) {
-  const auto tile = oldest_tile(pinned);
-  const auto line = oldest_of(lines_);
+  const auto tile = oldest_of(tiles_, pinned.tiles);
+  const auto line = oldest_of(lines_, pinned.lines);
   if (tile == tiles_.end() && line == lines_.end()) return;
   if (line == lines_.end() || (tile != tiles_.end() && tile->second.used < line->second.used)) {
     tiles_.erase(tile);

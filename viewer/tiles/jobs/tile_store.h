@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "core/base/memory_budget.h"
 #include "viewer/view/maps/map_tile.h"
@@ -43,7 +43,11 @@ class TileStore {
   /// A time stamp: how often anything was used so far.
   uint64_t tick() { return ++clock_; }
 
-  using Pinned = std::function<bool(const TileId&)>;
+  /// What is looked at, and stays.
+  struct Pinned {
+    std::set<TileId> tiles;
+    std::set<LineRequest> lines;
+  };
   /// When what would be dropped first was last used; nothing is left: the largest number.
   uint64_t oldest(const Pinned& pinned) const;
   /// Drops that.
@@ -59,9 +63,8 @@ class TileStore {
   };
   template <typename Key, typename T>
   using KeptMap = std::map<Key, Kept<T>>;
-  KeptMap<TileId, TilePtr>::const_iterator oldest_tile(const Pinned& pinned) const;
   template <typename Key, typename T>
-  static auto oldest_of(const KeptMap<Key, T>& kept);
+  static auto oldest_of(const KeptMap<Key, T>& kept, const std::set<Key>& pinned = {});
 
   uint64_t clock_ = 0;
   KeptMap<TileId, TilePtr> tiles_;

@@ -55,6 +55,17 @@ std::byte* WorkerScratch::grow(Buffer& buffer, int64_t bytes) {
   return buffer.bytes.data();
 }
 
+bool WorkerScratch::release_buffers() {
+  int64_t held = reduction_bytes_.bytes();
+  for (Buffer* const buffer : {&index_, &queries_, &workspace_, &entries_}) {
+    held += buffer->reservation.bytes();
+    *buffer = {};
+  }
+  reduction_ = {};
+  reduction_bytes_ = {};
+  return held > 0;
+}
+
 std::span<std::byte> WorkerScratch::workspace(int64_t rows, int64_t keys, bool one_product) {
   const int64_t bytes = backend_.workspace_bytes(problem(), rows, keys, one_product);
   return {grow(workspace_, bytes), static_cast<size_t>(bytes)};

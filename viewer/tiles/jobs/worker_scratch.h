@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,6 +22,10 @@ inline constexpr int64_t kCheckBytes = int64_t{2} << 20;
 
 /// Takes bytes from the budget, making room where that is possible; throws Error(resource).
 using Reserve = std::function<MemoryReservation(int64_t bytes, std::string_view purpose)>;
+/// Bytes of the budget that are taken. Called under any lock.
+using Taken = std::function<int64_t()>;
+/// How often work that found no memory asks whether less is taken by now: nobody announces it.
+inline constexpr std::chrono::milliseconds kMemoryWait{200};
 
 /// A head made ready, and the memory that this takes.
 struct BoundMap {
@@ -53,6 +58,8 @@ class WorkerScratch {
   void bind_to(std::shared_ptr<const BoundMap> map) { map_ = std::move(map); }
   const AttentionProblem& problem() const { return *map_->problem; }
   int64_t row_bytes() const { return problem().q().row_bytes(); }
+  /// Gives them back until they are needed again; true where there were any.
+  bool release_buffers();
 
   /// Rows that one call should take at most, where the entries of `keys` keys are wanted, from one
   /// product with their norms or not; `known`: without their norms.
