@@ -501,12 +501,14 @@ void CpuHead::emit_block(const Rows& rows, int64_t group, int64_t block, const R
 }
 
 void CpuHead::refuse_row(int64_t row) const {
-  throw Error(ErrorCode::value,
-              head_.problem.name() + ": head " + std::to_string(head_.head) + ", query " +
-                  std::to_string(row) +
-                  (is_linear(head_.format.score)
-                       ? ": the scores add up to more or less than float32 holds"
-                       : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
+  throw Error(
+      ErrorCode::value,
+      head_.problem.name() + ": head " + std::to_string(head_.head) + ", query " +
+          std::to_string(row) +
+          (is_linear(head_.format.score)
+               ? ": the scores add up to more or less than float32 holds (--backend reference "
+                 "counts in double)"
+               : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
 }
 
 }  // namespace attnscope

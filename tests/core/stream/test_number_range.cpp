@@ -143,7 +143,8 @@ TEST_CASE("sums of linear features that float32 loses are refused, those that ar
     }
     return "";
   };
-  const std::string lost = "the scores add up to more or less than float32 holds";
+  const std::string lost =
+      "the scores add up to more or less than float32 holds (--backend reference counts in double)";
   const AttentionProblem tiny = problem_of({1e-22, 1e-22, 1, ScoreFunction::linear_relu});
   CHECK(has(said(tiny, "cpu"), lost));
   CHECK(said(tiny, "reference") == "");

@@ -10,6 +10,9 @@
 #include "core/base/checked_math.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
+#include "core/stream/null_sink.h"
+#include "core/stream/streaming_engine.h"
+#include "core/stream/tile_plan.h"
 #include "core/tensor/memory_tensor.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cuda/host/device_backend.h"
@@ -20,6 +23,7 @@
 #include "tests/cuda/emulation/control.h"
 #include "tests/support/backend/backend_harness.h"
 #include "tests/support/catch.h"
+#include "tests/support/helpers.h"
 
 namespace attnscope::test {
 namespace {
@@ -366,6 +370,43 @@ TEST_CASE("a sum that the bound does not allow is noticed") {
       CHECK(std::fabs(part.sum / (300 * std::exp2(exponent)) - 1) < 5e-6);
     }
   }
+}
+
+TEST_CASE("sums of linear features that float32 loses are refused, those that are 0 are not") {
+  const auto said = [](std::vector<float> query, std::vector<float> key) -> std::string {
+    const auto tensor = [](const char* name, const std::vector<float>& row) {
+      std::vector<float> rows;
+      for (int token = 0; token < 40; ++token) rows.insert(rows.end(), row.begin(), row.end());
+      return HeadTensor(make_tensor(name, DType::f32, {1, 1, 40, 4}, rows), Layout::bhsd);
+    };
+    AttentionProblem::Parts parts;
+    parts.q = tensor("q", query);
+    parts.k = tensor("k", key);
+    parts.query_tokens = parts.key_tokens = TokenGrid::unknown(40);
+    parts.scale = 1;
+    parts.score = ScoreFunction::linear_relu;
+    parts.name = "features";
+    const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+    const auto backend = backend_on(8);
+    MemoryBudget budget(64 << 20);
+    const HeadTask task{&problem, 0, 0, {0, 40}, {}, {0, 40}};
+    const TileRequest request{.entries = false};
+    NullSink sink(request);
+    try {
+      const TilePlan plan = plan_tiles({&task, 1}, request, *backend, budget.available());
+      StreamingEngine(*backend, budget).run({&task, 1}, plan, sink);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string lost = "more or less than float32 holds (--backend reference";
+  CHECK(said({1, 1, 0, 0}, {1, 1, 1, 1}) == "");
+  // Channels that both have are the small ones of each.
+  CHECK(contains(said({0x1p-40f, 1, 0, 0}, {0x1p-40f, 0, 1, 0}), lost));
+  CHECK(contains(said({0x1p-120f, 1, 0, 0}, {0x1p-120f, 0, 1, 0}), lost));
+  CHECK(said({1, 0, 0, 0}, {0, 1, 0, 0}) == "");
+  CHECK(said({-1, -1, -1, -1}, {1, 1, 1, 1}) == "");
 }
 
 TEST_CASE("the polynomial's powers of two are as exact as is said of them") {

@@ -77,6 +77,7 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       kernels_(place.kernels),
       trust_(std::move(trust)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
+      maxima_(problem, batch, head),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
       stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
       query_rows_(problem.q().device_rows(batch, head)),
@@ -292,8 +293,12 @@ RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) c
   if (part.any == 0) return {};
   RowNorm norm = RowNorm::from_value(part.sum);
   if (is_linear(format_.score)) {
-    // elu(x) + 1 is never 0; a sum near float32's end has lost keys to it.
-    if (format_.score == ScoreFunction::linear_elu1 && part.sum < 0x1p-80) refuse_row(query);
+    // A sum near float32's end has lost keys to it. elu(x) + 1 is never 0, max(x, 0) may be.
+    const bool is_relu = format_.score == ScoreFunction::linear_relu;
+    if (!is_relu && part.sum < 0x1p-80) refuse_row(query);
+    if (is_relu && part.sum < 0x1p-60 && (part.sum > 0 || maxima_.meets_any(query))) {
+      refuse_row(query);
+    }
     if (norm.sum != 0) norm.exponent += rows.exponents[row] + key_exponent_;
     return norm;
   }
@@ -352,12 +357,13 @@ void DeviceHead::row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
 }
 
 void DeviceHead::refuse_row(int64_t row) const {
-  throw Error(ErrorCode::value,
-              problem_.name() + ": head " + std::to_string(head_) + ", query " +
-                  std::to_string(row) +
-                  (is_linear(format_.score)
-                       ? ": the scores add up to more or less than float32 holds"
-                       : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
+  throw Error(
+      ErrorCode::value,
+      problem_.name() + ": head " + std::to_string(head_) + ", query " + std::to_string(row) +
+          (is_linear(format_.score)
+               ? ": the scores add up to more or less than float32 holds (--backend reference "
+                 "counts in double)"
+               : ": logits are too large for float32 to tell keys apart (limit 2900000)"));
 }
 
 void DeviceHead::refuse_held_sum(int64_t row, double sum) const {

@@ -1,4 +1,4 @@
-#include "kernels/cpu/keys/feature_maxima.h"
+#include "kernels/common/feature_maxima.h"
 
 #include <algorithm>
 #include <bit>
