@@ -224,7 +224,7 @@ bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buff
     case ScoreFunction::linear_elu1:
       return sum.total < 0x1p-80 && (sum.total > 0 || !is_masked_out(query, buffers));
     case ScoreFunction::linear_relu:
-      return sum.total < 0x1p-60 && (sum.total > 0 || maxima_.meets_any(query));
+      return sum.total < 0x1p-60 && (sum.total > 0 || features_.meets_any(query));
     default:
       return false;
   }

@@ -6,7 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/reduce/panel_reduction.h"
 #include "core/stream/tile_backend.h"
-#include "kernels/common/feature_maxima.h"
+#include "kernels/common/positive_features.h"
 #include "kernels/common/workspace.h"
 #include "kernels/cpu/keys/key_block_product.h"
 #include "kernels/cpu/keys/key_products.h"
@@ -47,13 +47,13 @@ class CpuHead : public BoundHead {
           const CpuKernels& kernels, const CpuKernels::Products& products, KeyKeeping keeping,
           int threads)
       : head_(problem, batch, head, format, kernels, products, keeping, threads),
-        maxima_(problem, batch, head) {}
+        features_(problem, batch, head) {}
   /// Of at most kRegisterRows rows, whose products are there already.
   CpuHead(const AttentionProblem& problem, int64_t batch, int64_t head, const PackedFormat& format,
           const CpuKernels& kernels, const CpuKernels::Products& products,
           const KnownProducts& known)
       : head_(problem, batch, head, format, kernels, products, known),
-        maxima_(problem, batch, head) {}
+        features_(problem, batch, head) {}
 
   void row_norms(const QueryBlock& queries, std::span<RowNorm> norms,
                  std::span<std::byte> workspace) const override;
@@ -247,7 +247,7 @@ class CpuHead : public BoundHead {
   IndexRange all_blocks() const { return {0, head_.num_blocks()}; }
 
   const PackedHead head_;
-  const FeatureMaxima maxima_;
+  const PositiveFeatures features_;
 };
 
 }  // namespace attnscope

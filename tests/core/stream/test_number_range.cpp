@@ -166,4 +166,22 @@ TEST_CASE("sums of linear features that float32 loses are refused, those that ar
     parts.name = "test";
     CHECK(said(AttentionProblem::make(std::move(parts)), "cpu") == "");
   }
+  // The only key with features is the last, which the mask leaves the last query alone.
+  for (const bool last_meets : {false, true}) {
+    AttentionProblem::Parts parts;
+    const std::vector<int64_t> shape{1, 1, kTokens, kWidth};
+    std::vector<float> q(below.size(), 1e-22f), k = below;
+    const auto end = static_cast<std::ptrdiff_t>(below.size());
+    std::fill(k.begin() + end - kWidth, k.end(), 1e-22f);
+    if (!last_meets) std::fill(q.begin() + end - kWidth, q.end(), -1e-22f);
+    parts.q = HeadTensor(make_tensor("q", DType::f32, shape, q), Layout::bhsd);
+    parts.k = HeadTensor(make_tensor("k", DType::f32, shape, k), Layout::bhsd);
+    parts.query_tokens = parts.key_tokens = TokenGrid::unknown(kTokens);
+    parts.scale = 1;
+    parts.score = relu;
+    parts.mask = Mask::causal();
+    parts.name = "test";
+    const std::string found = said(AttentionProblem::make(std::move(parts)), "cpu");
+    CHECK(has(found, lost) == last_meets);
+  }
 }

@@ -77,7 +77,7 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
       kernels_(place.kernels),
       trust_(std::move(trust)),
       format_(HeadFormat::of(problem, !kernels_.stored)),
-      maxima_(problem, batch, head),
+      features_(problem, batch, head),
       key_tiles_(static_cast<int>(ceil_div(problem.num_keys(), kTileKeys))),
       stored_tiles_(std::min(key_tiles_, Lane::kStoredTiles)),
       query_rows_(problem.q().device_rows(batch, head)),
@@ -296,7 +296,7 @@ RowNorm DeviceHead::norm_of(const Rows& rows, size_t row, const RowPart& part) c
     // A sum near float32's end has lost keys to it. elu(x) + 1 is never 0, max(x, 0) may be.
     const bool is_relu = format_.score == ScoreFunction::linear_relu;
     if (!is_relu && part.sum < 0x1p-80) refuse_row(query);
-    if (is_relu && part.sum < 0x1p-60 && (part.sum > 0 || maxima_.meets_any(query))) {
+    if (is_relu && part.sum < 0x1p-60 && (part.sum > 0 || features_.meets_any(query))) {
       refuse_row(query);
     }
     if (norm.sum != 0) norm.exponent += rows.exponents[row] + key_exponent_;

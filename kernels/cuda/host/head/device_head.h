@@ -13,7 +13,7 @@
 #include "core/reduce/reduction.h"
 #include "core/stream/device_texels.h"
 #include "core/stream/tile_backend.h"
-#include "kernels/common/feature_maxima.h"
+#include "kernels/common/positive_features.h"
 #include "kernels/cuda/host/head/lane.h"
 #include "kernels/cuda/host/plans/mask_tiles.h"
 #include "kernels/cuda/host/tensors/device_keys.h"
@@ -222,7 +222,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
   const KernelSet& kernels_;
   const Trust trust_;
   const HeadFormat format_;
-  const FeatureMaxima maxima_;
+  const PositiveFeatures features_;
   const int key_tiles_;
   const int stored_tiles_;                      ///< key tiles of one product of cuBLAS
   const std::optional<DeviceRows> query_rows_;  ///< where they lie in a device's memory
