@@ -109,9 +109,10 @@ function(attnscope_unite)
   endforeach()
 endfunction()
 
-# Libraries of text and options; what they compute and move is done by others. Of the second kind are
-# those that are fast enough without optimisation where a sanitizer slows all down.
-set(ATTNSCOPE_LIGHT_LIBRARIES cli io_results)
+# Libraries of text, options and panes; what they compute and move is done by others. Of the second kind
+# are those that are fast enough without optimisation where a sanitizer slows all down.
+set(ATTNSCOPE_LIGHT_LIBRARIES cli io_capture io_check io_hdf5 io_helper io_helper_questions io_metrics io_parts
+    io_results io_segments viewer_app viewer_panels viewer_remote viewer_remote_web viewer_script)
 set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
 
 # The CUDA module and Python's have libraries in them and need code that may lie anywhere. Programs take the

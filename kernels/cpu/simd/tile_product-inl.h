@@ -59,6 +59,9 @@ HWY_INLINE void clear_sums(ATTNSCOPE_TILES& tiles) {
 /// The tile instructions of one step after the other, in turns of four multiplications.
 class StepProduct {
  public:
+  /// Pieces that store nothing are numbers, not types: compilers take long over each of these.
+  static constexpr bool kIsLoop = true;
+
   StepProduct(int64_t steps, int64_t parts, ATTNSCOPE_TILES& tiles)
       : pairs_(steps / parts), tiles_(tiles) {
     const PartProducts products = PartProducts::of(parts);
@@ -71,6 +74,11 @@ class StepProduct {
                             i == 0 || products.pairs[i - 1].k != pair.k};
       }
     }
+    // The first at once, so that sums are ready early.
+    for (int64_t piece = 0; piece < kStepPieces; ++piece) {
+      until_[piece] =
+          piece + 1 < kTurnPieces ? HWY_MIN(count_, piece * count_ / kTurnPieces + 1) : count_;
+    }
   }
 
   /// q: rows of a step [parts, kTileUnitRows, pairs]; k: a panel [parts, pairs, kPanelKeys].
@@ -81,12 +89,14 @@ class StepProduct {
     clear_sums(tiles_);
   }
 
+  /// The products of this piece and of those before it that have not been done yet.
+  HWY_INLINE void multiply_until(int piece) {
+    for (; turn_ < until_[piece]; ++turn_) multiply(turns_[turn_]);
+  }
+
   template <int kPiece>
   HWY_INLINE void piece(float* out, int64_t stride) {
-    // The first at once, so that sums are ready early.
-    const int64_t until =
-        kPiece + 1 < kTurnPieces ? HWY_MIN(count_, kPiece * count_ / kTurnPieces + 1) : count_;
-    for (; turn_ < until; ++turn_) multiply(turns_[turn_]);
+    multiply_until(kPiece);
     if constexpr (kPiece >= kStepPieces - kStoringPieces) {
       store_sums<kPiece - (kStepPieces - kStoringPieces)>(tiles_, out, stride);
     }
@@ -125,6 +135,7 @@ class StepProduct {
   const int64_t pairs_;
   int64_t count_ = 0;
   int64_t turn_ = 0;
+  int64_t until_[kStepPieces];  ///< turns that are done after each piece
   Turn turns_[kMaxTileDim / 2 / kTileSide * 6];
   ATTNSCOPE_TILES& tiles_;
   const float* q_ = nullptr;
@@ -136,6 +147,8 @@ class StepProduct {
 template <int kTurns>
 class FixedStepProduct {
  public:
+  static constexpr bool kIsLoop = false;
+
   FixedStepProduct(int64_t steps, int64_t parts, ATTNSCOPE_TILES& tiles) : tiles_(tiles) {
     (void)steps;
     (void)parts;

@@ -23,10 +23,18 @@ using NarrowTable = NarrowExpTable<ATTNSCOPE_TILES::Shift>;
 template <bool kMultiply, class Step, class Consumer, int kPiece = 0>
 HWY_INLINE void take_step(Step& product, float* next, Consumer& take, const float* sums,
                           int64_t row) {
-  if constexpr (!kStrewn) {
+  if constexpr (!kStrewn || !kMultiply) {
     // Nothing works at the same time: less code will do.
     if constexpr (kMultiply) product.finish(next, kPanelKeys);
     for (int64_t r = 0; r < kTileUnitRows; ++r) take.row(sums + r * kPanelKeys, row + r);
+  } else if constexpr (Step::kIsLoop && kPiece == 0) {
+    constexpr int kPieces = kStepPieces - kStoringPieces;
+    for (int piece = 0; piece < kPieces; ++piece) {
+      product.multiply_until(piece);
+      take.row(sums + 2 * piece * kPanelKeys, row + 2 * piece);
+      take.row(sums + (2 * piece + 1) * kPanelKeys, row + 2 * piece + 1);
+    }
+    take_step<kMultiply, Step, Consumer, kPieces>(product, next, take, sums, row);
   } else if constexpr (kPiece < kStepPieces) {
     if constexpr (kMultiply) product.template piece<kPiece>(next, kPanelKeys);
     take.row(sums + 2 * kPiece * kPanelKeys, row + 2 * kPiece);

@@ -106,7 +106,8 @@ class CutJob : public MapJob {
   std::optional<WorkItem> take(HeadCache& head, const JobTools& tools) override {
     const std::shared_ptr<OverviewProgress> sampled =
         head.of(MapNumbers{id_.quantity, id_.against}).sampled;
-    if (!sampled || running > 1 || sampled->stages_done <= sampled->stages_of(id_)) {
+    if (!sampled || sampled->gave_way() || running > 1 ||
+        sampled->stages_done <= sampled->stages_of(id_)) {
       return std::nullopt;
     }
     // std::function wants what can be copied.
