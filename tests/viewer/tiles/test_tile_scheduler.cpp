@@ -230,6 +230,26 @@ TEST_CASE("work that failed for memory begins anew once there is some") {
   CHECK_FALSE(steps.scheduler.lacks_memory());
 }
 
+TEST_CASE("where memory is short a worker's calls take fewer rows") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  for (const int64_t memory : {int64_t{16} << 20, int64_t{256} << 10, int64_t{20} << 10}) {
+    Steps steps(problem, memory);
+    auto map = std::make_shared<BoundMap>();
+    map->problem = &problem;
+    map->head = steps.backend.bind(problem, 0, 0);
+    steps.scratch.bind_to(map);
+    const int64_t rows = steps.scratch.rows_per_call(48, 3000, false);
+    INFO(memory << ": " << rows);
+    if (memory == int64_t{16} << 20) CHECK(rows == 48);
+    if (memory == int64_t{256} << 10) CHECK((rows > 1 && rows < 48));
+    if (memory == int64_t{20} << 10) CHECK(rows == 1);
+    // Of one row nobody looks first: who has no room for it says so.
+    if (rows > 1) CHECK(steps.scheduler.memory_taken() >= rows * 3000 * 4);
+    CHECK(steps.scratch.release_buffers() == (rows > 1));
+    CHECK(steps.scheduler.memory_taken() == 0);
+  }
+}
+
 TEST_CASE("a sample of which all was cut gives way to the pass, what is looked at does not") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   const MapGeometry geometry = MapGeometry::of(3000, 3000);

@@ -86,7 +86,8 @@ class FineTileJob : public MapJob {
   void fill(WorkerScratch& scratch, IndexRange slab, std::vector<RowNorm>& norms, bool known) {
     if (fill_pooled(scratch, slab, norms, known)) return;
     on_host_ = true;
-    const int64_t step = scratch.rows_per_call(cols_.size(), false, known || !divided_);
+    const int64_t step =
+        scratch.rows_per_call(slab.size(), cols_.size(), false, known || !divided_);
     TexelRow texels;
     for (int64_t first = slab.begin; first < slab.end; first += step) {
       const IndexRange rows{first, std::min(slab.end, first + step)};

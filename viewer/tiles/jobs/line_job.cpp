@@ -67,7 +67,7 @@ class RowLineJob : public MapJob {
                    std::vector<RowNorm>& norms, bool known) const {
     RowSums sums(keys_, request_.quantity);
     const std::span<const int64_t> all(rows);
-    const auto step = static_cast<size_t>(scratch.rows_per_call(keys_, true));
+    const auto step = static_cast<size_t>(scratch.rows_per_call(std::ssize(rows), keys_, true));
     for (size_t first = 0; first < rows.size(); first += step) {
       const size_t count = std::min(step, rows.size() - first);
       const float* row = scratch.entries(scratch.read(all.subspan(first, count)),

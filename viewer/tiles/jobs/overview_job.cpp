@@ -20,7 +20,8 @@ struct Batch {
 void add_batch(WorkerScratch& scratch, Batch& batch, const MapGeometry& geometry, Quantity quantity,
                SampledOverview& overview) {
   const IndexRange keys{0, geometry.cols};
-  const auto step = static_cast<size_t>(scratch.rows_per_call(keys.size(), true));
+  const auto step =
+      static_cast<size_t>(scratch.rows_per_call(std::ssize(batch.rows), keys.size(), true));
   const std::span<const int64_t> rows(batch.rows);
   for (size_t first = 0; first < rows.size(); first += step) {
     const size_t count = std::min(step, rows.size() - first);

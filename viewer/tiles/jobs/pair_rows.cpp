@@ -30,7 +30,7 @@ const float* SideRows::entries(WorkerScratch& scratch, size_t first, size_t coun
 
 size_t SideRows::rows_per_call(WorkerScratch& scratch, int64_t keys) const {
   scratch.bind_to(bound_);
-  return static_cast<size_t>(scratch.rows_per_call(keys, true, known_));
+  return static_cast<size_t>(scratch.rows_per_call(std::ssize(rows_), keys, true, known_));
 }
 
 void SideRows::keep_norms(HeadCache& head) const {

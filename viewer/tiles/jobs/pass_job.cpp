@@ -40,7 +40,7 @@ void reduce_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& ge
 void pool_panel(WorkerScratch& scratch, IndexRange rows, const MapGeometry& geometry,
                 Quantity quantity, PyramidTiles& tiles, PanelResult& result) {
   const int64_t side = int64_t{1} << geometry.base_level;
-  const int64_t step = scratch.rows_per_call(geometry.cols, true);
+  const int64_t step = scratch.rows_per_call(rows.size(), geometry.cols, true);
   TexelRow texels;
   for (int64_t first = rows.begin; first < rows.end; first += step) {
     const IndexRange part{first, std::min(rows.end, first + step)};

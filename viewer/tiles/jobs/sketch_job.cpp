@@ -50,7 +50,7 @@ void draw_rows(WorkerScratch& scratch, const HeadId& id, std::span<const int64_t
   const AttentionProblem& problem = scratch.problem();
   const IndexRange keys{0, problem.num_keys()};
   const bool divided = needs_norms(problem.score(), Quantity::weights);
-  const auto step = static_cast<size_t>(scratch.rows_per_call(keys.size(), true));
+  const auto step = static_cast<size_t>(scratch.rows_per_call(std::ssize(rows), keys.size(), true));
   std::vector<RowNorm> norms;
   for (size_t first = 0; first < rows.size(); first += step) {
     const auto part = rows.subspan(first, std::min(step, rows.size() - first));

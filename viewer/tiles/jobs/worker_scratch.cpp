@@ -4,6 +4,7 @@
 #include <chrono>
 #include <iterator>
 
+#include "core/base/error.h"
 #include "core/stream/device_facet.h"
 #include "core/stream/few_rows.h"
 #include "core/stream/panel.h"
@@ -21,7 +22,7 @@ constexpr int64_t kDeviceRows = 4096;
 
 }  // namespace
 
-int64_t WorkerScratch::rows_per_call(int64_t keys, bool one_product, bool known) const {
+int64_t WorkerScratch::usual_rows(int64_t keys, bool one_product, bool known) const {
   const double flops = 2.0 * static_cast<double>(problem().head_dim()) *
                        static_cast<double>(known ? keys : problem().num_keys());
   const double quick = flops_a_second_ * kCallSeconds / flops;
@@ -32,6 +33,25 @@ int64_t WorkerScratch::rows_per_call(int64_t keys, bool one_product, bool known)
     if (bytes <= bytes_ && (last || static_cast<double>(rows) <= quick)) return rows;
   }
   return 1;
+}
+
+bool WorkerScratch::finds_room(int64_t rows, int64_t keys, bool one_product) {
+  try {
+    grow(queries_, rows * row_bytes());
+    grow(entries_, rows * keys * static_cast<int64_t>(sizeof(float)));
+    workspace(rows, keys, one_product);
+    return true;
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::resource) throw;
+    for (Buffer* const buffer : {&queries_, &workspace_, &entries_}) *buffer = {};
+    return false;
+  }
+}
+
+int64_t WorkerScratch::rows_per_call(int64_t rows, int64_t keys, bool one_product, bool known) {
+  int64_t count = std::clamp<int64_t>(rows, 1, usual_rows(keys, one_product, known));
+  while (count > 1 && !finds_room(count, keys, one_product)) count /= 2;
+  return std::max<int64_t>(1, count);
 }
 
 void WorkerScratch::timed(int64_t rows, int64_t keys, const std::function<void()>& call) {
@@ -144,7 +164,7 @@ const PanelReduction& WorkerScratch::reduce(const HeadTask& task, IndexRange pos
   reduction_.begin(task, request, positions, queries.index, block_row, backend_.open_units());
   const int64_t step = backend_.whole_panel_rows() > 0
                            ? positions.size()
-                           : std::min(positions.size(), rows_per_call(keys, true));
+                           : std::min(positions.size(), usual_rows(keys, true, false));
   const std::span<std::byte> space = workspace(step, keys, true);
   for (int64_t first = 0; first < positions.size(); first += step) {
     const int64_t count = std::min(step, positions.size() - first);

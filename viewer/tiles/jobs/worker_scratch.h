@@ -61,9 +61,10 @@ class WorkerScratch {
   /// Gives them back until they are needed again; true where there were any.
   bool release_buffers();
 
-  /// Rows that one call should take at most, where the entries of `keys` keys are wanted, from one
-  /// product with their norms or not; `known`: without their norms.
-  int64_t rows_per_call(int64_t keys, bool one_product, bool known = false) const;
+  /// Rows that one call should take at most, of so many, where the entries of `keys` keys are
+  /// wanted, from one product with their norms or not; `known`: without their norms. Buffers for
+  /// them are there then: where memory is short, of a row at least.
+  int64_t rows_per_call(int64_t rows, int64_t keys, bool one_product, bool known = false);
 
   QueryBlock read(IndexRange rows) { return read({}, rows); }
   QueryBlock read(std::span<const int64_t> rows) {
@@ -110,6 +111,9 @@ class WorkerScratch {
   /// Runs a call of the backend that meets `rows` rows with `keys` keys, and measures it.
   void timed(int64_t rows, int64_t keys, const std::function<void()>& call);
   std::byte* grow(Buffer& buffer, int64_t bytes);
+  /// rows_per_call() where memory is not short.
+  int64_t usual_rows(int64_t keys, bool one_product, bool known) const;
+  bool finds_room(int64_t rows, int64_t keys, bool one_product);
   std::span<std::byte> workspace(int64_t rows, int64_t keys, bool one_product);
 
   const TileBackend& backend_;
