@@ -86,7 +86,8 @@ void TileScheduler::drop_samples(int64_t bytes) {
   int64_t room = budget_.available();
   const auto add = [&](const HeadId& id, const MapNumbers& numbers,
                        const std::shared_ptr<OverviewProgress>& sampled) {
-    if (sampled == nullptr || !is_cut(id, numbers, *sampled)) return;
+    // A piece under way may be cutting from it what is not wanted any more.
+    if (sampled == nullptr || sampled.use_count() > 1 || !is_cut(id, numbers, *sampled)) return;
     samples.push_back(sampled.get());
     room += sampled->reservation.bytes();
   };

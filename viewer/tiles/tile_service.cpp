@@ -313,6 +313,8 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
     const std::lock_guard lock(mutex_);
     if (take_in) {
       found = scheduler_.finish(assignment, take_in);
+      // Who still holds a sample keeps it from giving way.
+      take_in = nullptr;
       keep_norms(*assignment.head);
       keep_sketches(assignment);
     } else {

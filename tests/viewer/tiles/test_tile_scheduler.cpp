@@ -265,6 +265,7 @@ TEST_CASE("a sample of which all was cut gives way to the pass, what is looked a
   std::optional<Assignment> next = steps.scheduler.choose();
   for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
     steps.run(*next);
+    next.reset();  // A piece that is there may use the sample.
   }
   REQUIRE(next);
   CHECK(steps.scheduler.find(line));
@@ -280,6 +281,33 @@ TEST_CASE("a sample of which all was cut gives way to the pass, what is looked a
   CHECK(steps.scheduler.find(coarse));
 }
 
+TEST_CASE("a sample does not give way while a piece cuts from it") {
+  const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
+  const int64_t memory = int64_t{64} << 20;
+  Steps steps(problem, memory);
+  const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
+  steps.scheduler.want({{}, {}, {coarse}, {}});
+  std::optional<Assignment> cut;
+  for (auto next = steps.scheduler.choose(); next; next = steps.scheduler.choose()) {
+    const HeadCache& head = steps.scheduler.head(kHead);
+    const auto& sampled = head.quantities[0].sampled;
+    if (next->key == JobKey{coarse} && sampled->stages_done == sampled->plan.stages()) {
+      cut = std::move(next);
+      break;
+    }
+    steps.run(*next);
+  }
+  REQUIRE(cut);
+  // Nobody wants the tile any more, and everything else could go.
+  const TileId fine{kHead, Quantity::weights, 0, 0, 0};
+  steps.scheduler.want({{}, {}, {fine}, {}});
+  const int64_t sample = SampledOverview::bytes(MapGeometry::of(3000, 3000), Quantity::weights);
+  CHECK_THROWS_AS(steps.scheduler.reserve(memory - sample / 2, "others"), Error);
+  CHECK_FALSE(steps.scheduler.head(kHead).quantities[0].sampled->gave_way());
+  steps.run(*cut);
+  CHECK(steps.scheduler.find(coarse));
+}
+
 TEST_CASE("a sample that gave way in vain is made anew") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   const MapGeometry geometry = MapGeometry::of(3000, 3000);
@@ -290,6 +318,7 @@ TEST_CASE("a sample that gave way in vain is made anew") {
   std::optional<Assignment> next = steps.scheduler.choose();
   for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
     steps.run(*next);
+    next.reset();  // A piece that is there may use the sample.
   }
   REQUIRE(next);
   steps.scheduler.fail(*next, {"the disk is gone"});
