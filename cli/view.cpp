@@ -2,8 +2,10 @@
 
 #include <array>
 #include <charconv>
+#include <chrono>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -33,6 +35,9 @@
 
 namespace attnscope {
 namespace {
+
+/// How long until a file that may still be being written is looked at again.
+constexpr std::chrono::milliseconds kLook{500};
 
 /// "1280x800"
 WindowSize parse_window_size(const std::string& text) {
@@ -236,7 +241,9 @@ int run_view(const ViewRequest& asked) {
     if (is_remote_name(o.capture.capture)) {
       // It is opened below, before the window is.
     } else if (!o.follow || has_capture_begun(o.capture.capture)) {
-      tell_of_capture(o, console);
+      open_when_written(
+          o.follow, [] { std::this_thread::sleep_for(kLook); },
+          [&] { tell_of_capture(o, console); });
     } else {
       console.say("waiting for the first call of " + one_line(o.capture.capture));
     }

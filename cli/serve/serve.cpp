@@ -32,6 +32,9 @@ namespace {
 
 constexpr double kLookSeconds = 0.5;
 
+/// Waits for so many seconds; false: whoever it is for has gone.
+using Wait = std::function<bool(double)>;
+
 /// Standard input and output as a line of their own; whatever else is printed goes to standard
 /// error.
 std::unique_ptr<ByteLine> take_stdio() {
@@ -52,17 +55,19 @@ std::unique_ptr<ByteLine> take_stdio() {
   return std::make_unique<ByteLine>(in, out);
 }
 
-/// A capture that is followed need not be there yet. `wait` waits for so many seconds; false:
-/// whoever it is for has gone.
+/// Waits before it is looked again. Throws Error(interrupted) where nobody needs it any more.
+void wait_or_end(const std::stop_token& stop, const Wait& wait) {
+  if (!wait(kLookSeconds) || stop.stop_requested()) {
+    throw Error(ErrorCode::interrupted, "interrupted");
+  }
+}
+
+/// A capture that is followed need not be there yet.
 void wait_for_capture(const ServeRequest& o, const Console& console, const std::stop_token& stop,
-                      const std::function<bool(double)>& wait) {
+                      const Wait& wait) {
   if (!o.follow || has_capture_begun(o.capture.capture)) return;
   console.say("waiting for the first call of " + one_line(o.capture.capture));
-  while (!has_capture_begun(o.capture.capture)) {
-    if (!wait(kLookSeconds) || stop.stop_requested()) {
-      throw Error(ErrorCode::interrupted, "interrupted");
-    }
-  }
+  while (!has_capture_begun(o.capture.capture)) wait_or_end(stop, wait);
 }
 
 void check_follow(const ServeRequest& o) {
@@ -111,15 +116,24 @@ class Opened {
   const std::stop_callback<std::function<void()>> ring_;
 };
 
+/// Opens what is served, as soon as the first file of a capture that is followed is complete.
+std::unique_ptr<Opened> open_served(const ServeRequest& o, const Console& console,
+                                    const InterruptWatch& interrupt, const EventBell& bell,
+                                    const Wait& wait) {
+  wait_for_capture(o, console, interrupt.token(), wait);
+  return open_when_written(
+      o.follow, [&] { wait_or_end(interrupt.token(), wait); },
+      [&] { return std::make_unique<Opened>(o, console, interrupt, bell); });
+}
+
 void serve_stdio(const ServeRequest& o, const Console& console, const InterruptWatch& interrupt,
                  std::unique_ptr<ByteLine> line) {
   const EventBell bell;
   // Whoever asked knows from now on that the program is there.
   ByteMessages messages(std::move(line));
-  wait_for_capture(o, console, interrupt.token(),
-                   [&](double seconds) { return messages.wait(seconds, -1); });
-  Opened opened(o, console, interrupt, bell);
-  Served& served = opened.served();
+  const auto opened = open_served(o, console, interrupt, bell,
+                                  [&](double seconds) { return messages.wait(seconds, -1); });
+  Served& served = opened->served();
   TileServer server(served.tiles(), served.hello(), served.watched());
   serve_messages(server, messages, bell, interrupt.token(), [&] {
     for (const RemoteAdded& added : served.take_added()) server.add(added);
@@ -143,13 +157,12 @@ void serve_web(const ServeRequest& o, const Console& console, const InterruptWat
   const bool begun = !o.follow || has_capture_begun(o.capture.capture);
   // Who waits for a model to begin may open the window meanwhile.
   if (!begun) tell();
-  wait_for_capture(o, console, interrupt.token(), [&](double seconds) {
+  const auto opened = open_served(o, console, interrupt, bell, [&](double seconds) {
     front.wait(seconds);
     return true;
   });
-  Opened opened(o, console, interrupt, bell);
   if (begun) tell();
-  serve_windows(opened.served(), front, bell, console, interrupt.token());
+  serve_windows(opened->served(), front, bell, console, interrupt.token());
 }
 
 int run_serve(const ServeRequest& asked) {

@@ -1,12 +1,20 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+
+#include "core/base/error.h"
 
 namespace attnscope {
 
 class Capture;
+
+/// A file that cannot be read may be one that is still being written: for so long it is looked at
+/// again before that is told as a fault.
+constexpr std::chrono::seconds kWritingPatience{5};
 
 /// Whether there is anything at `path` that a capture could be: false where there is nothing yet,
 /// or a folder with nothing in it but what a recorder leaves before its first call is complete.
@@ -17,6 +25,22 @@ bool can_grow(const std::filesystem::path& path);
 
 /// Whether `now` has the pictures of `before` under their numbers, and perhaps more.
 bool keeps_pictures(const Capture& before, const Capture& now);
+
+/// Gives what `open` gives. Of a capture that is `growing`, a file that cannot be read is tried
+/// again after each `wait`, for kWritingPatience at most. Throws what `open` and `wait` throw.
+template <class Open>
+auto open_when_written(bool growing, const std::function<void()>& wait, Open open) {
+  const auto start = std::chrono::steady_clock::now();
+  while (true) {
+    try {
+      return open();
+    } catch (const Error& e) {
+      const auto tried = std::chrono::steady_clock::now() - start;
+      if (!growing || e.code() != ErrorCode::file || tried >= kWritingPatience) throw;
+    }
+    wait();
+  }
+}
 
 /// What changes as a call is added to a capture: the folder with every new file, capture.json as it
 /// is replaced. It may change without one.

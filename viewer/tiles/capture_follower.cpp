@@ -16,8 +16,6 @@ using Clock = std::chrono::steady_clock;
 /// How often is looked whether something was added; rarer where opening it takes long.
 constexpr std::chrono::milliseconds kPause{500};
 constexpr int kPausesOfWork = 4;
-/// What cannot be read for so long is no file that is still being written.
-constexpr std::chrono::seconds kPatience{5};
 
 ReadControl growing(ReadControl control) {
   control.growing = true;
@@ -76,11 +74,13 @@ void CaptureFollower::watch(std::stop_token stop) {
       seen = now;
       if (problem.empty()) failing_since.reset();
       if (!problem.empty() && !failing_since) failing_since = start;
-      if (failing_since && !told && Clock::now() - *failing_since >= kPatience) {
+      if (failing_since && !told && Clock::now() - *failing_since >= kWritingPatience) {
         told = true;
         {
           const std::lock_guard lock(mutex_);
           problem_ = problem;
+          // Whoever waits for the first call sees why there is none.
+          begun_ = known_.empty();
         }
         wake_();
       }
@@ -96,9 +96,10 @@ void CaptureFollower::watch(std::stop_token stop) {
 std::string CaptureFollower::look() {
   std::string problem;
   if (known_.empty()) {
-    if (!has_capture_begun(path_)) return "";
+    if (begun() || !has_capture_begun(path_)) return "";
+    // Throws while its first file is still being written.
+    Capture::open(path_, overrides_, control_);
     const std::lock_guard lock(mutex_);
-    if (begun_) return "";
     begun_ = true;
   } else {
     std::vector<const Capture*> before;

@@ -6,12 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cli/serve/capture_tiles.h"
@@ -277,7 +279,14 @@ TEST_CASE("serve --follow lets a window in before there is anything, and shows w
   CHECK(status_of(answer_to(program.port(), http_request("GET / HTTP/1.1", program.port()))) ==
         200);
   ProgramWindow early(program);
+  // The first file is written while it is looked at.
   nlohmann::json listed = nlohmann::json::array();
+  record_step(folder.path() / "elsewhere", 0, listed);
+  const std::string bytes = read_file(folder / "elsewhere/step0.safetensors");
+  fs::create_directory(dump);
+  write_bytes(dump / "step0.safetensors", bytes.substr(0, bytes.size() / 2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+  listed.clear();
   record_step(dump, 0, listed);
   CHECK(early.hello().calls.size() == 1);
   record_step(dump, 1, listed);

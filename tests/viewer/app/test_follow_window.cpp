@@ -13,6 +13,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/picture_compare.h"
+#include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
@@ -82,7 +83,14 @@ TEST_CASE("a followed capture shows its calls as they come, from the first one o
                       "probe 30 3\natlas on\nwait atlas\nexpect atlas_heads == 4\nprint calls\n");
   });
   wait_for_file(folder.path() / "waiting.png");
+  // The first file is written while it is looked at.
   Json listed = Json::array();
+  record(folder / "elsewhere", 5, 1, listed);
+  const std::string bytes = read_file(folder / "elsewhere/step5_layer1.safetensors");
+  fs::create_directory(dump);
+  write_bytes(dump / "step5_layer1.safetensors", bytes.substr(0, bytes.size() / 2));
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  listed.clear();
   record(dump, 5, 1, listed);
   wait_for_file(folder.path() / "first.json");
   record(dump, 5, 0, listed);
