@@ -74,7 +74,7 @@ else()
 endif()
 # Debian's emscripten runs on any node, whose own scripts are found by this path alone; compiled files
 # are kept by the cache that the main build has.
-set(environment NODE_PATH=/usr/share/nodejs)
+set(environment NODE_PATH=/usr/share/nodejs "NINJA_STATUS=[page %f/%t] ")
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   list(APPEND environment "EM_COMPILER_WRAPPER=${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()

@@ -12,7 +12,7 @@ namespace attnscope::test {
 
 bool can_open_windows() {
   static const bool installed = std::system("command -v xvfb-run >/dev/null 2>&1") == 0;
-  if (!installed) skip_test("xvfb-run is not installed");
+  if (!installed) skip_test("xvfb-run is not installed (scripts/setup tests)");
   return installed;
 }
 

@@ -36,7 +36,7 @@ bool can_draw_offscreen() {
   const WindowResult r =
       run_without_display(folder, shell_word(kSample) + " --size 320x240 --screenshot a.png");
   const bool lacks = r.err.find("install libegl1") != std::string::npos;
-  if (lacks) skip_test("libegl1 or libgl1-mesa-dri is not installed");
+  if (lacks) skip_test("libegl1 or libgl1-mesa-dri is not installed (scripts/setup tests)");
   return !lacks;
 }
 

@@ -24,7 +24,8 @@ constexpr uint32_t kStatusRows = 28;
 bool fonts_are_installed() {
   const bool inter = fs::exists("/usr/share/fonts/opentype/inter/Inter-Regular.otf");
   const bool mono = fs::exists("/usr/share/fonts/truetype/dejavu/DejaVuSansMono.ttf");
-  if (!inter || !mono) skip_test("fonts-inter or fonts-dejavu-core is not installed");
+  if (!inter || !mono)
+    skip_test("fonts-inter or fonts-dejavu-core is not installed (scripts/setup tests)");
   return inter && mono;
 }
 

@@ -232,7 +232,7 @@ TEST_CASE("ffmpeg is sent every image as it is") {
 
 TEST_CASE("a video is written by ffmpeg, of odd sizes too") {
   if (std::system("ffmpeg -version > /dev/null 2>&1") != 0) {
-    skip_test("ffmpeg is not installed");
+    skip_test("ffmpeg is not installed (scripts/setup ffmpeg)");
     return;
   }
   const TemporaryFolder folder;
