@@ -22,6 +22,7 @@
 #include "io/capture/synthetic_capture.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/stitch/stitch.h"
 #include "io/stream/join_chunks.h"
@@ -96,7 +97,7 @@ struct ConvertSize {
 
 /// Leaves one part of the calls to write.
 void keep_share(const ConvertOptions& o, PlanShare share, CaptureCopy& copy) {
-  const nlohmann::ordered_json options{
+  const OrderedJson options{
       {"tokens", copy.tokens}, {"frames", copy.frames.size()}, {"values", !o.no_values}};
   const SelectionShare own =
       share_selection(copy.calls, share, ShareUnit::copies,
@@ -119,7 +120,7 @@ ConvertSize size_of(const CaptureCopy& copy, int64_t bytes) {
 
 /// What is or was written.
 void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
-  nlohmann::ordered_json json{{"format", "attnscope-convert/1"}};
+  OrderedJson json{{"format", "attnscope-convert/1"}};
   json["out"] = o.out;
   json["written"] = !o.dry_run;
   json["calls"] = size.calls;

@@ -15,6 +15,7 @@
 #include "io/capture/facts/model_preset.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
@@ -133,7 +134,7 @@ void print_sizes(const SyntheticCapture& c, int64_t bytes) {
 
 /// What is or was written.
 void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t bytes) {
-  nlohmann::ordered_json json{{"format", "attnscope-synth/1"}};
+  OrderedJson json{{"format", "attnscope-synth/1"}};
   json["out"] = o.out;
   json["written"] = !o.dry_run;
   json["calls"] = c.calls();
@@ -146,7 +147,7 @@ void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t 
   json["dtype"] = dtype_name(c.dtype);
   json["values"] = c.values;
   json["seed"] = c.seed;
-  json["kinds"] = nlohmann::ordered_json::array();
+  json["kinds"] = OrderedJson::array();
   for (const HeadKind kind : c.kinds) json["kinds"].push_back(head_kind_name(kind));
   print_json(json, true);
 }

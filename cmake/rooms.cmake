@@ -115,9 +115,9 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
 attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
   MAY core USES posix fmt json xxhash)
 attnscope_room(io/segments "Token maps and names of heads as JSON: what captures state and exports keep."
-  MAY core USES fmt json)
+  MAY core io/files USES fmt json)
 attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
-  MAY core/base USES posix fmt json)
+  MAY core/base io/files USES posix fmt json)
 attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing of ours."
   MAY core io/files USES fmt hdf5)
 attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, torch, HDF5; safetensors out."
@@ -131,7 +131,7 @@ attnscope_room(io/capture "Files to calls: folders, names, the capture that is o
 attnscope_room(io/stitch "Captures of several processes to the one that a single process would have made."
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
-  MAY core io/segments io/capture/facts io/capture/call io/capture USES fmt json)
+  MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
   MAY core io/files io/segments io/tensors USES fmt json)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
@@ -224,9 +224,9 @@ attnscope_room(viewer/app "The window: its frame loop, the document, what script
 attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
   MAY core kernels/cpu LIBRARY web_engine)
 attnscope_room(web/figure "One head as a page in one file: its parts, how texts and bytes stand in it."
-  MAY core/base USES fmt json LIBRARY web_figure)
+  MAY core/base io/files USES fmt json LIBRARY web_figure)
 attnscope_room(web/figure/head "What of one head goes into a page: the part that is chosen, row sums, base, mask, facts."
-  MAY core io/capture/facts io/capture/call io/capture io/pictures web/engine web/figure USES fmt json)
+  MAY core io/files io/capture/facts io/capture/call io/capture io/pictures web/engine web/figure USES fmt json)
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
   MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles

@@ -86,7 +86,7 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
-# attnscope_unite(SOURCES…): sources of one folder, which are compiled six at a time, as one: what
+# attnscope_unite(SOURCES…): sources of one folder, which are compiled sixteen at a time, as one: what
 # headers and templates cost is paid once for them all. What is local to a file must therefore have a
 # name of its own within its folder. Only in targets with UNITY_BUILD; CMake compiles sources with
 # options of their own alone.
@@ -99,8 +99,8 @@ function(attnscope_unite)
   get_filename_component(folder "${first}" DIRECTORY)
   file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
   string(MAKE_C_IDENTIFIER "${folder}" name)
-  # Of equal size, rather than six and a rest.
-  math(EXPR groups "(${files} + 5) / 6")
+  # Of equal size, rather than sixteen and a rest.
+  math(EXPR groups "(${files} + 15) / 16")
   set(index 0)
   foreach(file IN LISTS ARGN)
     math(EXPR group "${index} * ${groups} / ${files}")
@@ -109,10 +109,10 @@ function(attnscope_unite)
   endforeach()
 endfunction()
 
-# Libraries of text, options and panes; what they compute and move is done by others. Of the second kind
+# Libraries of text, files and panes, but for those that compute pixels. Of the last kind
 # are those that are fast enough without optimisation where a sanitizer slows all down.
-set(ATTNSCOPE_LIGHT_LIBRARIES cli io_capture io_check io_hdf5 io_helper io_helper_questions io_metrics io_parts
-    io_results io_segments viewer_app viewer_panels viewer_remote viewer_remote_web viewer_script)
+set(ATTNSCOPE_LIGHT_LIBRARIES "^(cli|io_.*|viewer_.*)$")
+set(ATTNSCOPE_PIXEL_LIBRARIES "^(io_pictures|viewer_tiles|viewer_textures)$")
 set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
 
 # The CUDA module and Python's have libraries in them and need code that may lie anywhere. Programs take the
@@ -136,7 +136,7 @@ function(attnscope_library name)
   set_target_properties(attnscope_${name} PROPERTIES UNITY_BUILD ${ATTNSCOPE_UNITY}
                         UNITY_BUILD_MODE GROUP)
   attnscope_position_independent(attnscope_${name})
-  if(name IN_LIST ATTNSCOPE_LIGHT_LIBRARIES)
+  if(name MATCHES "${ATTNSCOPE_LIGHT_LIBRARIES}" AND NOT name MATCHES "${ATTNSCOPE_PIXEL_LIBRARIES}")
     attnscope_optimise_lightly(attnscope_${name})
   endif()
   if(name MATCHES "${ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES}")

@@ -8,11 +8,10 @@
 
 #include "cli/common/console.h"
 #include "core/base/memory_budget.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// The processor's own name where the system tells it, else its architecture.
 std::string processor_name(const std::string& machine) {
@@ -66,7 +65,7 @@ void print_bench_table(const BenchReport& report) {
 void print_bench_json(const BenchReport& report) {
   utsname names{};
   uname(&names);
-  Json json;
+  OrderedJson json;
   json["format"] = "attnscope-bench/1";
   json["machine"] = {{"kernel", std::string(names.sysname) + " " + names.release},
                      {"processor", processor_name(names.machine)},
@@ -74,19 +73,20 @@ void print_bench_json(const BenchReport& report) {
                      {"threads", report.backend.workers()}};
   if (report.ceilings != nullptr) {
     const Ceilings& ceilings = *report.ceilings;
-    json["machine"].update(Json{{"fma_gflops", ceilings.cpu.fma_gflops},
-                                {"fma_gflops_one_thread", ceilings.cpu.fma_gflops_one_thread},
-                                {"bf16_gflops", ceilings.cpu.bf16_gflops},
-                                {"exp_gigaelements", ceilings.cpu.exp_gigaelements},
-                                {"amx_gflops", ceilings.cpu.tile_gflops},
-                                {"table_exp_gigaelements", ceilings.cpu.table_exp_gigaelements}});
+    json["machine"].update(
+        OrderedJson{{"fma_gflops", ceilings.cpu.fma_gflops},
+                    {"fma_gflops_one_thread", ceilings.cpu.fma_gflops_one_thread},
+                    {"bf16_gflops", ceilings.cpu.bf16_gflops},
+                    {"exp_gigaelements", ceilings.cpu.exp_gigaelements},
+                    {"amx_gflops", ceilings.cpu.tile_gflops},
+                    {"table_exp_gigaelements", ceilings.cpu.table_exp_gigaelements}});
     if (ceilings.disk) {
-      json["machine"].update(Json{{"write_bytes_per_second", ceilings.disk->buffered},
-                                  {"durable_write_bytes_per_second", ceilings.disk->durable},
-                                  {"direct_write_bytes_per_second", ceilings.disk->direct}});
+      json["machine"].update(OrderedJson{{"write_bytes_per_second", ceilings.disk->buffered},
+                                         {"durable_write_bytes_per_second", ceilings.disk->durable},
+                                         {"direct_write_bytes_per_second", ceilings.disk->direct}});
     }
   }
-  json["results"] = Json::array();
+  json["results"] = OrderedJson::array();
   for (const BenchResult& r : report.results) {
     json["results"].push_back({{"name", r.name},
                                {"seconds", r.seconds},

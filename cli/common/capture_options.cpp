@@ -15,6 +15,7 @@
 #include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/name_pattern.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -388,9 +389,9 @@ MemoryRoom memory_beside(const Capture& capture, const RunOptions& o) {
                                        "capture of fewer calls)");
 }
 
-nlohmann::ordered_json selection_json(const SelectionOptions& o) {
-  nlohmann::ordered_json json{{"steps", o.steps}, {"layers", o.layers},   {"heads", o.heads},
-                              {"batch", o.batch}, {"branch", o.branches}, {"kind", o.kinds}};
+OrderedJson selection_json(const SelectionOptions& o) {
+  OrderedJson json{{"steps", o.steps}, {"layers", o.layers},   {"heads", o.heads},
+                   {"batch", o.batch}, {"branch", o.branches}, {"kind", o.kinds}};
   if (!o.blocks.empty()) json["blocks"] = o.blocks;
   if (!o.slots.empty()) json["slots"] = o.slots;
   if (o.chunks != "all") json["chunks"] = o.chunks;

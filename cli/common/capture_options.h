@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -9,6 +8,7 @@
 #include "cli/common/parser.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -88,7 +88,7 @@ void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
 /// What they choose, for what an output says of its run: chunks, blocks and slots where they
 /// choose.
-nlohmann::ordered_json selection_json(const SelectionOptions& options);
+OrderedJson selection_json(const SelectionOptions& options);
 
 /// Adds --memory --threads --backend --vram --tf32 --profile.
 void add_run_options(CommandParser& command, RunOptions& options);

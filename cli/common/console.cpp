@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -86,7 +87,7 @@ void write_error_text(std::string_view text) noexcept {
   std::fflush(stderr);
 }
 
-void print_json(const nlohmann::ordered_json& json, bool pretty) {
+void print_json(const OrderedJson& json, bool pretty) {
   fmt::print("{}\n", json_text(json, pretty ? 2 : -1));
 }
 

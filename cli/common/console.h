@@ -1,10 +1,11 @@
 #pragma once
 
 #include <chrono>
-#include <nlohmann/json_fwd.hpp>
 #include <stop_token>
 #include <string>
 #include <string_view>
+
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -65,7 +66,7 @@ class Progress {
 void write_error_text(std::string_view text) noexcept;
 /// `json` and a line break on standard output; bytes that are no UTF-8 (file names may hold any)
 /// are replaced. Indented where `pretty`.
-void print_json(const nlohmann::ordered_json& json, bool pretty);
+void print_json(const OrderedJson& json, bool pretty);
 /// Whether everything printed to standard output has got there; call it once, at the end.
 bool finish_standard_output() noexcept;
 

@@ -5,14 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "io/capture/facts/model_preset.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-}  // namespace
-
 std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
   std::vector<FittingPreset> fitting;
   const int64_t queries = problem.num_queries();
@@ -35,8 +30,8 @@ std::string preset_text(const FittingPreset& preset) {
   return fmt::format("{} ({}, text {})", preset.name, preset.grid, preset.text);
 }
 
-Json presets_json(const std::vector<FittingPreset>& presets) {
-  Json list = Json::array();
+OrderedJson presets_json(const std::vector<FittingPreset>& presets) {
+  OrderedJson list = OrderedJson::array();
   for (const FittingPreset& preset : presets) {
     list.push_back({{"name", preset.name}, {"grid", preset.grid}, {"text", preset.text}});
   }

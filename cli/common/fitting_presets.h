@@ -1,10 +1,10 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "core/problem/attention_problem.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -15,6 +15,6 @@ struct FittingPreset {
 std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem);
 /// "cogvideox-5b (13x30x45, 226@start)".
 std::string preset_text(const FittingPreset& preset);
-nlohmann::ordered_json presets_json(const std::vector<FittingPreset>& presets);
+OrderedJson presets_json(const std::vector<FittingPreset>& presets);
 
 }  // namespace attnscope

@@ -6,12 +6,13 @@
 #include <utility>
 
 #include "cli/common/console.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
 void print_plan_json(const RunPlan& p) {
-  nlohmann::ordered_json json{{"format", "attnscope-plan/1"}, {"command", p.command}};
+  OrderedJson json{{"format", "attnscope-plan/1"}, {"command", p.command}};
   const auto add = [&](const char* name, const auto& value) {
     if (value) json[name] = *value;
   };

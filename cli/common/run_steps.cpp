@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/stream/logit_check.h"
+#include "io/files/json_types.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
@@ -78,7 +79,7 @@ void CheckedRun::check_logits(std::span<const ReductionJob> jobs, const TileBack
 }
 
 bool is_complete_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view product, const nlohmann::ordered_json& identity) {
+                         std::string_view product, const OrderedJson& identity) {
   std::error_code none;
   if (!std::filesystem::exists(out, none)) return false;
   expect_same_run(output_provenance(out, product), identity, out);
@@ -105,7 +106,7 @@ Error interrupted_error(std::string_view left) {
   return {ErrorCode::interrupted, fmt::format("interrupted: {}", left)};
 }
 
-void print_result(bool as_json, bool in_file, const std::function<nlohmann::ordered_json()>& json,
+void print_result(bool as_json, bool in_file, const std::function<OrderedJson()>& json,
                   const std::function<void()>& print_text) {
   if (as_json) {
     print_json(json(), true);

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -18,6 +17,7 @@
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 #include "core/stream/value_check.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -65,7 +65,7 @@ class CheckedRun {
 /// {"capture_hash", "options"}, `product` as of output_provenance(). Throws Error(file) where the
 /// output is of another run, or does not say what it was made of.
 bool is_complete_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view product, const nlohmann::ordered_json& identity);
+                         std::string_view product, const OrderedJson& identity);
 void say_complete(const Console& console, const std::filesystem::path& out);
 
 /// What an output that is not finished holds.
@@ -87,7 +87,7 @@ Error interrupted_error(std::string_view left);
 
 /// A run's result on standard output: JSON where it was asked for, else text unless the result went
 /// into a file.
-void print_result(bool as_json, bool in_file, const std::function<nlohmann::ordered_json()>& json,
+void print_result(bool as_json, bool in_file, const std::function<OrderedJson()>& json,
                   const std::function<void()>& print_text);
 
 }  // namespace attnscope

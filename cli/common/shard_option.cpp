@@ -11,6 +11,7 @@
 #include "cluster/launch.h"
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -175,14 +176,13 @@ std::string name_of_share(const std::string& out, const std::optional<PlanShare>
   return name;
 }
 
-std::string plan_text(const std::string& command, nlohmann::ordered_json options,
-                      const std::string& capture) {
+std::string plan_text(const std::string& command, OrderedJson options, const std::string& capture) {
   options.erase("backend");
-  const nlohmann::ordered_json plan{{"attnscope_version", version()},
-                                    {"command", command},
-                                    {"options", std::move(options)},
-                                    {"capture", capture}};
-  return plan.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const OrderedJson plan{{"attnscope_version", version()},
+                         {"command", command},
+                         {"options", std::move(options)},
+                         {"capture", capture}};
+  return plan.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 void refuse_shard(const std::string& shard, const std::string& reason) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,6 +9,7 @@
 #include "cli/common/console.h"
 #include "cli/common/parser.h"
 #include "core/base/plan_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -49,8 +49,7 @@ std::string name_of_share(const std::string& out, const std::optional<PlanShare>
 
 /// What PlanPart::plan_hash is made of beside the calls: the command, the options that decide its
 /// result but for the backend, the capture's name, and the program's version.
-std::string plan_text(const std::string& command, nlohmann::ordered_json options,
-                      const std::string& capture);
+std::string plan_text(const std::string& command, OrderedJson options, const std::string& capture);
 
 /// Throws Error(usage) that says why a command is not cut, where --shard was given.
 void refuse_shard(const std::string& shard, const std::string& reason);

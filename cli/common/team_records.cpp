@@ -6,21 +6,20 @@
 
 #include "cli/common/run_steps.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string record_text(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string record_text(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace
 
 bool is_recorded_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view command, const Json& identity, int64_t total) {
-  const Json header = record_list_header(command, identity);
+                         std::string_view command, const OrderedJson& identity, int64_t total) {
+  const OrderedJson header = record_list_header(command, identity);
   std::error_code none;
   if (out.extension() == ".csv" && std::filesystem::exists(out, none)) {
     const int64_t left = records_left(out, header);
@@ -38,12 +37,12 @@ bool is_recorded_already(const Console& console, const std::filesystem::path& ou
   return true;
 }
 
-void TeamRecords::open(const std::filesystem::path& out, const Json& header,
+void TeamRecords::open(const std::filesystem::path& out, const OrderedJson& header,
                        const std::string& capture, const OutputFileOptions& options,
                        const Console& console) {
   std::string told;
   if (team_.is_first()) {
-    journal_.emplace(out, header, capture, options, [&](const Json& record) {
+    journal_.emplace(out, header, capture, options, [&](const OrderedJson& record) {
       const std::optional<int64_t> unit = take_(record);
       if (unit) there_.push_back(*unit);
       return unit.has_value();
@@ -54,13 +53,13 @@ void TeamRecords::open(const std::filesystem::path& out, const Json& header,
     if (!team_.is_alone()) told = record_text({{"folder", journal_->invite()}, {"there", there_}});
   }
   if (team_.is_alone()) return;
-  const Json first = Json::parse(team_.exchange(told).front());
+  const OrderedJson first = OrderedJson::parse(team_.exchange(told).front());
   if (team_.is_first()) return;
   there_ = first["there"].get<std::vector<int64_t>>();
   journal_.emplace(out, header, options, first["folder"].get<std::string>(), team_.rank());
 }
 
-void TeamRecords::add(const Json& record) {
+void TeamRecords::add(const OrderedJson& record) {
   if (journal_) {
     journal_->append(record);
     team_.keep(team_.kept() + 1);
@@ -76,7 +75,7 @@ void TeamRecords::collect() {
   for (const std::string& lines : team_.collect(mine_)) {
     for (size_t at = 0; at < lines.size();) {
       const size_t end = lines.find('\n', at);
-      const Json record = Json::parse(lines.substr(at, end - at));
+      const OrderedJson record = OrderedJson::parse(lines.substr(at, end - at));
       if (!take_(record)) throw Error(ErrorCode::value, "a process sent what is no record");
       at = end + 1;
     }

@@ -11,6 +11,7 @@
 
 #include "cli/common/console.h"
 #include "cluster/team.h"
+#include "io/files/json_types.h"
 #include "io/results/record_journal.h"
 
 namespace attnscope {
@@ -21,8 +22,7 @@ namespace attnscope {
 /// records of this run stand beside it, finish() finds out; without them it is an Error(file), as
 /// what is_complete_already() throws.
 bool is_recorded_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view command, const nlohmann::ordered_json& identity,
-                         int64_t total);
+                         std::string_view command, const OrderedJson& identity, int64_t total);
 
 /// The records of a run that is made of one a unit, as its processes find them: with an output in
 /// journals, so that whatever ends the run they are kept, and at the end all of them on the first
@@ -31,20 +31,20 @@ class TeamRecords {
  public:
   /// Takes a record that this process did not find itself and says of which unit it is; nothing
   /// where it is none.
-  using Take = std::function<std::optional<int64_t>(const nlohmann::ordered_json& record)>;
+  using Take = std::function<std::optional<int64_t>(const OrderedJson& record)>;
 
   TeamRecords(Team& team, Take take) : team_(team), take_(std::move(take)) {}
 
   /// Every process's, an exchange; arguments as of RecordJournal, whose warnings `console` gets. On
   /// the first one `take` gets what earlier runs found.
-  void open(const std::filesystem::path& out, const nlohmann::ordered_json& header,
-            const std::string& capture, const OutputFileOptions& options, const Console& console);
+  void open(const std::filesystem::path& out, const OrderedJson& header, const std::string& capture,
+            const OutputFileOptions& options, const Console& console);
   bool is_open() const { return journal_.has_value(); }
   /// The units that earlier runs did, ascending.
   const std::vector<int64_t>& there() const { return there_; }
 
   /// One that this process found.
-  void add(const nlohmann::ordered_json& record);
+  void add(const OrderedJson& record);
   /// Returns when all of them are durable.
   void flush();
   /// Gives those of the other processes to the first one; an exchange.

@@ -12,14 +12,13 @@
 #include "core/base/plan_share.h"
 #include "core/base/version.h"
 #include "io/capture/selection_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 /// Of copies of a capture on several hosts, what costs nothing to compare.
@@ -34,12 +33,12 @@ int64_t bytes_of_files(const Capture& capture) {
 }
 
 /// Throws where a process has something else than the first one. `advice`: what is to be done.
-void require_alike(Team& team, Json mine, const std::string& advice) {
+void require_alike(Team& team, OrderedJson mine, const std::string& advice) {
   mine["host"] = this_host();
   const auto all = team.exchange(text_of(mine));
-  const Json first = Json::parse(all.front());
+  const OrderedJson first = OrderedJson::parse(all.front());
   for (size_t rank = 1; rank < all.size(); ++rank) {
-    const Json other = Json::parse(all[rank]);
+    const OrderedJson other = OrderedJson::parse(all[rank]);
     for (const auto& [key, value] : first.items()) {
       if (key == "host" || other[key] == value) continue;
       throw usage_error(fmt::format(
@@ -94,7 +93,7 @@ RunBackend make_team_backend(const RunOptions& options, Team& team, const Consol
     backend = make_run_backend(options, console);
     chosen = text_of({{"name", backend->name()}, {"host", this_host()}});
   }
-  const Json first = Json::parse(team.exchange(chosen).front());
+  const OrderedJson first = OrderedJson::parse(team.exchange(chosen).front());
   const auto name = first["name"].get<std::string>();
   if (team.is_first()) return backend;
   const std::string obstacle = obstacle_of(options, name, console, backend);
@@ -106,11 +105,11 @@ RunBackend make_team_backend(const RunOptions& options, Team& team, const Consol
 }
 
 void agree_on_run(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
-                  const Json& run) {
+                  const OrderedJson& run) {
   if (team.is_alone()) return;
-  Json mine{{"attnscope", std::string(version())},
-            {"capture", capture.path().filename().string()},
-            {"capture's bytes", bytes_of_files(capture)}};
+  OrderedJson mine{{"attnscope", std::string(version())},
+                   {"capture", capture.path().filename().string()},
+                   {"capture's bytes", bytes_of_files(capture)}};
   mine.update(run);
   mine["facts of the calls"] = plan_hash(calls, "");
   require_alike(team, std::move(mine), "");

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "cluster/team.h"
 #include "core/base/index_range.h"
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -41,7 +41,7 @@ RunBackend make_team_backend(const RunOptions& options, Team& team, const Consol
 /// the selected calls (scales, masks, grids) are compared beside it. Throws Error(usage) that names
 /// what is not.
 void agree_on_run(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
-                  const nlohmann::ordered_json& run);
+                  const OrderedJson& run);
 
 /// Says of a plan of all that each process does its share of it, in so many units.
 void share_forecast(RunPlan& plan, const Team& team, int64_t units);

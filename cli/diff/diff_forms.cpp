@@ -12,13 +12,12 @@
 #include "cli/diff/diff_report.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A picture's cells along a side at most.
 constexpr int64_t kMostPictureCells = 4096;
@@ -64,7 +63,7 @@ class PooledForm final : public DiffForm {
     } else {
       draw(running);
     }
-    Json json = maps_json(job_);
+    OrderedJson json = maps_json(job_);
     json["block"] = block_;
     report_maps(job_, running.console, json);
   }
@@ -118,12 +117,12 @@ class PooledForm final : public DiffForm {
   IndexRange rows_;
 };
 
-Json matrix_json(const std::vector<double>& values, size_t columns) {
-  Json rows = Json::array();
+OrderedJson matrix_json(const std::vector<double>& values, size_t columns) {
+  OrderedJson rows = OrderedJson::array();
   for (size_t first = 0; first < values.size(); first += columns) {
-    Json row = Json::array();
+    OrderedJson row = OrderedJson::array();
     for (size_t i = first; i < first + columns; ++i) {
-      row.push_back(std::isfinite(values[i]) ? Json(values[i]) : Json());
+      row.push_back(std::isfinite(values[i]) ? OrderedJson(values[i]) : OrderedJson());
     }
     rows.push_back(std::move(row));
   }
@@ -222,11 +221,11 @@ class FrameForm final : public DiffForm {
   }
 
   void report(const std::vector<PartDifference>& found, const Console& console) const {
-    Json json = maps_json(job_);
-    Json names = Json::array();
+    OrderedJson json = maps_json(job_);
+    OrderedJson names = OrderedJson::array();
     for (const SequencePart& part : query_parts_) names.push_back(part.name);
     json["query_parts"] = names;
-    names = Json::array();
+    names = OrderedJson::array();
     for (const SequencePart& part : key_parts_) names.push_back(part.name);
     json["key_parts"] = names;
     for (size_t i = 0; i < found.size(); ++i) {
@@ -246,18 +245,18 @@ class FrameForm final : public DiffForm {
 
 }  // namespace
 
-Json maps_json(const DiffJob& job) {
-  Json json{{"format", "attnscope-diff-maps/1"},
-            {"a", job.sides.a.path().filename().string()},
-            {"b", job.sides.b.path().filename().string()},
-            {"product", job.options.product}};
+OrderedJson maps_json(const DiffJob& job) {
+  OrderedJson json{{"format", "attnscope-diff-maps/1"},
+                   {"a", job.sides.a.path().filename().string()},
+                   {"b", job.sides.b.path().filename().string()},
+                   {"product", job.options.product}};
   if (!job.options.out.empty()) json["file"] = job.options.out;
-  Json& pairs = json["pairs"] = Json::array();
+  OrderedJson& pairs = json["pairs"] = OrderedJson::array();
   for (const ComparedPair& pair : job.pairs) {
-    Json each{{"a", name_json(pair.a.name)}, {"b", name_json(pair.b.name)}};
+    OrderedJson each{{"a", name_json(pair.a.name)}, {"b", name_json(pair.b.name)}};
     if (pair.of_exports()) {
-      each["stored_a"] = pair.a.dtype.empty() ? Json() : Json(pair.a.dtype);
-      each["stored_b"] = pair.b.dtype.empty() ? Json() : Json(pair.b.dtype);
+      each["stored_a"] = pair.a.dtype.empty() ? OrderedJson() : OrderedJson(pair.a.dtype);
+      each["stored_b"] = pair.b.dtype.empty() ? OrderedJson() : OrderedJson(pair.b.dtype);
     }
     pairs.push_back(std::move(each));
   }
@@ -265,7 +264,7 @@ Json maps_json(const DiffJob& job) {
 }
 
 PairMapsLayout maps_layout(const DiffJob& job) {
-  const Json json = maps_json(job);
+  const OrderedJson json = maps_json(job);
   PairMapsLayout layout;
   for (const char* const name : {"format", "product", "a", "b"}) {
     layout.texts.emplace_back(name, json[name].get<std::string>());
@@ -279,7 +278,7 @@ ScaleKind map_scale(const DiffOptions& options, ScaleKind usual) {
   return options.colour_scale.empty() ? usual : *parse_scale_kind(options.colour_scale);
 }
 
-void report_maps(const DiffJob& job, const Console& console, const Json& json) {
+void report_maps(const DiffJob& job, const Console& console, const OrderedJson& json) {
   if (!job.options.out.empty()) {
     console.say(fmt::format("wrote {} ({} of {} pairs of heads)", job.options.out,
                             job.options.product, job.pairs.size()));

@@ -2,12 +2,12 @@
 
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <stop_token>
 #include <vector>
 
 #include "cli/diff/diff_options.h"
 #include "cli/diff/pair_runner.h"
+#include "io/files/json_types.h"
 #include "io/pictures/colour_scale.h"
 #include "io/results/pair_maps_hdf5.h"
 
@@ -52,12 +52,12 @@ std::unique_ptr<const DiffForm> make_volume_form(const DiffJob& job,
 
 /// {"format": "attnscope-diff-maps/1", "a", "b", "product", "pairs": [{"a", "b", "stored_a",
 /// "stored_b"}]}.
-nlohmann::ordered_json maps_json(const DiffJob& job);
+OrderedJson maps_json(const DiffJob& job);
 /// A file's attributes and pairs, without axes and variables.
 PairMapsLayout maps_layout(const DiffJob& job);
 /// The scale that --colour-scale names; `usual` without it.
 ScaleKind map_scale(const DiffOptions& options, ScaleKind usual);
 /// Says that it was written; prints the JSON with --json.
-void report_maps(const DiffJob& job, const Console& console, const nlohmann::ordered_json& json);
+void report_maps(const DiffJob& job, const Console& console, const OrderedJson& json);
 
 }  // namespace attnscope

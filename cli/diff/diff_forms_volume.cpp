@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/products/query_volumes.h"
 #include "core/products/tokens/chosen_tokens.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/pictures/joined_parts.h"
 #include "io/results/film_files.h"
@@ -20,8 +21,6 @@
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::vector<int32_t> counted(int64_t extent) {
   std::vector<int32_t> numbers(static_cast<size_t>(extent));
@@ -119,7 +118,7 @@ class VolumeForm final : public DiffForm {
     });
     running.before_end();
     write(volumes, rows);
-    Json json = maps_json(job_);
+    OrderedJson json = maps_json(job_);
     json["query"] = volumes.query_text;
     for (size_t i = 0; i < rows.size(); ++i) {
       json["pairs"][i]["rows"] = rows[i];

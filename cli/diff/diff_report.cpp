@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "io/files/file_ending.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
 #include "io/results/table_hdf5.h"
@@ -19,36 +20,34 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json number(const std::optional<double>& value) {
-  return value && std::isfinite(*value) ? Json(*value) : Json();
+OrderedJson number(const std::optional<double>& value) {
+  return value && std::isfinite(*value) ? OrderedJson(*value) : OrderedJson();
 }
 
-Json pair_json(const DiffRow& row) {
+OrderedJson pair_json(const DiffRow& row) {
   const HeadDifference& d = row.found;
   const bool rows = d.divergence_max.has_value(), lse = d.lse_max_abs.has_value();
-  Json json{{"a", name_json(row.a)},
-            {"b", name_json(row.b)},
-            {"rows", d.rows},
-            {"rows_of", d.rows_of},
-            {"masked_rows", d.masked_rows},
-            {"mean_abs", d.mean_abs},
-            {"max_abs", d.max_abs},
-            {"max_query", d.max_row},
-            {"max_key", d.max_key},
-            {"total_variation", number(d.total_variation)},
-            {"js_mean", number(d.divergence_mean)},
-            {"js_max", number(d.divergence_max)},
-            {"js_query", rows ? Json(d.divergence_row) : Json()},
-            {"lse_mean", number(d.lse_mean)},
-            {"lse_max_abs", number(d.lse_max_abs)},
-            {"lse_query", lse ? Json(d.lse_row) : Json()},
-            {"cosine", number(d.cosine_mean)},
-            {"entropy_change", number(d.entropy_change)}};
+  OrderedJson json{{"a", name_json(row.a)},
+                   {"b", name_json(row.b)},
+                   {"rows", d.rows},
+                   {"rows_of", d.rows_of},
+                   {"masked_rows", d.masked_rows},
+                   {"mean_abs", d.mean_abs},
+                   {"max_abs", d.max_abs},
+                   {"max_query", d.max_row},
+                   {"max_key", d.max_key},
+                   {"total_variation", number(d.total_variation)},
+                   {"js_mean", number(d.divergence_mean)},
+                   {"js_max", number(d.divergence_max)},
+                   {"js_query", rows ? OrderedJson(d.divergence_row) : OrderedJson()},
+                   {"lse_mean", number(d.lse_mean)},
+                   {"lse_max_abs", number(d.lse_max_abs)},
+                   {"lse_query", lse ? OrderedJson(d.lse_row) : OrderedJson()},
+                   {"cosine", number(d.cosine_mean)},
+                   {"entropy_change", number(d.entropy_change)}};
   if (row.of_exports) {
     const auto stored = [](const std::string& dtype) {
-      return dtype.empty() ? Json() : Json(dtype);
+      return dtype.empty() ? OrderedJson() : OrderedJson(dtype);
     };
     json["entries"] = d.entries;
     json["entries_of"] = d.entries_of;
@@ -59,10 +58,10 @@ Json pair_json(const DiffRow& row) {
   if (!s.queries.empty()) {
     json["query_segment"] = s.queries;
     json["key_segment"] = s.keys;
-    json["mass_a"] = s.renormalised ? Json(s.mass_a) : Json();
-    json["mass_b"] = s.renormalised ? Json(s.mass_b) : Json();
+    json["mass_a"] = s.renormalised ? OrderedJson(s.mass_a) : OrderedJson();
+    json["mass_b"] = s.renormalised ? OrderedJson(s.mass_b) : OrderedJson();
   }
-  Json& top = json["top"] = Json::array();
+  OrderedJson& top = json["top"] = OrderedJson::array();
   for (const RankedRow& each : d.top) {
     top.push_back({{"query", each.row}, {"js", each.divergence}});
   }
@@ -71,8 +70,8 @@ Json pair_json(const DiffRow& row) {
 
 /// A pair as the fields of one line: those of its heads with a_ and b_ before them; lists are left
 /// out.
-std::vector<std::pair<std::string, Json>> flat(const Json& pair) {
-  std::vector<std::pair<std::string, Json>> fields;
+std::vector<std::pair<std::string, OrderedJson>> flat(const OrderedJson& pair) {
+  std::vector<std::pair<std::string, OrderedJson>> fields;
   for (const auto& [name, value] : pair.items()) {
     if (value.is_array()) continue;
     if (!value.is_object()) {
@@ -85,9 +84,9 @@ std::vector<std::pair<std::string, Json>> flat(const Json& pair) {
 }
 
 /// The names that any line has, in the order of the longest.
-std::vector<std::string> column_names(const Json& pairs) {
+std::vector<std::string> column_names(const OrderedJson& pairs) {
   std::vector<std::string> names;
-  for (const Json& pair : pairs) {
+  for (const OrderedJson& pair : pairs) {
     const auto fields = flat(pair);
     if (fields.size() <= names.size()) continue;
     names.clear();
@@ -96,16 +95,17 @@ std::vector<std::string> column_names(const Json& pairs) {
   return names;
 }
 
-Json value_at(const std::vector<std::pair<std::string, Json>>& fields, const std::string& name) {
+OrderedJson value_at(const std::vector<std::pair<std::string, OrderedJson>>& fields,
+                     const std::string& name) {
   for (const auto& [own, value] : fields) {
     if (own == name) return value;
   }
   return {};
 }
 
-std::string csv_of(const Json& list, const std::vector<std::string>& names) {
+std::string csv_of(const OrderedJson& list, const std::vector<std::string>& names) {
   std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
-  for (const Json& item : list) {
+  for (const OrderedJson& item : list) {
     const auto fields = flat(item);
     std::vector<std::string> cells;
     for (const std::string& name : names) cells.push_back(csv_value(value_at(fields, name)));
@@ -116,8 +116,9 @@ std::string csv_of(const Json& list, const std::vector<std::string>& names) {
 
 /// A fact that nobody recorded of this pair's or line's head: "a_step", "layer" …; not a layer
 /// outside the main stack, which has a block.
-bool is_unrecorded(const std::string& name, const std::vector<std::pair<std::string, Json>>& fields,
-                   const Json& value) {
+bool is_unrecorded(const std::string& name,
+                   const std::vector<std::pair<std::string, OrderedJson>>& fields,
+                   const OrderedJson& value) {
   const size_t begin = name.starts_with("a_") || name.starts_with("b_") ? 2 : 0;
   const std::string fact = name.substr(begin);
   if (!value.is_null() || value_at(fields, name.substr(0, begin) + "kind").is_null()) return false;
@@ -125,21 +126,22 @@ bool is_unrecorded(const std::string& name, const std::vector<std::pair<std::str
   return fact == "step" || fact == "branch";
 }
 
-std::vector<TableColumn> columns_of(const Json& pairs, const std::vector<std::string>& names) {
+std::vector<TableColumn> columns_of(const OrderedJson& pairs,
+                                    const std::vector<std::string>& names) {
   std::vector<TableColumn> columns;
   for (const std::string& name : names) {
     TableColumn column{name, {}, {}};
-    std::vector<Json> values;
-    for (const Json& pair : pairs) {
+    std::vector<OrderedJson> values;
+    for (const OrderedJson& pair : pairs) {
       const auto fields = flat(pair);
       values.push_back(value_at(fields, name));
       if (!is_unrecorded(name, fields, values.back())) continue;
       column.lacks_records = true;
-      values.back() = name.ends_with("branch") ? Json("") : Json(kNotRecorded);
+      values.back() = name.ends_with("branch") ? OrderedJson("") : OrderedJson(kNotRecorded);
     }
     const bool words = std::any_of(values.begin(), values.end(),
-                                   [](const Json& value) { return value.is_string(); });
-    for (const Json& value : values) {
+                                   [](const OrderedJson& value) { return value.is_string(); });
+    for (const OrderedJson& value : values) {
       if (words) {
         // Only some pairs may have them.
         column.words.push_back(value.is_string() ? value.get<std::string>() : "");
@@ -181,14 +183,15 @@ std::string cell(const std::optional<double>& value) {
 
 }  // namespace
 
-Json diff_json(const std::string& a, const std::string& b, const std::vector<DiffRow>& rows) {
-  Json json{{"format", "attnscope-diff/1"}, {"a", a}, {"b", b}};
-  Json& pairs = json["pairs"] = Json::array();
+OrderedJson diff_json(const std::string& a, const std::string& b,
+                      const std::vector<DiffRow>& rows) {
+  OrderedJson json{{"format", "attnscope-diff/1"}, {"a", a}, {"b", b}};
+  OrderedJson& pairs = json["pairs"] = OrderedJson::array();
   for (const DiffRow& row : rows) pairs.push_back(pair_json(row));
   return json;
 }
 
-std::vector<TableColumn> pair_columns(const Json& pairs) {
+std::vector<TableColumn> pair_columns(const OrderedJson& pairs) {
   return columns_of(pairs, column_names(pairs));
 }
 
@@ -228,11 +231,11 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
 
 void check_diff_name(const std::string& path) { require_ending(path, {".json", ".csv", ".h5"}); }
 
-void write_diff(const Json& json, const std::filesystem::path& path, bool force,
+void write_diff(const OrderedJson& json, const std::filesystem::path& path, bool force,
                 const DiffList& list) {
   StagedFile file(path, force);
   const std::string extension = extension_of_diff(path);
-  const Json& items = json[list.name];
+  const OrderedJson& items = json[list.name];
   const std::vector<std::string> names = items.empty() ? list.columns : column_names(items);
   if (extension == ".h5") {
     std::vector<std::pair<std::string, std::string>> texts;

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "core/problem/head_name.h"
 #include "core/products/differences/head_difference.h"
+#include "io/files/json_types.h"
 #include "io/results/table_hdf5.h"
 
 namespace attnscope {
@@ -28,15 +28,14 @@ struct DiffRow {
 };
 
 /// {"format": "attnscope-diff/1", "a", "b", "pairs": [...]}; what is undefined is null.
-nlohmann::ordered_json diff_json(const std::string& a, const std::string& b,
-                                 const std::vector<DiffRow>& rows);
+OrderedJson diff_json(const std::string& a, const std::string& b, const std::vector<DiffRow>& rows);
 /// A table for people on standard output.
 void print_diff_table(const std::vector<DiffRow>& rows);
 /// The extensions that write_diff() knows. Throws Error(usage) for another.
 void check_diff_name(const std::string& path);
 /// Pairs of a JSON as a table's columns: those of their heads with a_ and b_ before them; without
 /// what is a list itself.
-std::vector<TableColumn> pair_columns(const nlohmann::ordered_json& pairs);
+std::vector<TableColumn> pair_columns(const OrderedJson& pairs);
 /// The list of the JSON that becomes a table, and what the table's dimension is called.
 struct DiffList {
   std::string name = "pairs", dimension = "pair";
@@ -44,7 +43,7 @@ struct DiffList {
 };
 /// The JSON; or a line an item of the list, or a variable a number over the items (.h5), without
 /// what is a list itself. Throws Error(file).
-void write_diff(const nlohmann::ordered_json& json, const std::filesystem::path& path, bool force,
+void write_diff(const OrderedJson& json, const std::filesystem::path& path, bool force,
                 const DiffList& list = {});
 
 }  // namespace attnscope

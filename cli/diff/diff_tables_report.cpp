@@ -9,22 +9,21 @@
 #include "cli/common/head_table.h"
 #include "cli/diff/diff_report.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
 
-using TableJson = nlohmann::ordered_json;
-
-TableJson number_json(double value) {
-  return std::isfinite(value) ? TableJson(value) : TableJson();
+OrderedJson number_json(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
 }
-TableJson word_json(const std::string& word) {
-  return word.empty() ? TableJson() : TableJson(word);
+OrderedJson word_json(const std::string& word) {
+  return word.empty() ? OrderedJson() : OrderedJson(word);
 }
 
-TableJson summary_json(const TableReport& report, const HeadChange& head) {
-  TableJson json = name_json(head.a.name);
+OrderedJson summary_json(const TableReport& report, const HeadChange& head) {
+  OrderedJson json = name_json(head.a.name);
   json["class"] = word_json(head.a.head_class);
   json["class_share"] = number_json(head.a.class_share);
   json["runs"] = head.a.runs;
@@ -38,13 +37,13 @@ TableJson summary_json(const TableReport& report, const HeadChange& head) {
   return json;
 }
 
-TableJson pair_change_json(const TableReport& report, const HeadChange& head) {
-  TableJson json{{"a", name_json(head.a.name)},
-                 {"b", name_json(head.b.name)},
-                 {"a_class", word_json(head.a.head_class)},
-                 {"b_class", word_json(head.b.head_class)},
-                 {"a_runs", head.a.runs},
-                 {"b_runs", head.b.runs}};
+OrderedJson pair_change_json(const TableReport& report, const HeadChange& head) {
+  OrderedJson json{{"a", name_json(head.a.name)},
+                   {"b", name_json(head.b.name)},
+                   {"a_class", word_json(head.a.head_class)},
+                   {"b_class", word_json(head.b.head_class)},
+                   {"a_runs", head.a.runs},
+                   {"b_runs", head.b.runs}};
   for (size_t i = 0; i < head.metrics.size(); ++i) {
     const std::string& name = report.found.metrics[i];
     const MetricChange& metric = head.metrics[i];
@@ -56,10 +55,10 @@ TableJson pair_change_json(const TableReport& report, const HeadChange& head) {
   return json;
 }
 
-TableJson changes_json(const TableComparison& found) {
-  TableJson list = TableJson::array();
+OrderedJson changes_json(const TableComparison& found) {
+  OrderedJson list = OrderedJson::array();
   for (const ClassChange& change : class_changes(found)) {
-    TableJson json = name_json(change.head);
+    OrderedJson json = name_json(change.head);
     json["before_step"] = change.before_step;
     json["before"] = change.before;
     json["after"] = change.after;
@@ -142,13 +141,13 @@ void print_changes(const std::vector<ClassChange>& changes) {
 
 }  // namespace
 
-TableJson tables_json(const TableReport& report) {
-  TableJson json{{"format", "attnscope-diff-metrics/1"}, {"a", report.a}};
+OrderedJson tables_json(const TableReport& report) {
+  OrderedJson json{{"format", "attnscope-diff-metrics/1"}, {"a", report.a}};
   if (report.found.has_b) {
     json["b"] = report.b;
     json["paired"] = report.found.is_paired;
   }
-  TableJson& list = json[report.found.has_b ? "pairs" : "heads"] = TableJson::array();
+  OrderedJson& list = json[report.found.has_b ? "pairs" : "heads"] = OrderedJson::array();
   for (const HeadChange& head : report.found.heads) {
     list.push_back(report.found.has_b ? pair_change_json(report, head)
                                       : summary_json(report, head));

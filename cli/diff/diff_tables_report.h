@@ -1,9 +1,9 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "io/files/json_types.h"
 #include "io/metrics/compare_tables.h"
 
 namespace attnscope {
@@ -16,7 +16,7 @@ struct TableReport {
 
 /// {"format": "attnscope-diff-metrics/1", "a", "heads", "class_changes"}, or {…, "a", "b",
 /// "paired", "pairs"} (docs/compare.md); what is undefined is null.
-nlohmann::ordered_json tables_json(const TableReport& report);
+OrderedJson tables_json(const TableReport& report);
 /// For people on standard output; `classes`: the changes of class alone.
 void print_tables(const TableReport& report, bool classes);
 /// The JSON; or a line a head or pair, `classes`: a line a change of class (.csv, .h5). Throws

@@ -17,15 +17,16 @@
 #include "core/base/budget_error.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
+#include "io/files/json_types.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
 
 /// What a file is made of, and how.
-nlohmann::ordered_json identity_of(const ExportSpec& spec) {
-  nlohmann::ordered_json identity{{"capture_hash", spec.capture_hash},
-                                  {"options", nlohmann::ordered_json::parse(spec.options_json)}};
+OrderedJson identity_of(const ExportSpec& spec) {
+  OrderedJson identity{{"capture_hash", spec.capture_hash},
+                       {"options", OrderedJson::parse(spec.options_json)}};
   if (spec.share) identity.update(part_identity(spec.share->part));
   return identity;
 }

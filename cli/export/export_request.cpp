@@ -15,6 +15,7 @@
 #include "core/problem/signed_weights.h"
 #include "io/capture/capture_guard.h"
 #include "io/capture/facts/mask_fact.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -139,10 +140,9 @@ int64_t parse_align(const ExportOptions& o) {
 
 /// Only what decides the content, so that equal files have equal options. Files are not named:
 /// what they hold goes into the capture's hash.
-nlohmann::ordered_json content_options(const ExportOptions& o, ExportProduct product,
-                                       Encoding encoding, const std::string& backend,
-                                       const std::string& score) {
-  nlohmann::ordered_json json;
+OrderedJson content_options(const ExportOptions& o, ExportProduct product, Encoding encoding,
+                            const std::string& backend, const std::string& score) {
+  OrderedJson json;
   json["product"] = export_product_name(product);
   json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
   json["steps"] = o.selection.steps;
@@ -207,9 +207,9 @@ ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
   }
   spec.capture_name = capture.path().filename().string();
   spec.backend = recorded_backend(backend, spec.selection());
-  const nlohmann::ordered_json options =
+  const OrderedJson options =
       content_options(o, spec.product, spec.encoding, spec.backend, score_text(spec.selection()));
-  spec.options_json = options.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  spec.options_json = options.dump(-1, ' ', false, Json::error_handler_t::replace);
   spec.gzip = o.compress == "gzip";
   spec.align = parse_align(o);
   if (spec.product == ExportProduct::topk) spec.detail = KeepLargest{o.topk};

@@ -3,11 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/console.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
 void print_export_result(const ExportResult& result) {
-  nlohmann::ordered_json json{
+  OrderedJson json{
       {"format", "attnscope-export-result/1"}, {"out", result.out}, {"heads", result.heads}};
   if (result.tiles) json["tiles"] = *result.tiles;
   if (result.tiles_kept) json["tiles_kept"] = *result.tiles_kept;

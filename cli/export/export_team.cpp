@@ -31,11 +31,10 @@
 #include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/shared_export.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// So many units a process, where there are the rows, so that none waits long for the last one.
 constexpr int64_t kUnitsOfProcess = 8;
@@ -102,7 +101,7 @@ class TeamExport final : public TeamWork {
 
 void TeamExport::agree(const ExportPlan& plan, const Capture& capture) {
   agree_on_run(team_, capture, plan.spec.selection(),
-               {{"options", Json::parse(plan.spec.options_json)},
+               {{"options", OrderedJson::parse(plan.spec.options_json)},
                 {"heads", plan.tasks.size()},
                 {"rows", plan.tasks.front().num_rows()},
                 {"-o", o_.out},
@@ -139,9 +138,9 @@ std::unique_ptr<SharedExport> TeamExport::open(ExportPlan plan, const ExportWrit
     begun_ = !sink->resume().complete;
     tiles_total_ = sink->tiles_total();
     team_.keep(sink->tiles_kept());
-    invitation = Json{tiles_total_, sink->invite().text()}.dump();
+    invitation = OrderedJson{tiles_total_, sink->invite().text()}.dump();
   }
-  const Json first = Json::parse(team_.exchange(invitation).front());
+  const OrderedJson first = OrderedJson::parse(team_.exchange(invitation).front());
   if (!team_.is_first()) {
     begun_ = true;
     tiles_total_ = first.at(0).get<int64_t>();
@@ -194,7 +193,7 @@ void TeamExport::finish(SharedExport& sink, std::chrono::steady_clock::time_poin
   PromisedSums left;
   for (const std::string& text : team_.exchange(
            fmt::format("[{},{},{}]", sink.tiles_done(), sink.bytes_written(), pieces_left_))) {
-    const Json done = Json::parse(text);
+    const OrderedJson done = OrderedJson::parse(text);
     tiles += done.at(0).get<int64_t>();
     bytes += done.at(1).get<int64_t>();
     left.pieces.push_back(done.at(2).get<int64_t>());

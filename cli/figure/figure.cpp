@@ -1,29 +1,50 @@
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "cli/common/capture_check.h"
+#include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/head_table.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/unknown_state.h"
-#include "cli/figure/figure_names.h"
 #include "core/base/error.h"
+#include "core/problem/head_name.h"
+#include "io/capture/capture.h"
 #include "io/capture/capture_guard.h"
+#include "io/capture/unknown_state.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/files/staged_file.h"
+#include "web/figure/head/figure_choice.h"
+#include "web/figure/head/figure_cut.h"
 #include "web/figure/head/figure_document.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+/// What `attnscope figure` was asked for.
+struct FigureRequest {
+  CaptureOptions capture;
+  SelectionOptions selection;
+  RunOptions run;
+  FigureChoice choice;
+  std::string out;
+  bool alone = false, dry_run = false, force = false, json = false, quiet = false;
+};
 
 void check_request(const FigureRequest& o) {
   require_ending(o.out, {".html", ".htm"});
@@ -67,6 +88,58 @@ int64_t write_page(const FigureRequest& o, const FigureSource& source, const Fig
   return bytes;
 }
 
+/// A word of a shell's command line.
+std::string shell_word(const std::string& text) {
+  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("-_./:,+@%=").find(c) != std::string_view::npos;
+  });
+  if (plain) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
+}
+
+/// The last part of a path that names something.
+std::string file_name(const std::filesystem::path& path) {
+  const std::filesystem::path name = path.filename();
+  return name.empty() ? path.parent_path().filename().string() : name.string();
+}
+
+/// The command that makes this page, with names of files alone: a page is sent to others.
+std::string figure_command(const FigureRequest& request, const std::filesystem::path& capture,
+                           const CallEntry& call, const FigureCut& cut) {
+  const CallId& id = call.id;
+  std::string text =
+      fmt::format("attnscope figure {} --steps {}", shell_word(file_name(capture)), id.step);
+  if (id.layer != kNoLayer) text += fmt::format(" --layers {}", id.layer);
+  for (const auto& [option, values] :
+       std::array<std::pair<const char*, const std::vector<std::string>*>, 4>{
+           {{"--branch", &request.selection.branches},
+            {"--kind", &request.selection.kinds},
+            {"--blocks", &request.selection.blocks},
+            {"--slots", &request.selection.slots}}}) {
+    for (const std::string& value : *values) {
+      text += fmt::format(" {} {}", option, shell_word(value));
+    }
+  }
+  text += fmt::format(" --batch {} --heads {}", cut.batch, cut.head);
+  const FigureChoice& choice = request.choice;
+  if (!choice.rows.empty()) text += " --rows " + shell_word(choice.rows);
+  if (!choice.cols.empty()) text += " --cols " + shell_word(choice.cols);
+  if (choice.stride > 1) text += fmt::format(" --stride {}", choice.stride);
+  return text + " -o " + shell_word(file_name(request.out));
+}
+
+/// "CogVideoX-2b, step 0 layer 12 cond joint batch 0 head 3".
+std::string figure_title(const std::filesystem::path& capture, const CallEntry& call,
+                         const FigureCut& cut) {
+  const std::string& model = call.model;
+  return fmt::format("{}, {}{}", model.empty() ? file_name(capture) : model,
+                     head_label(head_name(call.id, cut.batch, cut.head)),
+                     is_state_unknown(call) ? std::string(", ") + kUnknownState : "");
+}
+
 void report(const FigureRequest& o, const Console& console, const FigureCut& cut, int64_t bytes) {
   const char* const verb = o.dry_run ? "would write" : "wrote";
   const char* const about = o.dry_run ? "about " : "";
@@ -77,8 +150,9 @@ void report(const FigureRequest& o, const Console& console, const FigureCut& cut
                 std::string(cut.rows.all() && cut.keys.all() ? "" : ", those that were chosen"));
   }
   if (!o.json) return;
-  Json json{{"format", "attnscope-figure/1"}, {"file", o.out},          {"bytes", bytes},
-            {"queries", cut.rows.count},      {"keys", cut.keys.count}, {"dry_run", o.dry_run}};
+  OrderedJson json{
+      {"format", "attnscope-figure/1"}, {"file", o.out},          {"bytes", bytes},
+      {"queries", cut.rows.count},      {"keys", cut.keys.count}, {"dry_run", o.dry_run}};
   add_left_out(json, o.capture);
   print_json(json, true);
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
@@ -14,7 +15,6 @@
 #include "cli/common/left_out_names.h"
 #include "cli/common/option_use.h"
 #include "cli/common/unknown_state.h"
-#include "cli/info/info_command.h"
 #include "cli/info/info_export.h"
 #include "cli/info/info_guesses.h"
 #include "core/base/checked_math.h"
@@ -22,16 +22,16 @@
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
 #include "io/capture/call/call_part.h"
+#include "io/capture/capture.h"
 #include "io/capture/computable.h"
 #include "io/capture/partial_calls.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/json_types.h"
 #include "io/metrics/metric_journal.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// Values are scanned without being asked up to this size of q and k.
 constexpr int64_t kScanBytes = int64_t{4} << 30;
@@ -67,22 +67,24 @@ std::string branch_text(const CallEntry& call) {
 }
 
 /// Null where nobody recorded it.
-Json known_text(const std::string& text) { return text.empty() ? Json() : Json(text); }
+OrderedJson known_text(const std::string& text) {
+  return text.empty() ? OrderedJson() : OrderedJson(text);
+}
 
-Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
+OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
   const AttentionProblem& p = *call.problem;
-  Json json;
+  OrderedJson json;
   json["file"] = call.file.string();
   const Unrecorded& unrecorded = call.id.place.unrecorded;
   const bool no_layer = unrecorded.layer || call.id.layer == kNoLayer;
-  json["step"] = unrecorded.step ? Json() : Json(call.id.step);
-  json["layer"] = no_layer ? Json() : Json(call.id.layer);
+  json["step"] = unrecorded.step ? OrderedJson() : OrderedJson(call.id.step);
+  json["layer"] = no_layer ? OrderedJson() : OrderedJson(call.id.layer);
   if (call.id.place.is_recorded()) {
     json["block"] = call.id.place.block;
     json["slot"] = call.id.place.slot;
   }
   if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
-  json["branches"] = unrecorded.branch ? Json() : Json(call.id.branches);
+  json["branches"] = unrecorded.branch ? OrderedJson() : OrderedJson(call.id.branches);
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();
   json["heads"] = p.num_heads();
@@ -101,16 +103,17 @@ Json call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) 
   json["grid"] = p.query_tokens().grid_text();
   json["text"] = p.key_tokens().text_text();
   const auto bytes = map_bytes(p, 1);
-  json["map_bytes_f16"] = bytes ? Json(*bytes) : Json();
+  json["map_bytes_f16"] = bytes ? OrderedJson(*bytes) : OrderedJson();
   json["model"] = known_text(call.model);
   json["prompt"] = known_text(call.prompt);
-  Json facts;
+  OrderedJson facts;
   for (const auto& [name, fact] : call.facts) {
-    facts[name] = {{"value", Json::parse(fact.json, nullptr, false)}, {"origin", fact.origin}};
+    facts[name] = {{"value", OrderedJson::parse(fact.json, nullptr, false)},
+                   {"origin", fact.origin}};
   }
   json["facts"] = facts;
   json["guesses"] = guesses_json(guesses_of(call, folder));
-  json["presets"] = Json::array();
+  json["presets"] = OrderedJson::array();
   for (const FittingPreset& preset : fitting_presets(p)) json["presets"].push_back(preset.name);
   json["fits"] = presets_json(fitting_presets(p));
   json["unknown_keys"] = call.unknown_keys;
@@ -333,6 +336,61 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   }
 }
 
+/// `text` as one word of a POSIX shell.
+std::string shell_word(const std::string& text) {
+  const auto plain = [](unsigned char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           std::string_view("/._-:@+=,").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string word = "'";
+  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
+/// The preset that states the token map of bare tensors, which no other option can.
+std::string preset_of(const CaptureOptions& o, const CallEntry& call) {
+  if (!o.preset.empty()) return o.preset;
+  constexpr std::string_view kGuessed = "guessed from preset ";
+  const auto map = call.facts.find("queries");
+  if (map == call.facts.end() || !map->second.origin.starts_with(kGuessed)) return "";
+  return map->second.origin.substr(kGuessed.size());
+}
+
+/// The command line that opens these bare tensors with everything said that was guessed or assumed,
+/// as a shell takes it.
+std::string full_command(const CaptureOptions& o, const CallEntry& call) {
+  const AttentionProblem& p = *call.problem;
+  std::string command = "attnscope view";
+  const auto add = [&](const char* option, const std::string& value) {
+    if (!value.empty()) command += fmt::format(" {} {}", option, shell_word(value));
+  };
+  add("--q", o.tensors.q);
+  add("--k", o.tensors.k);
+  add("--v", o.tensors.v);
+  // Not that of the problem: a rotary embedding gives its tensors a layout of its own.
+  const auto layout = call.facts.find("layout");
+  if (!o.layout.empty()) {
+    add("--layout", o.layout);
+  } else if (layout != call.facts.end() && layout->second.json.size() > 2) {
+    add("--layout", layout->second.json.substr(1, layout->second.json.size() - 2));
+  }
+  if (p.query_tokens().has_map()) {
+    add("--preset", preset_of(o, call));
+  } else {
+    if (p.query_tokens().has_grid()) add("--grid", p.query_tokens().grid_text());
+    add("--text", p.key_tokens().text_text());
+  }
+  add("--scale", fmt::format("{}", p.scale()));
+  add("--mask", o.mask.empty() ? "none" : o.mask);
+  if (o.score != "softmax") add("--score", o.score);
+  add("--rope", o.rope);
+  add("--cu-seqlens", o.cu_seqlens);
+  add("--cu-seqlens-k", o.cu_seqlens_k);
+  for (const std::string& told : o.told) add("--as", told);
+  return command;
+}
+
 void print_unknown(const Capture& capture) {
   for (const std::string& key : capture.unknown_keys()) {
     fmt::print("not understood: {}\n", one_line(key));
@@ -405,21 +463,23 @@ int run_info(const InfoOptions& o) {
   const std::string values = scan_values(selected, o.scan, o.no_scan, interrupts.token());
   capture.require_unchanged();
   if (o.json) {
-    Json json;
+    OrderedJson json;
     json["format"] = "attnscope-info/1";
     json["path"] = capture.path().string();
     json["model"] = known_text(capture.model());
     json["prompt"] = known_text(capture.prompt());
-    json["extra"] = capture.extra().empty() ? Json() : Json::parse(capture.extra(), nullptr, false);
+    json["extra"] = capture.extra().empty() ? OrderedJson()
+                                            : OrderedJson::parse(capture.extra(), nullptr, false);
     json["frames"] = capture.frames().size();
     json["values"] = values;
-    json["calls"] = Json::array();
+    json["calls"] = OrderedJson::array();
     for (const SelectedCall& s : selected) {
       json["calls"].push_back(call_json(*s.call, capture.named_folder()));
     }
     json["named_folder"] = named_folder_json(capture.named_folder());
-    json["command"] =
-        o.capture.capture.empty() ? Json(full_command(o.capture, *selected.front().call)) : Json();
+    json["command"] = o.capture.capture.empty()
+                          ? OrderedJson(full_command(o.capture, *selected.front().call))
+                          : OrderedJson();
     std::vector<std::string> notes = capture.warnings();
     notes.insert(notes.end(), capture.notes().begin(), capture.notes().end());
     json["notes"] = notes;

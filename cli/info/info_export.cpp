@@ -12,6 +12,7 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/read/export_files.h"
 #include "io/export/read/export_verify.h"
+#include "io/files/json_types.h"
 #include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -20,10 +21,8 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json group_json(const StoredGroup& group) {
-  Json json;
+OrderedJson group_json(const StoredGroup& group) {
+  OrderedJson json;
   json["name"] = group.name;
   json["batch"] = group.batch;
   json["heads"] = group.heads;
@@ -83,9 +82,9 @@ std::string run_text(const MetricRun& run) {
   return text;
 }
 
-Json export_json(const ExportManifest& stored, const ExportState& state, bool checked,
-                 const std::vector<LackingFile>& lacking) {
-  Json groups = Json::array();
+OrderedJson export_json(const ExportManifest& stored, const ExportState& state, bool checked,
+                        const std::vector<LackingFile>& lacking) {
+  OrderedJson groups = OrderedJson::array();
   for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
   for (const Shard& shard : stored.shards) {
     groups.push_back({{"name", shard.name},
@@ -93,17 +92,17 @@ Json export_json(const ExportManifest& stored, const ExportState& state, bool ch
                       {"bytes", shard.bytes}});
   }
   for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
-  const Json options = Json::parse(stored.options, nullptr, false);
-  Json json{{"product", stored.product},
-            {"capture", stored.capture},
-            {"capture_hash", stored.capture_hash},
-            {"attnscope_version", stored.version},
-            {"options", options.is_discarded() ? Json(stored.options) : options},
-            {"file_bytes", stored.file_bytes},
-            {"complete", state.complete && lacking.empty()},
-            {"tiles_done", state.tiles_done},
-            {"tiles_total", state.tiles_total},
-            {"calls", groups}};
+  const OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
+  OrderedJson json{{"product", stored.product},
+                   {"capture", stored.capture},
+                   {"capture_hash", stored.capture_hash},
+                   {"attnscope_version", stored.version},
+                   {"options", options.is_discarded() ? OrderedJson(stored.options) : options},
+                   {"file_bytes", stored.file_bytes},
+                   {"complete", state.complete && lacking.empty()},
+                   {"tiles_done", state.tiles_done},
+                   {"tiles_total", state.tiles_total},
+                   {"calls", groups}};
   if (!checked) json["checked"] = false;
   if (stored.part) {
     json["shard"] = stored.part->plan.share.text();
@@ -113,7 +112,7 @@ Json export_json(const ExportManifest& stored, const ExportState& state, bool ch
     json["parts"].push_back({{"file", part.file}, {"bytes", part.bytes}});
   }
   for (const LackingFile& file : lacking) {
-    const Json bytes = file.bytes < 0 ? Json(nullptr) : Json(file.bytes);
+    const OrderedJson bytes = file.bytes < 0 ? OrderedJson(nullptr) : OrderedJson(file.bytes);
     json["missing"].push_back({{"file", file.name}, {"bytes", bytes}, {"expected", file.expected}});
   }
   return json;
@@ -161,10 +160,10 @@ std::string writers_text(const std::string& path) {
 int print_journal_info(const std::string& path, bool json) {
   const RunTable table = read_metric_journal(path);
   if (json) {
-    Json about{{"product", "stats"}, {"options", table.options}, {"complete", false}};
+    OrderedJson about{{"product", "stats"}, {"options", table.options}, {"complete", false}};
     for (const MetricRun& run : table.runs) about["runs"].push_back(run.json());
     for (const MetricGroup& group : table.groups) {
-      Json call = name_json(group.call.name);
+      OrderedJson call = name_json(group.call.name);
       about["calls"].push_back({{"step", call["step"]},
                                 {"layer", call["layer"]},
                                 {"branch", call["branch"]},
@@ -190,7 +189,7 @@ int print_export_info(const std::string& path, bool json) {
   const int code = lacking.empty() ? kExitOk : kExitDifference;
   const std::vector<MetricRun> runs = runs_of(stored, path);
   if (json) {
-    Json about = export_json(stored, state, checked, lacking);
+    OrderedJson about = export_json(stored, state, checked, lacking);
     for (const MetricRun& run : runs) about["runs"].push_back(run.json());
     print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
     return code;

@@ -6,11 +6,10 @@
 
 #include "core/base/selection.h"
 #include "io/capture/named_calls.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::string_view kFromName = "from the file's name";
 constexpr std::string_view kFromTensorName = "from the tensor's name";
@@ -60,18 +59,18 @@ std::vector<Guess> guesses_of(const CallEntry& call, const std::optional<NamedFo
   return guesses;
 }
 
-Json guesses_json(const std::vector<Guess>& guesses) {
-  Json list = Json::array();
+OrderedJson guesses_json(const std::vector<Guess>& guesses) {
+  OrderedJson list = OrderedJson::array();
   for (const Guess& guess : guesses) {
     list.push_back({{"fact", guess.fact},
-                    {"value", Json::parse(guess.value, nullptr, false)},
+                    {"value", OrderedJson::parse(guess.value, nullptr, false)},
                     {"from", guess.from}});
   }
   return list;
 }
 
 std::string guess_text(const Guess& guess) {
-  const Json value = Json::parse(guess.value, nullptr, false);
+  const OrderedJson value = OrderedJson::parse(guess.value, nullptr, false);
   return fmt::format("{} {}, from: {}", guess.fact,
                      value.is_string() ? value.get<std::string>() : guess.value, guess.from);
 }
@@ -94,7 +93,7 @@ std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& fo
   return lines;
 }
 
-Json named_folder_json(const std::optional<NamedFolder>& folder) {
+OrderedJson named_folder_json(const std::optional<NamedFolder>& folder) {
   if (!folder) return nullptr;
   return {{"pattern", folder->pattern},  {"pattern_given", folder->pattern_given},
           {"files", folder->files},      {"steps", folder->steps},

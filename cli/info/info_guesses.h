@@ -1,11 +1,11 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "cli/common/fitting_presets.h"
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -17,12 +17,12 @@ struct Guess {
 };
 std::vector<Guess> guesses_of(const CallEntry& call, const std::optional<NamedFolder>& folder);
 /// [{"fact", "value", "from"}].
-nlohmann::ordered_json guesses_json(const std::vector<Guess>& guesses);
+OrderedJson guesses_json(const std::vector<Guess>& guesses);
 /// "layout bhsd, from: the longer axis is the sequence".
 std::string guess_text(const Guess& guess);
 
 /// What the names of a folder's files told, as lines; and as JSON, null where there is none.
 std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder);
-nlohmann::ordered_json named_folder_json(const std::optional<NamedFolder>& folder);
+OrderedJson named_folder_json(const std::optional<NamedFolder>& folder);
 
 }  // namespace attnscope

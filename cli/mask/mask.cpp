@@ -33,6 +33,7 @@
 #include "io/files/checksum.h"
 #include "io/files/file_ending.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
 #include "io/results/mask_files.h"
@@ -40,8 +41,6 @@
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// What block-sparse kernels use most.
 constexpr int64_t kDefaultBlock = 128;
@@ -63,7 +62,7 @@ struct MaskTasks {
 };
 
 /// What decides the scores beside the calls.
-Json mask_options(const MaskOptions& o) {
+OrderedJson mask_options(const MaskOptions& o) {
   return {{"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
 }
 
@@ -165,7 +164,7 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
   BlockMaskWriter::check_target(o.save, o.force, inputs);
 }
 
-void add_digest(const std::filesystem::path& file, Json& digests) {
+void add_digest(const std::filesystem::path& file, OrderedJson& digests) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(file, none)) return;
   int64_t bytes = 0;
@@ -175,12 +174,12 @@ void add_digest(const std::filesystem::path& file, Json& digests) {
 
 /// Digests of the files that masks are read from: blocks with what is said of them, and a tree's
 /// with those of the files that it names.
-void add_file_digests(const std::filesystem::path& file, Json& digests) {
+void add_file_digests(const std::filesystem::path& file, OrderedJson& digests) {
   add_digest(file, digests);
   // Which of its planes is whose.
   if (file.extension() == ".npy") add_digest(block_facts_path(file), digests);
   if (file.extension() != ".json") return;
-  const Json tree = Json::parse(read_file_text(file), nullptr, false).flatten();
+  const OrderedJson tree = OrderedJson::parse(read_file_text(file), nullptr, false).flatten();
   for (const auto& [place, word] : tree.items()) {
     if (!word.is_string()) continue;
     const std::filesystem::path named = file.parent_path() / word.get<std::string>();
@@ -292,8 +291,8 @@ RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend&
 }
 
 /// What an output says that it was made of.
-Json about_run(const Capture& capture, const Json& identity) {
-  Json about{{"capture", capture.path().filename().string()}};
+OrderedJson about_run(const Capture& capture, const OrderedJson& identity) {
+  OrderedJson about{{"capture", capture.path().filename().string()}};
   about.update(identity);
   return about;
 }
@@ -316,19 +315,19 @@ class MaskRun final : public TeamWork {
 
  private:
   void check_options() const;
-  Json options_of(const MaskTasks& m, const TileBackend& backend) const;
-  void agree(const Capture& capture, const MaskTasks& m, const Json& options);
-  std::optional<int64_t> take(const Json& json);
-  Json identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
-                   const std::stop_token& stop);
-  bool is_there(const Json& identity, int64_t total);
-  bool is_done(const MaskTasks& m, const Capture& capture, const Json& options,
-               const std::stop_token& stop, Json& about);
+  OrderedJson options_of(const MaskTasks& m, const TileBackend& backend) const;
+  void agree(const Capture& capture, const MaskTasks& m, const OrderedJson& options);
+  std::optional<int64_t> take(const OrderedJson& json);
+  OrderedJson identity_of(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
+                          const std::stop_token& stop);
+  bool is_there(const OrderedJson& identity, int64_t total);
+  bool is_done(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
+               const std::stop_token& stop, OrderedJson& about);
   void tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
                            const Capture& capture, const std::stop_token& stop) const;
   void measure(MaskLab& lab, int64_t entries);
-  Json result(const MaskTasks& m, const Json& about) const;
-  void write(const MaskTasks& m, const Json& about);
+  OrderedJson result(const MaskTasks& m, const OrderedJson& about) const;
+  void write(const MaskTasks& m, const OrderedJson& about);
   std::vector<MaskRow> all_rows() const;
 
   MaskOptions o_;
@@ -337,7 +336,7 @@ class MaskRun final : public TeamWork {
   std::map<HeadName, int64_t> heads_;       ///< by place
   std::vector<std::vector<MaskRow>> rows_;  ///< of each
   std::vector<std::string> call_hashes_;
-  TeamRecords found_{team_, [this](const Json& json) { return take(json); }};
+  TeamRecords found_{team_, [this](const OrderedJson& json) { return take(json); }};
 };
 
 void MaskRun::check_options() const {
@@ -349,18 +348,18 @@ void MaskRun::check_options() const {
 }
 
 /// What decides the result beside the capture's content.
-Json MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
-  Json options = mask_options(o_);
+OrderedJson MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
+  OrderedJson options = mask_options(o_);
   options.update(selection_json(o_.selection));
   options["score"] = score_text(m.selected);
   add_left_out(options, o_.capture);
   options["backend"] = recorded_backend(backend, m.selected);
-  Json& files = options["files"] = Json::object();
+  OrderedJson& files = options["files"] = OrderedJson::object();
   for (const std::string& mask : o_.masks) add_file_digests(mask, files);
   return options;
 }
 
-void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& options) {
+void MaskRun::agree(const Capture& capture, const MaskTasks& m, const OrderedJson& options) {
   agree_on_run(team_, capture, m.selected,
                {{"options", options},
                 {"heads", m.tasks.size()},
@@ -372,22 +371,22 @@ void MaskRun::agree(const Capture& capture, const MaskTasks& m, const Json& opti
 }
 
 /// The lines of a head that another run or process found.
-std::optional<int64_t> MaskRun::take(const Json& json) {
+std::optional<int64_t> MaskRun::take(const OrderedJson& json) {
   try {
     std::vector<MaskRow> rows;
-    for (const Json& line : json.at("lines")) rows.push_back(parse_mask_row(line));
+    for (const OrderedJson& line : json.at("lines")) rows.push_back(parse_mask_row(line));
     const auto head = rows.empty() ? heads_.end() : heads_.find(rows.front().name);
     if (head == heads_.end() || rows.size() != o_.masks.size()) return std::nullopt;
     rows_[static_cast<size_t>(head->second)] = std::move(rows);
     return head->second;
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return std::nullopt;
   }
 }
 
 /// What the output says that it was made of. Reads all that it is made of.
-Json MaskRun::identity_of(const MaskTasks& m, const Capture& capture, const Json& options,
-                          const std::stop_token& stop) {
+OrderedJson MaskRun::identity_of(const MaskTasks& m, const Capture& capture,
+                                 const OrderedJson& options, const std::stop_token& stop) {
   std::string hash;
   if (m.share) {
     const std::vector<std::string> own =
@@ -399,13 +398,13 @@ Json MaskRun::identity_of(const MaskTasks& m, const Capture& capture, const Json
   } else {
     hash = join_call_hashes(hash_together(team_, capture, m.selected, true, stop));
   }
-  Json identity{{"capture_hash", hash}, {"options", options}};
+  OrderedJson identity{{"capture_hash", hash}, {"options", options}};
   if (m.share) identity.update(part_identity(m.share->part));
   return identity;
 }
 
 /// Whether the output is complete already, as the first process finds it.
-bool MaskRun::is_there(const Json& identity, int64_t total) {
+bool MaskRun::is_there(const OrderedJson& identity, int64_t total) {
   const bool complete = team_.is_first() && o_.resume && !o_.force &&
                         is_recorded_already(console_, o_.out, "mask", identity, total);
   return !team_.exchange(complete ? "complete" : "").front().empty();
@@ -413,9 +412,9 @@ bool MaskRun::is_there(const Json& identity, int64_t total) {
 
 /// Whether the output is complete already; else it is begun, or gone on with. `about` gets what it
 /// says that it was made of.
-bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const Json& options,
-                      const std::stop_token& stop, Json& about) {
-  const Json identity = identity_of(m, capture, options, stop);
+bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
+                      const std::stop_token& stop, OrderedJson& about) {
+  const OrderedJson identity = identity_of(m, capture, options, stop);
   if (is_there(identity, std::ssize(m.tasks))) return true;
   about = about_run(capture, identity);
   const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
@@ -462,7 +461,7 @@ void MaskRun::measure(MaskLab& lab, int64_t entries) {
     rows_[place] = lab.measure(place, [&](double share) {
       progress.update(*unit * kSteps + static_cast<int64_t>(share * kSteps));
     });
-    Json lines = Json::array();
+    OrderedJson lines = OrderedJson::array();
     for (const MaskRow& row : rows_[place]) lines.push_back(mask_row_json(row, o_.time));
     found_.add({{"lines", std::move(lines)}});
   }
@@ -476,9 +475,9 @@ std::vector<MaskRow> MaskRun::all_rows() const {
 }
 
 /// The scores as JSON; of an output, what it was made of as well, and of a part, which it is.
-Json MaskRun::result(const MaskTasks& m, const Json& about) const {
-  const Json scores = mask_json(all_rows(), o_.time);
-  Json json{{"format", scores["format"]}};
+OrderedJson MaskRun::result(const MaskTasks& m, const OrderedJson& about) const {
+  const OrderedJson scores = mask_json(all_rows(), o_.time);
+  OrderedJson json{{"format", scores["format"]}};
   json.update(about);
   if (m.share) {
     json.update(part_json(m.share->part, m.share->places(), call_hashes_));
@@ -489,7 +488,7 @@ Json MaskRun::result(const MaskTasks& m, const Json& about) const {
   return json;
 }
 
-void MaskRun::write(const MaskTasks& m, const Json& about) {
+void MaskRun::write(const MaskTasks& m, const OrderedJson& about) {
   if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
   const bool in_file = found_.is_open();
   if (in_file) {
@@ -524,7 +523,7 @@ int MaskRun::run() {
     tell_unknown_state(m.selected, console_);
   }
   check_masks_fit(masks, m.selected, {*backend, budget});
-  const Json options = options_of(m, *backend);
+  const OrderedJson options = options_of(m, *backend);
   agree(capture, m, options);
   for (const HeadTask& task : m.tasks) {
     heads_.emplace(head_name(task.problem->id(), task.batch, task.head), std::ssize(heads_));
@@ -545,7 +544,7 @@ int MaskRun::run() {
   }
   const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
   if (team_.is_first()) tell_of_other_heads(masks, m, capture, run.stop());
-  Json about = Json::object();
+  OrderedJson about = OrderedJson::object();
   // A part says which it is, also where it is only printed.
   if (o_.out.empty() && o_.json && m.share) {
     about = about_run(capture, identity_of(m, capture, options, run.stop()));

@@ -7,16 +7,17 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+OrderedJson number(const std::optional<double>& value) {
+  return value ? OrderedJson(*value) : OrderedJson();
+}
 
-Json number(const std::optional<double>& value) { return value ? Json(*value) : Json(); }
-
-std::optional<double> optional_of(const Json& json) {
+std::optional<double> optional_of(const OrderedJson& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
@@ -36,7 +37,7 @@ constexpr QualityNumber kQualityNumbers[] = {
     {"output_error_p95", &MaskQuality::output_error_p95}};
 
 /// The numbers of a mask, each name behind `before`.
-void add_quality(const MaskQuality& quality, const std::string& before, Json& json) {
+void add_quality(const MaskQuality& quality, const std::string& before, OrderedJson& json) {
   json[before + "density"] = quality.density;
   json[before + "effective_density"] = quality.effective_density;
   for (const QualityNumber& each : kQualityNumbers) {
@@ -48,7 +49,7 @@ void add_quality(const MaskQuality& quality, const std::string& before, Json& js
 }
 
 /// What add_quality() made the JSON of.
-MaskQuality quality_of(const Json& json, const std::string& before) {
+MaskQuality quality_of(const OrderedJson& json, const std::string& before) {
   MaskQuality quality;
   json.at(before + "density").get_to(quality.density);
   json.at(before + "effective_density").get_to(quality.effective_density);
@@ -71,8 +72,8 @@ std::string saved_name(const MaskRow& row) {
 
 }  // namespace
 
-Json mask_row_json(const MaskRow& row, bool timed) {
-  Json json = name_json(row.name);
+OrderedJson mask_row_json(const MaskRow& row, bool timed) {
+  OrderedJson json = name_json(row.name);
   json["mask"] = row.mask;
   add_quality(row.quality, "", json);
   if (timed) json["time_ratio"] = number(row.time_ratio);
@@ -83,7 +84,7 @@ Json mask_row_json(const MaskRow& row, bool timed) {
   return json;
 }
 
-MaskRow parse_mask_row(const Json& json) {
+MaskRow parse_mask_row(const OrderedJson& json) {
   MaskRow row;
   row.name = parse_name_json(json);
   json.at("mask").get_to(row.mask);
@@ -95,8 +96,8 @@ MaskRow parse_mask_row(const Json& json) {
   return row;
 }
 
-Json mask_json(const std::vector<MaskRow>& rows, bool timed) {
-  Json heads = Json::array();
+OrderedJson mask_json(const std::vector<MaskRow>& rows, bool timed) {
+  OrderedJson heads = OrderedJson::array();
   for (const MaskRow& row : rows) heads.push_back(mask_row_json(row, timed));
   return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }

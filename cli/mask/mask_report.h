@@ -1,12 +1,12 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/patterns/mask_summary.h"
 #include "core/problem/head_name.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -26,12 +26,12 @@ struct MaskRow {
 };
 
 /// A line as JSON; `timed` adds time_ratio.
-nlohmann::ordered_json mask_row_json(const MaskRow& row, bool timed);
+OrderedJson mask_row_json(const MaskRow& row, bool timed);
 /// What mask_row_json() made the JSON of. Throws nlohmann's exceptions where it is no such line.
-MaskRow parse_mask_row(const nlohmann::ordered_json& json);
+MaskRow parse_mask_row(const OrderedJson& json);
 
 /// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.
-nlohmann::ordered_json mask_json(const std::vector<MaskRow>& rows, bool timed);
+OrderedJson mask_json(const std::vector<MaskRow>& rows, bool timed);
 /// "wrote b.npy (blocks of 128: density 0.364, recall 0.908)", means over the heads.
 std::string saved_text(const std::string& path, const std::vector<MaskRow>& rows);
 /// A table for people on standard output.

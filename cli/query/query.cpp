@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "cli/common/cache_option.h"
 #include "cli/common/capture_check.h"
@@ -22,16 +25,20 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
 #include "cli/query/query_output.h"
-#include "cli/query/query_segments.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
-#include "cli/query/query_team.h"
+#include "cluster/team.h"
 #include "core/base/error.h"
+#include "core/base/index_range.h"
+#include "core/base/memory_budget.h"
+#include "core/base/plan_share.h"
 #include "core/base/selection.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
+#include "core/stream/head_work.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_hdf5.h"
 #include "io/results/volume_output.h"
@@ -39,7 +46,67 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr const char* kAll = "all";
+
+/// The sequence that the volumes of a call show.
+const TokenGrid& shown_of(const QueryRequest& request, const SelectedCall& selected) {
+  const AttentionProblem& problem = *selected.call->problem;
+  return request.reverse ? problem.query_tokens() : problem.key_tokens();
+}
+
+std::vector<std::string> names_with_grid(const TokenGrid& tokens) {
+  std::vector<std::string> names;
+  for (const TokenSegment& segment : tokens.segments()) {
+    if (segment.is_raster()) names.push_back(segment.name);
+  }
+  return names;
+}
+
+std::string file_of(const std::string& out, const std::string& segment) {
+  const std::filesystem::path path(out);
+  return (path.parent_path() / (path.stem().string() + "-" + segment + path.extension().string()))
+      .string();
+}
+
+/// Whether --segment all was given, and is no segment's name in the selected calls.
+bool asks_all_segments(const QueryRequest& request, const Capture& capture) {
+  if (request.segment != kAll) return false;
+  const auto calls = capture.select(parse_selection(request.selection));
+  return std::none_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
+    const auto& segments = shown_of(request, selected).segments();
+    return std::any_of(segments.begin(), segments.end(),
+                       [](const TokenSegment& segment) { return segment.name == kAll; });
+  });
+}
+
+/// The request for each segment of the selected calls that has a grid, in the order of the token
+/// map of the first, with a file of its own: film.png becomes film-NAME.png. Throws Error(usage)
+/// where none has, the calls' segments differ, or there is no file to name.
+std::vector<QueryRequest> each_segment(const QueryRequest& request, const Capture& capture) {
+  if (request.out.empty() || request.json) {
+    throw usage_error(
+        "--segment all: writes a file for each segment: give -o FILE, without --json");
+  }
+  const auto calls = capture.select(parse_selection(request.selection));
+  const auto names = names_with_grid(shown_of(request, calls.front()));
+  if (names.empty()) {
+    throw usage_error("--segment all: " + calls.front().call->problem->name() +
+                      " has no token map with a grid in row-major order");
+  }
+  for (const SelectedCall& selected : calls) {
+    if (names_with_grid(shown_of(request, selected)) == names) continue;
+    throw usage_error(fmt::format(
+        "--segment all: {} has other segments than {}: select calls of one kind with --kind",
+        selected.call->problem->name(), calls.front().call->problem->name()));
+  }
+  std::vector<QueryRequest> requests;
+  for (const std::string& name : names) {
+    requests.push_back(request);
+    requests.back().segment = name;
+    requests.back().out = file_of(request.out, name);
+  }
+  return requests;
+}
 
 /// What of a query --shard does not cut.
 void check_shard(const QueryRequest& o, const MeanAxes& mean) {
@@ -51,6 +118,92 @@ void check_shard(const QueryRequest& o, const MeanAxes& mean) {
     refuse_shard(o.shard, "-o " + o.out +
                               ": only an .h5 says which part it is; attnscope merge makes "
                               "an .npy or .csv of them");
+  }
+}
+
+// A query whose heads several processes share: one after the other has a run of them.
+
+std::vector<IndexRange> runs_of_heads(const Team& team, const QueryTasks& q) {
+  std::vector<int64_t> work;
+  for (const HeadTask& task : q.tasks) {
+    work.push_back(head_work(*task.problem, task.batch, task.head));
+  }
+  return share_out(work, team.size());
+}
+
+int64_t tokens_of(const QueryTasks& q, IndexRange heads) {
+  int64_t tokens = 0;
+  for (int64_t i = heads.begin; i < heads.end; ++i) {
+    tokens += q.shown(static_cast<size_t>(i)).tokens();
+  }
+  return tokens;
+}
+
+template <typename T>
+void append(std::string& bytes, const std::vector<T>& values) {
+  bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
+}
+
+/// Takes `count` numbers from what is left.
+template <typename T>
+std::vector<T> take(std::string_view& bytes, int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
+  const size_t size = values.size() * sizeof(T);
+  if (bytes.size() < size) throw Error(ErrorCode::file, "a process has other values than asked");
+  std::memcpy(values.data(), bytes.data(), size);
+  bytes.remove_prefix(size);
+  return values;
+}
+
+/// The heads whose values this process finds; none of some where there are fewer than processes.
+/// The runs have about equal work, and follow each other in the order of processes.
+IndexRange own_heads(const Team& team, const QueryTasks& q) {
+  return runs_of_heads(team, q)[static_cast<size_t>(team.rank())];
+}
+
+/// The tasks of these heads. Borrows from `q`.
+QueryTasks tasks_of(const QueryTasks& q, IndexRange heads) {
+  QueryTasks own;
+  own.calls = q.calls;
+  own.chosen = q.chosen;
+  own.seen_keys = q.seen_keys;
+  own.reverse = q.reverse;
+  for (int64_t i = heads.begin; i < heads.end; ++i) {
+    const auto at = static_cast<size_t>(i);
+    own.tasks.push_back(q.tasks[at]);
+    own.call_of_task.push_back(q.call_of_task[at]);
+    own.chosen_of_task.push_back(q.chosen_of_task[at]);
+    if (!q.seen.empty()) own.seen.push_back(q.seen[at]);
+  }
+  return own;
+}
+
+/// Gives the values of all processes to the first one, in the order of heads; the others keep none.
+/// An exchange. Throws Error(resource) where the first one's budget does not have them.
+void collect_values(Team& team, const QueryTasks& q, MemoryBudget& budget, QueryValues& computed) {
+  if (team.is_alone()) return;
+  const std::vector<IndexRange> runs = runs_of_heads(team, q);
+  // What the others send, and the values that are made of it.
+  const int64_t others =
+      tokens_of(q, {0, std::ssize(q.tasks)}) - tokens_of(q, runs[static_cast<size_t>(team.rank())]);
+  if (team.is_first()) {
+    computed.others = budget.reserve(2 * others * 4, "the other processes' values");
+  }
+  std::string mine;
+  if (!team.is_first()) {
+    for (const std::vector<float>& values : computed.values) append(mine, values);
+    append(mine, computed.lse);
+    computed = {};
+  }
+  std::vector<std::string> all = team.collect(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank) {
+    std::string_view left = all[rank];
+    for (int64_t i = runs[rank].begin; i < runs[rank].end; ++i) {
+      computed.values.push_back(take<float>(left, q.shown(static_cast<size_t>(i)).tokens()));
+    }
+    const auto lse = take<double>(left, runs[rank].size());
+    computed.lse.insert(computed.lse.end(), lse.begin(), lse.end());
+    all[rank] = {};
   }
 }
 
@@ -99,7 +252,7 @@ class QueryCommand {
     auto computed = compute_together(capture, q, *backend, budget);
     if (!computed) return;
     if (mean_.any()) average_volumes(mean_, volumes, computed->values, budget);
-    Json heads = set_all_values(q, shown, *computed, format.has_value(), volumes);
+    OrderedJson heads = set_all_values(q, shown, *computed, format.has_value(), volumes);
     if (format) write(*format, part, volumes);
     print_summaries(o_, volumes, heads);
   }
@@ -148,9 +301,9 @@ class QueryCommand {
   }
 
   /// Gives the volumes their values where they are written; the summaries where they are printed.
-  Json set_all_values(const QueryTasks& q, const TokenGrid& shown, QueryValues& computed,
-                      bool written, QueryVolumes& volumes) const {
-    Json heads = Json::array();
+  OrderedJson set_all_values(const QueryTasks& q, const TokenGrid& shown, QueryValues& computed,
+                             bool written, QueryVolumes& volumes) const {
+    OrderedJson heads = OrderedJson::array();
     for (size_t i = 0; i < volumes.volumes.size(); ++i) {
       QueryVolume& volume = volumes.volumes[i];
       std::vector<float>& values = computed.values[i];

@@ -19,6 +19,7 @@
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
 #include "io/export/read/export_files.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -174,7 +175,7 @@ int query_export(const QueryRequest& o, const Console& console) {
                       : std::numeric_limits<double>::quiet_NaN());
   }
   if (mean.any()) average_volumes(mean, volumes, values, budget);
-  nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
+  OrderedJson summaries = OrderedJson::array();
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
     if (!format || o.json) {

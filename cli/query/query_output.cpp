@@ -6,22 +6,21 @@
 #include "cli/common/run_steps.h"
 #include "cli/query/query_summary.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// What --text-token asked for; null without it.
-Json text_token_json(const QueryOptions& o) {
-  return o.text_tokens.empty() ? Json() : Json(o.text_tokens);
+OrderedJson text_token_json(const QueryOptions& o) {
+  return o.text_tokens.empty() ? OrderedJson() : OrderedJson(o.text_tokens);
 }
 
 /// The tokens that a volume is of; null where those of its members differ.
-Json tokens_json(const QueryVolumes& volumes, size_t volume) {
+OrderedJson tokens_json(const QueryVolumes& volumes, size_t volume) {
   const std::vector<int64_t>& tokens = volumes.chosen_of(volumes.volumes[volume]);
-  return tokens.empty() ? Json() : Json(tokens);
+  return tokens.empty() ? OrderedJson() : OrderedJson(tokens);
 }
 
 }  // namespace
@@ -58,20 +57,19 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
   return format;
 }
 
-void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
-                     const nlohmann::ordered_json& heads) {
+void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const OrderedJson& heads) {
   const auto json = [&] {
     const bool alike = volumes.chosen_alike();
-    Json rows = heads;
+    OrderedJson rows = heads;
     for (size_t i = 0; i < rows.size() && !alike; ++i) rows[i]["tokens"] = tokens_json(volumes, i);
-    Json summary{{"format", "attnscope-query/1"},
-                 {"query", volumes.query_text},
-                 {"text_token", text_token_json(o.queries)},
-                 {"tokens", alike ? tokens_json(volumes, 0) : Json()},
-                 {"reverse", volumes.reverse},
-                 {"domain", o.domain},
-                 {"weighting", volumes.weighting},
-                 {"mean", volumes.mean}};
+    OrderedJson summary{{"format", "attnscope-query/1"},
+                        {"query", volumes.query_text},
+                        {"text_token", text_token_json(o.queries)},
+                        {"tokens", alike ? tokens_json(volumes, 0) : OrderedJson()},
+                        {"reverse", volumes.reverse},
+                        {"domain", o.domain},
+                        {"weighting", volumes.weighting},
+                        {"mean", volumes.mean}};
     add_left_out(summary, o.capture);
     summary["heads"] = std::move(rows);
     return summary;

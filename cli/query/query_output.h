@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/query/query_tasks.h"
+#include "io/files/json_types.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
@@ -28,6 +29,6 @@ std::string describe_output(const QueryVolumes& volumes);
 
 /// The summaries of all heads on standard output: as JSON with --json, as text without -o.
 void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,
-                     const nlohmann::ordered_json& heads);
+                     const OrderedJson& heads);
 
 }  // namespace attnscope

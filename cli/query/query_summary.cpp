@@ -7,10 +7,9 @@
 
 #include "core/base/error.h"
 #include "core/products/line_summary.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
-
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -27,12 +26,12 @@ std::string token_name(const TokenGrid& grid, int64_t index,
 }
 
 /// Null where it was averaged over, or nobody recorded it.
-Json coordinate(int64_t value, bool unrecorded = false) {
-  return value < 0 || unrecorded ? Json() : Json(value);
+OrderedJson coordinate(int64_t value, bool unrecorded = false) {
+  return value < 0 || unrecorded ? OrderedJson() : OrderedJson(value);
 }
 
 /// "step 10 layer 3 cond joint batch 0 head 2", without what was averaged over or not recorded.
-std::string head_line(const Json& head) {
+std::string head_line(const OrderedJson& head) {
   const auto numbered = [&](const char* name) {
     return head[name].is_null() ? "" : fmt::format("{} {} ", name, head[name].get<int64_t>());
   };
@@ -53,9 +52,10 @@ std::string head_line(const Json& head) {
 
 }  // namespace
 
-Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, const TokenGrid& grid,
-                      std::span<const float> row, double lse, int64_t top_count) {
-  Json json;
+OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,
+                             const TokenGrid& grid, std::span<const float> row, double lse,
+                             int64_t top_count) {
+  OrderedJson json;
   const Unrecorded& unrecorded = volume.place.unrecorded;
   json["step"] = coordinate(volume.step, unrecorded.step);
   json["layer"] = coordinate(volume.layer, unrecorded.layer);
@@ -64,26 +64,26 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
     json["slot"] = volume.place.slot;
   }
   if (volume.place.has_chunk()) json["chunk"] = volume.place.chunk;
-  json["branch"] = unrecorded.branch ? Json() : Json(volume.branch);
+  json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(volume.branch);
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;
   json["head"] = coordinate(volume.head);
   if (volume.averaged > 1 || volumes.mean != "none") json["averaged"] = volume.averaged;
-  json["lse"] = std::isfinite(lse) ? Json(lse) : Json();
+  json["lse"] = std::isfinite(lse) ? OrderedJson(lse) : OrderedJson();
   json["text_mass"] = mass_on(row, grid.text_range());
   // Where another segment is shown, the video's share is among segment_mass.
   const bool of_video = volumes.shown == "video";
-  json["video_mass"] = of_video ? Json(mass_on(row, grid.video_range())) : Json();
+  json["video_mass"] = of_video ? OrderedJson(mass_on(row, grid.video_range())) : OrderedJson();
   if (grid.has_map()) {
-    Json& segments = json["segment_mass"] = Json::object();
+    OrderedJson& segments = json["segment_mass"] = OrderedJson::object();
     for (const TokenSegment& segment : grid.segments()) {
       segments[segment.name] = mass_on(row, segment.tokens);
     }
   }
-  Json frames = Json::array();
+  OrderedJson frames = OrderedJson::array();
   for (const double mass : frame_masses(row, grid)) frames.push_back(mass);
   json["frame_mass"] = frames;
-  Json top = Json::array();
+  OrderedJson top = OrderedJson::array();
   const auto tokens = static_cast<int64_t>(row.size());
   for (const int64_t token : largest_tokens(row, {0, tokens}, top_count)) {
     top.push_back({{volumes.reverse ? "query" : "key", token},
@@ -94,17 +94,17 @@ Json summarise_values(const QueryVolumes& volumes, const QueryVolume& volume, co
   return json;
 }
 
-void print_row_summaries(const Json& heads, bool reverse, const std::string& shown) {
-  for (const Json& head : heads) {
+void print_row_summaries(const OrderedJson& heads, bool reverse, const std::string& shown) {
+  for (const OrderedJson& head : heads) {
     fmt::print("{}\n", head_line(head));
     const bool of_video = !head["video_mass"].is_null();
-    const Json& shown_mass = of_video ? head["video_mass"] : head["segment_mass"][shown];
+    const OrderedJson& shown_mass = of_video ? head["video_mass"] : head["segment_mass"][shown];
     fmt::print("  {}text {:.4f}  {} {:.4f}", reverse ? "sums: " : "",
                head["text_mass"].get<double>(), one_line(shown), shown_mass.get<double>());
     if (!head["frame_mass"].empty()) fmt::print("  frames");
-    for (const Json& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
+    for (const OrderedJson& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
     fmt::print("\n");
-    for (const Json& key : head["top"]) {
+    for (const OrderedJson& key : head["top"]) {
       fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
                  one_line(key["place"].get<std::string>()));
     }

@@ -12,6 +12,7 @@
 #include "core/products/softmax_domain.h"
 #include "core/products/tokens/text_token.h"
 #include "io/capture/unknown_state.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -171,7 +172,7 @@ void keep_share(const SelectionShare& share, QueryTasks& q, QueryVolumes& volume
   volumes.volumes = std::move(described);
 }
 
-nlohmann::ordered_json query_options_json(const QueryRequest& request) {
+OrderedJson query_options_json(const QueryRequest& request) {
   return {{"query", request.queries.coords},
           {"index", request.queries.indices},
           {"text_token", request.queries.text_tokens},

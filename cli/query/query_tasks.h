@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <deque>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
 #include "io/capture/selection_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -80,7 +80,7 @@ QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCal
 void keep_share(const SelectionShare& share, QueryTasks& q, QueryVolumes& volumes);
 
 /// What decides the values beside the calls, for plan_text().
-nlohmann::ordered_json query_options_json(const QueryRequest& request);
+OrderedJson query_options_json(const QueryRequest& request);
 
 /// Throws Error(usage) where a call's keys do not have the domain: its zeros would look like an
 /// answer.

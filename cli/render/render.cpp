@@ -14,12 +14,11 @@
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// In the order of PictureKind.
 constexpr std::array<void (*)(RenderJob&), 7> kPainters{
@@ -66,8 +65,15 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   std::vector<std::filesystem::path> inputs = guarded_inputs(capture);
   inputs.insert(inputs.end(), overlay.files.begin(), overlay.files.end());
   OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
-  RenderJob job{
-      o, kind, console, capture, colours, overlay, run, selected_heads(o, capture), Json::object()};
+  RenderJob job{o,
+                kind,
+                console,
+                capture,
+                colours,
+                overlay,
+                run,
+                selected_heads(o, capture),
+                OrderedJson::object()};
   kPainters[static_cast<size_t>(kind)](job);
   // A film says what its query would take.
   if (o.dry_run && kind != PictureKind::filmstrip) print_plan(run.forecast(), o.json);

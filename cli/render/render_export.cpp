@@ -19,6 +19,7 @@
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
 #include "io/export/read/export_files.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
@@ -140,10 +141,10 @@ void set_text(PictureText& text, const ExportPicture& picture, const std::string
 
 /// Writes the picture; `facts` joins what --json prints.
 void write_picture(const ExportPicture& picture, const Canvas& canvas, int64_t missing,
-                   int64_t cells, const nlohmann::ordered_json& facts) {
+                   int64_t cells, const OrderedJson& facts) {
   const RenderRequest& o = picture.request;
   write_canvas_png(canvas, o.out, o.force);
-  nlohmann::ordered_json all_facts{{"pool", o.pool}};
+  OrderedJson all_facts{{"pool", o.pool}};
   all_facts.update(facts);
   all_facts["missing_cells"] = missing;
   report_written(o, picture.console,

@@ -9,6 +9,7 @@
 #include "cli/render/render_options.h"
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 #include "io/pictures/canvas.h"
 #include "io/pictures/picture_page.h"
 #include "io/pictures/table_layout.h"
@@ -31,7 +32,7 @@ struct RenderJob {
   OverlayFiles overlay;
   StreamRun& run;
   std::vector<RenderHead> heads;  ///< by (call, batch item, head)
-  nlohmann::ordered_json facts;   ///< for --json; pictures add theirs
+  OrderedJson facts;              ///< for --json; pictures add theirs
 };
 
 /// The selected heads in capture order.

@@ -12,6 +12,7 @@
 #include "core/base/nearest_word.h"
 #include "core/products/map_reductions.h"
 #include "io/capture/evictions.h"
+#include "io/files/json_types.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
@@ -234,13 +235,13 @@ void render_heatmap(RenderJob& job) {
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());
   const std::vector<size_t> places = head_places(job);
-  auto values = nlohmann::ordered_json::array();
+  auto values = OrderedJson::array();
   const HeadField& field = *find_head_field(metric);
   for (size_t i = 0; i < heads.size(); ++i) {
     const auto value = number_of(heads[i], field);
     if (value) table.values[places[i]] = static_cast<float>(*value);
-    values.push_back({{"head", head_label(job.heads[i])},
-                      {metric, value ? nlohmann::ordered_json(*value) : nullptr}});
+    values.push_back(
+        {{"head", head_label(job.heads[i])}, {metric, value ? OrderedJson(*value) : nullptr}});
   }
   table.text.title = page_title(job);
   table.text.lines = {joined_parts({capture_text(job), metric, "exact", domain_text(job, "all")})};

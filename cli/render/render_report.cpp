@@ -4,6 +4,7 @@
 
 #include "cli/common/left_out_names.h"
 #include "cli/common/run_steps.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -13,9 +14,9 @@ void report_written(const RenderRequest& request, const Console& console,
                           heads_text(static_cast<int64_t>(written.heads)), written.width,
                           written.height, written.note));
   if (!request.json) return;
-  nlohmann::ordered_json json{{"format", "attnscope-render/1"}, {"file", request.out},
-                              {"picture", written.picture},     {"heads", written.heads},
-                              {"width", written.width},         {"height", written.height}};
+  OrderedJson json{{"format", "attnscope-render/1"}, {"file", request.out},
+                   {"picture", written.picture},     {"heads", written.heads},
+                   {"width", written.width},         {"height", written.height}};
   json.update(written.facts);
   add_left_out(json, request.capture);
   print_json(json, true);

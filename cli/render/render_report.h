@@ -6,6 +6,7 @@
 
 #include "cli/common/console.h"
 #include "cli/render/render_options.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -14,8 +15,8 @@ struct WrittenPicture {
   std::string_view picture;  ///< "matrix"
   size_t heads = 0;
   int width = 0, height = 0;
-  std::string note = {};  ///< "; 3 of 64 cells are not there"
-  nlohmann::ordered_json facts = nlohmann::ordered_json::object();  ///< for --json, behind the rest
+  std::string note = {};                      ///< "; 3 of 64 cells are not there"
+  OrderedJson facts = OrderedJson::object();  ///< for --json, behind the rest
 };
 
 /// Says that it was written, and prints it with --json.

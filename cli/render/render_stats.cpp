@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/export/read/stored_stats.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
@@ -84,12 +85,12 @@ int render_stats(const RenderRequest& o, const Console& console) {
   table.names = heads.names;
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());
-  auto json_values = nlohmann::ordered_json::array();
+  auto json_values = OrderedJson::array();
   for (size_t i = 0; i < selected.size(); ++i) {
     table.values[heads.places[i]] = static_cast<float>(values[i]);
-    json_values.push_back({{"head", head_label(selected[i])},
-                           {o.metric, std::isnan(values[i]) ? nlohmann::ordered_json(nullptr)
-                                                            : nlohmann::ordered_json(values[i])}});
+    json_values.push_back(
+        {{"head", head_label(selected[i])},
+         {o.metric, std::isnan(values[i]) ? OrderedJson(nullptr) : OrderedJson(values[i])}});
   }
   const StoredFacts& facts = stats.groups.front().facts;
   const std::string capture = one_line(stats.stored.capture);

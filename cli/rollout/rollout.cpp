@@ -26,13 +26,12 @@
 #include "core/products/rollout/rollout_steps.h"
 #include "core/products/tokens/text_token.h"
 #include "io/capture/capture_guard.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct RolloutOptions {
   CaptureOptions capture;
@@ -171,41 +170,41 @@ QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, co
   return volumes;
 }
 
-Json summarise(const RolloutOptions& o, const QueryVolumes& volumes,
-               const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
+OrderedJson summarise(const RolloutOptions& o, const QueryVolumes& volumes,
+                      const std::vector<RolloutStep>& layers, const std::vector<float>& values) {
   const QueryVolume& volume = volumes.volumes.front();
   const TokenGrid& tokens = layers.back().problem().key_tokens();
-  Json row = summarise_values(volumes, volume, tokens, values,
-                              std::numeric_limits<double>::quiet_NaN(), o.top);
-  Json numbers = Json::array();
+  OrderedJson row = summarise_values(volumes, volume, tokens, values,
+                                     std::numeric_limits<double>::quiet_NaN(), o.top);
+  OrderedJson numbers = OrderedJson::array();
   const Unrecorded& unrecorded = volume.place.unrecorded;
   for (const RolloutStep& layer : layers) {
-    numbers.push_back(unrecorded.layer ? Json() : Json(layer.layer()));
+    numbers.push_back(unrecorded.layer ? OrderedJson() : OrderedJson(layer.layer()));
   }
-  Json json{{"format", "attnscope-rollout/1"},
-            {"query", volumes.query_text},
-            {"tokens", volumes.chosen_of(volume)},
-            {"direction", o.reverse ? "to_outputs" : "to_inputs"},
-            {"step", unrecorded.step ? Json() : Json(volume.step)},
-            {"branch", unrecorded.branch ? Json() : Json(volume.branch)},
-            {"kind", volume.kind},
-            {"batch", volume.batch},
-            {"layers", std::move(numbers)},
-            {"heads", layers.back().tasks.size()},
-            {"sum", std::accumulate(values.begin(), values.end(), 0.0)}};
+  OrderedJson json{{"format", "attnscope-rollout/1"},
+                   {"query", volumes.query_text},
+                   {"tokens", volumes.chosen_of(volume)},
+                   {"direction", o.reverse ? "to_outputs" : "to_inputs"},
+                   {"step", unrecorded.step ? OrderedJson() : OrderedJson(volume.step)},
+                   {"branch", unrecorded.branch ? OrderedJson() : OrderedJson(volume.branch)},
+                   {"kind", volume.kind},
+                   {"batch", volume.batch},
+                   {"layers", std::move(numbers)},
+                   {"heads", layers.back().tasks.size()},
+                   {"sum", std::accumulate(values.begin(), values.end(), 0.0)}};
   for (const char* name : {"text_mass", "video_mass", "frame_mass", "top"}) json[name] = row[name];
   add_left_out(json, o.capture);
   return json;
 }
 
-void print_summary(const Json& json) {
+void print_summary(const OrderedJson& json) {
   fmt::print("{}\n  sum {:.4f}  text {:.4f}  video {:.4f}", json["query"].get<std::string>(),
              json["sum"].get<double>(), json["text_mass"].get<double>(),
              json["video_mass"].get<double>());
   if (!json["frame_mass"].empty()) fmt::print("  frames");
-  for (const Json& mass : json["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
+  for (const OrderedJson& mass : json["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
   fmt::print("\n");
-  for (const Json& key : json["top"]) {
+  for (const OrderedJson& key : json["top"]) {
     fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
                one_line(key["place"].get<std::string>()));
   }
@@ -237,7 +236,7 @@ class RolloutRun final : public TeamWork {
 void RolloutRun::agree(const Capture& capture, const std::vector<SelectedCall>& calls,
                        const std::vector<RolloutStep>& layers, const ChosenTokens& start,
                        const TileBackend& backend) {
-  Json heads = Json::array();
+  OrderedJson heads = OrderedJson::array();
   for (const RolloutStep& layer : layers) heads.push_back({layer.layer(), layer.tasks.size()});
   agree_on_run(team_, capture, calls,
                {{"layers", heads},
@@ -253,7 +252,7 @@ void RolloutRun::write(const QueryVolumes& described, std::optional<VolumeFormat
                        const std::vector<double>& influence) {
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = described;
-  const Json summary = summarise(o_, volumes, layers, values);
+  const OrderedJson summary = summarise(o_, volumes, layers, values);
   if (format) {
     set_values(volumes.volumes.front(), layers.front().problem().key_tokens(), values);
     write_volumes(*format, volumes, o_.out, o_.force);

@@ -1,10 +1,13 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <stop_token>
+#include <string>
 
 #include "cli/common/capture_check.h"
 #include "cli/common/command.h"
@@ -23,11 +26,13 @@
 #include "cli/common/value_failure.h"
 #include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
-#include "cli/stats/stats_table.h"
+#include "core/base/error.h"
+#include "core/heads/head_record.h"
 #include "core/heads/head_record_sink.h"
 #include "core/reduce/reduction_stream.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/format/export_part_json.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/results/head_json.h"
 #include "io/results/output_provenance.h"
@@ -37,25 +42,23 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// What decides the result beside the capture's content.
-Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
-                     const std::string& backend, const std::string& score) {
-  Json json{{"steps", o.selection.steps},
-            {"layers", o.selection.layers},
-            {"heads", o.selection.heads},
-            {"batch", o.selection.batch},
-            {"branch", o.selection.branches},
-            {"kind", o.selection.kinds},
-            {"score", score},
-            {"backend", backend}};
+OrderedJson content_options(const StatsOptions& o, const ClassThresholds& thresholds,
+                            const std::string& backend, const std::string& score) {
+  OrderedJson json{{"steps", o.selection.steps},
+                   {"layers", o.selection.layers},
+                   {"heads", o.selection.heads},
+                   {"batch", o.selection.batch},
+                   {"branch", o.selection.branches},
+                   {"kind", o.selection.kinds},
+                   {"score", score},
+                   {"backend", backend}};
   // Only where they choose: captures without them, and their unfinished files, are as before.
   if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
   if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
   if (o.selection.chunks != "all") json["chunks"] = o.selection.chunks;
-  json["sample"] = o.sample > 0 ? Json(o.sample) : Json();
-  json["band"] = o.band >= 0 ? Json(o.band) : Json();
+  json["sample"] = o.sample > 0 ? OrderedJson(o.sample) : OrderedJson();
+  json["band"] = o.band >= 0 ? OrderedJson(o.band) : OrderedJson();
   json["exact"] = o.exact;
   add_left_out(json, o.capture);
   json["with"] = o.extras;
@@ -67,7 +70,7 @@ Json content_options(const StatsOptions& o, const ClassThresholds& thresholds,
   return json;
 }
 
-ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& options) {
+ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const OrderedJson& options) {
   ExportSpec spec;
   spec.product = ExportProduct::stats;
   spec.encoding = Encoding::f32;
@@ -85,8 +88,8 @@ ExportSpec stats_spec(const StatsJobs& s, const Capture& capture, const Json& op
 }
 
 /// What a result says of what it was made of.
-Json identity_of(const ExportSpec& spec, const Json& options) {
-  Json identity{{"capture_hash", spec.capture_hash}, {"options", options}};
+OrderedJson identity_of(const ExportSpec& spec, const OrderedJson& options) {
+  OrderedJson identity{{"capture_hash", spec.capture_hash}, {"options", options}};
   if (spec.share) identity.update(part_identity(spec.share->part));
   return identity;
 }
@@ -102,6 +105,53 @@ void say_start(const Console& console, const RunPlan& f) {
   console.say(fmt::format("stats of {}{}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
                           processes_text(f), format_count(f.flops), about_text(f),
                           format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
+}
+
+/// Outside the main stack, the block instead of the layer.
+std::string slot_of(const HeadName& name) {
+  return name.layer == kNoLayer ? name.place.text() : name.place.slot;
+}
+
+/// The column of chunks, empty where no call is a piece of a stream.
+std::string chunk_column(bool any, const std::string& text) {
+  return any ? fmt::format("{:>5} ", text) : "";
+}
+
+/// The records as a table for people, on standard output: the fields that have a heading.
+void print_stats_table(std::span<const HeadRecord> records) {
+  size_t branch_width = 6, slot_width = 0;
+  bool chunks = false;
+  for (const HeadRecord& record : records) {
+    branch_width = std::max(branch_width, one_line(record.name.branch).size());
+    slot_width = std::max(slot_width, one_line(slot_of(record.name)).size());
+    chunks |= record.name.place.has_chunk();
+  }
+  if (slot_width > 0) slot_width = std::max<size_t>(slot_width, 4) + 1;
+  fmt::print("{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}", "step",
+             chunk_column(chunks, "chunk"), "layer", slot_width > 0 ? "slot" : "", slot_width,
+             "branch", branch_width, "kind", "b", "head", "class");
+  for (const HeadField& field : head_fields()) {
+    if (!field.heading.empty()) fmt::print(" {:>8}", field.heading);
+  }
+  fmt::print("\n");
+  for (const HeadRecord& record : records) {
+    const HeadName& name = record.name;
+    const Unrecorded& unrecorded = name.place.unrecorded;
+    const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
+    const std::string chunk = name.place.has_chunk() ? std::to_string(name.place.chunk) : "-";
+    fmt::print("{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}",
+               unrecorded.step ? "-" : std::to_string(name.step), chunk_column(chunks, chunk),
+               no_layer ? "-" : std::to_string(name.layer),
+               slot_width > 0 ? one_line(slot_of(name)) : "", slot_width,
+               unrecorded.branch ? "-" : one_line(name.branch), branch_width, name.kind, name.batch,
+               name.head, head_class_name(record.metrics.head_class));
+    for (const HeadField& field : head_fields()) {
+      if (field.heading.empty()) continue;
+      const auto value = number_of(record.metrics, field);
+      fmt::print(" {:>8}", value ? fmt::format("{:.{}f}", *value, field.decimals) : "-");
+    }
+    fmt::print("\n");
+  }
 }
 
 /// The run, as one of the processes that do it together, or alone.
@@ -121,19 +171,19 @@ class StatsRun final : public TeamWork {
   }
 
  private:
-  void agree(const StatsJobs& s, const Capture& capture, const Json& options);
+  void agree(const StatsJobs& s, const Capture& capture, const OrderedJson& options);
   RunPlan forecast(const StatsJobs& s, const TileBackend& backend, MemoryBudget& budget) const;
   void say_plan(const StatsJobs& s, const OutputFileOptions& options, const TileBackend& backend,
                 MemoryBudget& budget) const;
-  bool is_there(const Json& identity);
+  bool is_there(const OrderedJson& identity);
   void print_complete() const;
-  void open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
+  void open_journal(StatsJobs& s, const OrderedJson& identity, const std::string& capture,
                     const OutputFileOptions& options);
   void measure(const StatsJobs& s, const ClassThresholds& thresholds, const TileBackend& backend,
                MemoryBudget& budget, const std::stop_token& stop);
   void name_jobs(const StatsJobs& s);
-  std::optional<int64_t> take(const Json& json);
-  void write(const Json& identity, const ExportSpec& spec);
+  std::optional<int64_t> take(const OrderedJson& json);
+  void write(const OrderedJson& identity, const ExportSpec& spec);
 
   StatsOptions o_;
   Team& team_;
@@ -142,10 +192,10 @@ class StatsRun final : public TeamWork {
   bool begun_ = false;
   std::vector<HeadRecord> records_;
   std::map<HeadName, int64_t> jobs_;  ///< all of the plan's, by place
-  TeamRecords found_{team_, [this](const Json& json) { return take(json); }};
+  TeamRecords found_{team_, [this](const OrderedJson& json) { return take(json); }};
 };
 
-void StatsRun::agree(const StatsJobs& s, const Capture& capture, const Json& options) {
+void StatsRun::agree(const StatsJobs& s, const Capture& capture, const OrderedJson& options) {
   agree_on_run(team_, capture, s.calls,
                {{"options", options},
                 {"heads", s.jobs.size()},
@@ -164,7 +214,7 @@ void StatsRun::name_jobs(const StatsJobs& s) {
 }
 
 /// A record that another run or process found.
-std::optional<int64_t> StatsRun::take(const Json& json) {
+std::optional<int64_t> StatsRun::take(const OrderedJson& json) {
   std::optional<HeadRecord> record = parse_head_json(json);
   const auto job = record ? jobs_.find(record->name) : jobs_.end();
   if (job == jobs_.end()) return std::nullopt;
@@ -192,7 +242,7 @@ void StatsRun::say_plan(const StatsJobs& s, const OutputFileOptions& options,
 }
 
 /// Whether the output is complete already, as the first process finds it.
-bool StatsRun::is_there(const Json& identity) {
+bool StatsRun::is_there(const OrderedJson& identity) {
   const bool complete = team_.is_first() && o_.resume && !o_.force &&
                         is_recorded_already(console_, o_.out, "stats", identity, total_);
   return !team_.exchange(complete ? "complete" : "").front().empty();
@@ -204,7 +254,7 @@ void StatsRun::print_complete() const {
 }
 
 /// Every process's, with the jobs whose records are there taken out.
-void StatsRun::open_journal(StatsJobs& s, const Json& identity, const std::string& capture,
+void StatsRun::open_journal(StatsJobs& s, const OrderedJson& identity, const std::string& capture,
                             const OutputFileOptions& options) {
   found_.open(o_.out, record_list_header("stats", identity), capture, options, console_);
   begun_ = true;
@@ -233,10 +283,10 @@ void StatsRun::measure(const StatsJobs& s, const ClassThresholds& thresholds,
 }
 
 /// What the run found, to its file and to standard output.
-void StatsRun::write(const Json& identity, const ExportSpec& spec) {
-  Json about{{"capture", spec.capture_name}};
+void StatsRun::write(const OrderedJson& identity, const ExportSpec& spec) {
+  OrderedJson about{{"capture", spec.capture_name}};
   about.update(identity);
-  if (spec.share) about["part"] = Json::parse(export_part_json(spec));
+  if (spec.share) about["part"] = OrderedJson::parse(export_part_json(spec));
   sort_records(records_, find_head_field(o_.sort));
   const bool in_file = found_.is_open();
   if (in_file) {
@@ -268,7 +318,7 @@ int StatsRun::run() {
     check_capture(capture, o_.capture, *backend, budget.room(), console_);
     tell_unknown_state(s.calls, console_);
   }
-  const Json options =
+  const OrderedJson options =
       content_options(o_, thresholds, recorded_backend(*backend, s.calls), score_text(s.calls));
   ExportSpec spec = stats_spec(s, capture, options);
   if (share) {
@@ -301,7 +351,7 @@ int StatsRun::run() {
   } else {
     spec.set_hashes(hash_together(team_, capture, s.calls, false, run.stop()));
   }
-  const Json identity = identity_of(spec, options);
+  const OrderedJson identity = identity_of(spec, options);
   const bool complete = is_there(identity);
   if (complete && (!o_.json || extension_of(o_) == ".json")) {
     print_complete();

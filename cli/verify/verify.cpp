@@ -12,11 +12,10 @@
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/read/export_verify.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 struct VerifyOptions {
   CommandParser command;
@@ -26,15 +25,15 @@ struct VerifyOptions {
 
 void print_report(const std::string& file, bool as_json, const VerifyReport& r) {
   if (as_json) {
-    Json json{{"format", "attnscope-verify/1"},
-              {"file", file},
-              {"good", r.good()},
-              {"complete", r.state.complete},
-              {"tiles_good", r.tiles_good},
-              {"tiles_missing", r.tiles_missing},
-              {"bad", r.bad},
-              {"bad_places", r.bad_places},
-              {"bytes", r.bytes}};
+    OrderedJson json{{"format", "attnscope-verify/1"},
+                     {"file", file},
+                     {"good", r.good()},
+                     {"complete", r.state.complete},
+                     {"tiles_good", r.tiles_good},
+                     {"tiles_missing", r.tiles_missing},
+                     {"bad", r.bad},
+                     {"bad_places", r.bad_places},
+                     {"bytes", r.bytes}};
     if (r.stored.part) json["shard"] = r.stored.part->plan.share.text();
     print_json(json, true);
     return;

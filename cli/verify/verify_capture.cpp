@@ -16,11 +16,10 @@
 #include "core/base/memory_budget.h"
 #include "io/capture/computable.h"
 #include "io/check/self_check.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A search costs as much as hundreds of checks: the first calls that differ tell enough.
 constexpr int kMostSearches = 3;
@@ -57,26 +56,26 @@ std::string call_name(const CallEntry& call) {
                     call.id.place, ", ");
 }
 
-Json check_json(const CallCheck& check) {
+OrderedJson check_json(const CallCheck& check) {
   const CallId& id = check.call->id;
-  Json json;
+  OrderedJson json;
   json["file"] = check.call->file.string();
   const Unrecorded& unrecorded = id.place.unrecorded;
   const bool no_layer = unrecorded.layer || id.layer == kNoLayer;
-  json["step"] = unrecorded.step ? Json() : Json(id.step);
-  json["layer"] = no_layer ? Json() : Json(id.layer);
+  json["step"] = unrecorded.step ? OrderedJson() : OrderedJson(id.step);
+  json["layer"] = no_layer ? OrderedJson() : OrderedJson(id.layer);
   if (id.place.is_recorded()) {
     json["block"] = id.place.block;
     json["slot"] = id.place.slot;
   }
   if (id.place.has_chunk()) json["chunk"] = id.place.chunk;
-  json["branch"] = unrecorded.branch ? Json() : Json(branch_names(*check.call));
+  json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(branch_names(*check.call));
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);
-  json["against"] = check.against.empty() ? Json() : Json(check.against);
+  json["against"] = check.against.empty() ? OrderedJson() : OrderedJson(check.against);
   const bool compared = check.verdict != CheckVerdict::nothing;
-  json["error"] = compared ? Json(check.error) : Json();
-  json["tolerance"] = compared ? Json(check.tolerance) : Json();
+  json["error"] = compared ? OrderedJson(check.error) : OrderedJson();
+  json["tolerance"] = compared ? OrderedJson(check.tolerance) : OrderedJson();
   if (compared) {
     json["heads"] = check.heads_checked;
     json["heads_differing"] = check.heads_differing;
@@ -85,13 +84,14 @@ Json check_json(const CallCheck& check) {
   }
   if (!check.head_errors.empty()) {
     json["approximation"] = check.call->approximation;
-    Json& heads = json["head_errors"] = Json::array();
+    OrderedJson& heads = json["head_errors"] = OrderedJson::array();
     for (const CallCheck::HeadError& e : check.head_errors) {
       heads.push_back({{"batch", e.batch}, {"head", e.head}, {"mean", e.mean}, {"worst", e.worst}});
     }
   }
-  json["culprit"] = check.suspect ? Json(check.suspect->culprit) : Json();
-  json["explanation"] = check.suspect ? Json(check.suspect->explanation) : Json(check.reason);
+  json["culprit"] = check.suspect ? OrderedJson(check.suspect->culprit) : OrderedJson();
+  json["explanation"] =
+      check.suspect ? OrderedJson(check.suspect->explanation) : OrderedJson(check.reason);
   return json;
 }
 
@@ -113,14 +113,14 @@ void print_approximation(const CallCheck& check) {
 
 void print_report(const Report& report, const VerifyCaptureRequest& request) {
   if (request.json) {
-    Json json;
+    OrderedJson json;
     json["format"] = "attnscope-verify/1";
     json["file"] = report.path;
     const std::optional<bool> good = report.good();
-    json["good"] = good ? Json(*good) : Json();
+    json["good"] = good ? OrderedJson(*good) : OrderedJson();
     json["checked"] = report.checked();
     add_left_out(json, request.capture);
-    json["calls"] = Json::array();
+    json["calls"] = OrderedJson::array();
     for (const CallCheck& check : report.checks) json["calls"].push_back(check_json(check));
     print_json(json, true);
     return;

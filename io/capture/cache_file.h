@@ -13,6 +13,9 @@ namespace attnscope {
 // Files beside a capture that spare work the next time. Files of other users and links, also as a
 // folder's last part, are passed over: somebody may have laid them into a capture.
 
+/// In the header of each: reads as another number where the byte order differs.
+constexpr uint64_t kCacheByteOrder = 0x0102030405060708;
+
 /// The whole file; nothing where there is none of at most `most` bytes that may be read.
 std::optional<std::vector<std::byte>> load_cache_file(const std::filesystem::path& folder,
                                                       const std::string& name, int64_t most);

@@ -14,12 +14,12 @@
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
 #include "io/capture/synthetic_capture.h"
+#include "io/files/json_types.h"
 #include "io/tensors/safetensors_writer.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 bool is_whole(const std::vector<int64_t>& chosen, int64_t count) {
@@ -50,9 +50,9 @@ std::vector<int64_t> chosen_kv_heads(const SelectedCall& s) {
 }
 
 /// The entries of a list fact for the chosen batch items; one that serves all stays.
-Json chosen_items(const Json& list, const SelectedCall& s) {
+OrderedJson chosen_items(const OrderedJson& list, const SelectedCall& s) {
   if (!list.is_array() || list.size() != static_cast<size_t>(s.call->problem->batch())) return list;
-  Json chosen = Json::array();
+  OrderedJson chosen = OrderedJson::array();
   for (int64_t item : s.batch) chosen.push_back(list[static_cast<size_t>(item)]);
   return chosen;
 }
@@ -62,9 +62,9 @@ class CallCopy {
  public:
   CallCopy(const CaptureCopy& copy, const SelectedCall& s) : copy_(copy), s_(s), call_(*s.call) {}
 
-  Json facts() const {
-    Json facts;
-    for (const auto& [name, fact] : call_.facts) facts[name] = Json::parse(fact.json);
+  OrderedJson facts() const {
+    OrderedJson facts;
+    for (const auto& [name, fact] : call_.facts) facts[name] = OrderedJson::parse(fact.json);
     facts["format"] = format();
     facts["layout"] = "bhsd";
     facts["mask"] = call_.mask_fact->text();
@@ -126,7 +126,7 @@ class CallCopy {
 
  private:
   /// What a segment says one a batch item: of the chosen ones.
-  void choose_segment_items(Json& segment) const {
+  void choose_segment_items(OrderedJson& segment) const {
     if (segment.contains("valid")) segment["valid"] = chosen_items(segment["valid"], s_);
     const bool lists =
         segment.contains("words") && !segment["words"].empty() && segment["words"][0].is_array();
@@ -134,14 +134,14 @@ class CallCopy {
   }
 
   /// The copy's own words, shared out to the keys' segments of text in the order of the sequence.
-  void set_words(Json& facts) const {
+  void set_words(OrderedJson& facts) const {
     const TokenGrid& keys = call_.problem->key_tokens();
-    Json& segments = facts[facts.contains("keys") ? "keys" : "queries"];
+    OrderedJson& segments = facts[facts.contains("keys") ? "keys" : "queries"];
     for (size_t i = 0; i < keys.segments().size(); ++i) {
       const IndexRange tokens = keys.segments()[i].tokens;
       if (!keys.text_range().contains(tokens.begin)) continue;
       const int64_t first = tokens.begin - keys.text_range().begin;
-      Json lists = Json::array();
+      OrderedJson lists = OrderedJson::array();
       for (const std::vector<std::string>& words : copy_.tokens) {
         const auto count = static_cast<int64_t>(words.size());
         const int64_t begin = std::min(first, count);
@@ -162,13 +162,13 @@ class CallCopy {
 
   /// head_offset is the number of the first head; where the others do not follow it, their numbers
   /// are told beside it.
-  void choose_heads(Json& facts) const {
+  void choose_heads(OrderedJson& facts) const {
     const int64_t offset = call_.head_offset;
     facts["head_offset"] = offset + s_.heads.front();
     if (is_run(s_.heads)) return;
-    Json numbers = Json::array();
+    OrderedJson numbers = OrderedJson::array();
     for (int64_t head : s_.heads) numbers.push_back(offset + head);
-    Json extra = facts.contains("extra") ? facts["extra"] : Json::object();
+    OrderedJson extra = facts.contains("extra") ? facts["extra"] : OrderedJson::object();
     if (!extra.is_object()) extra = {{"recorded", extra}};
     extra["heads"] = numbers;
     facts["extra"] = extra;
@@ -244,9 +244,9 @@ std::string_view folder_format(const CaptureCopy& copy) {
 }
 
 /// capture.json without its pictures and calls.
-Json catalogue_root(const CaptureCopy& copy) {
+OrderedJson catalogue_root(const CaptureCopy& copy) {
   const Capture& capture = *copy.capture;
-  Json root{{"format", folder_format(copy)}};
+  OrderedJson root{{"format", folder_format(copy)}};
   if (!capture.model().empty()) root["model"] = capture.model();
   if (!capture.prompt().empty()) root["prompt"] = capture.prompt();
   // What is recorded for the whole holds for each call: several models go without.
@@ -254,7 +254,7 @@ Json catalogue_root(const CaptureCopy& copy) {
     if (s.call->model != capture.model()) root.erase("model");
     if (s.call->prompt != capture.prompt()) root.erase("prompt");
   }
-  if (!capture.extra().empty()) root["extra"] = Json::parse(capture.extra());
+  if (!capture.extra().empty()) root["extra"] = OrderedJson::parse(capture.extra());
   if (copy.own) root.update(copy.part);
   return root;
 }

@@ -9,6 +9,7 @@
 
 #include "io/capture/capture.h"
 #include "io/capture/capture_writer.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -22,7 +23,7 @@ struct CaptureCopy {
   /// Places of the calls that are written, where the copy is one part of several; all of them else.
   /// What is said of the whole stays that of all calls.
   std::optional<std::vector<int64_t>> own = {};
-  nlohmann::ordered_json part = {};  ///< what capture.json says of that
+  OrderedJson part = {};  ///< what capture.json says of that
   /// Pictures of the latent frames in their order, instead of those recorded.
   std::vector<std::filesystem::path> frames;
 

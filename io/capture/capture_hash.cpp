@@ -9,14 +9,15 @@
 #include "io/capture/content_hash.h"
 #include "io/capture/selection_share.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
 namespace {
 
 /// A token map with its padding.
-nlohmann::json segment_facts(const TokenGrid& tokens) {
-  nlohmann::json facts = segments_json(tokens);
+Json segment_facts(const TokenGrid& tokens) {
+  Json facts = segments_json(tokens);
   for (size_t i = 0; i < tokens.segments().size(); ++i) {
     const TokenSegment& segment = tokens.segments()[i];
     if (!segment.valid.empty()) facts[i]["valid"] = segment.valid;
@@ -30,7 +31,7 @@ nlohmann::json segment_facts(const TokenGrid& tokens) {
 std::string canonical_facts(const SelectedCall& selected) {
   const CallEntry& call = *selected.call;
   const AttentionProblem& p = *call.problem;
-  nlohmann::json json;
+  Json json;
   json["step"] = call.id.step;
   json["layer"] = call.id.layer;
   json["layer_name"] = call.layer_name;
@@ -59,7 +60,7 @@ std::string canonical_facts(const SelectedCall& selected) {
   }
   json["layout"] = layout_name(p.q().layout());
   json["tokens"] = call.tokens;
-  json["timestep"] = call.timestep ? nlohmann::json(*call.timestep) : nlohmann::json();
+  json["timestep"] = call.timestep ? Json(*call.timestep) : Json();
   json["q_state"] = call.q_state;
   json["head_offset"] = call.head_offset;
   json["model"] = call.model;
@@ -69,7 +70,7 @@ std::string canonical_facts(const SelectedCall& selected) {
     json["tensors"].push_back(
         {dtype_name(tensor->source().dtype()), std::vector<int64_t>(shape.begin(), shape.end())});
   }
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void add_state(ContentHash& hash, const FileState& state) {

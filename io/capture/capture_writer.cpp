@@ -2,23 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cctype>
+#include <cstddef>
 #include <map>
+#include <span>
+#include <string_view>
 #include <system_error>
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/capture_catalogue.h"
-#include "io/capture/picture_file.h"
 #include "io/files/input_set.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// Names of blocks and slots as parts of file names.
@@ -31,11 +34,12 @@ std::string file_part(const std::string& name) {
 }
 
 /// Facts as a safetensors file holds them: texts as they are, all else as JSON.
-std::map<std::string, std::string> metadata_of(const Json& facts) {
+std::map<std::string, std::string> metadata_of(const OrderedJson& facts) {
   std::map<std::string, std::string> metadata;
   for (const auto& [name, value] : facts.items()) {
-    metadata[name] = value.is_string() ? value.get<std::string>()
-                                       : value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    metadata[name] = value.is_string()
+                         ? value.get<std::string>()
+                         : value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   }
   return metadata;
 }
@@ -46,8 +50,38 @@ void write_text(const fs::path& path, const std::string& text) {
   file.commit();
 }
 
-Json write_pictures(const std::vector<PictureToWrite>& pictures, const fs::path& folder) {
-  Json list = Json::array();
+constexpr int64_t kPieceBytes = 1 << 18;
+
+/// By the formats' own marks; a PNG's first chunk has to be its header, of 13 bytes.
+bool begins_as_picture(std::string_view start) {
+  constexpr std::string_view kPng("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+  return start.starts_with(kPng) || start.starts_with("\xff\xd8\xff") ||
+         start.starts_with("GIF87a") || start.starts_with("GIF89a") ||
+         (start.starts_with("RIFF") &&
+          start.substr(std::min<size_t>(start.size(), 8), 4) == "WEBP");
+}
+
+/// Reads a picture from beginning to end and hands it on in pieces. Throws Error(file) where it
+/// does not begin as a PNG, JPEG, GIF or WebP file does, before anything is handed on, and where
+/// it was changed meanwhile.
+void read_picture(const InputFile& file,
+                  const std::function<void(std::span<const std::byte>)>& on) {
+  std::vector<std::byte> piece;
+  for (int64_t at = 0; at == 0 || at < file.size(); at += kPieceBytes) {
+    piece.resize(static_cast<size_t>(std::min(kPieceBytes, file.size() - at)));
+    file.read_at(at, piece);
+    const std::string_view text(reinterpret_cast<const char*>(piece.data()), piece.size());
+    if (at == 0 && !begins_as_picture(text)) {
+      throw file_error(file.path().string(), "",
+                       "is no picture: expected a PNG, JPEG, GIF or WebP file");
+    }
+    on(piece);
+  }
+  file.require_unchanged();
+}
+
+OrderedJson write_pictures(const std::vector<PictureToWrite>& pictures, const fs::path& folder) {
+  OrderedJson list = OrderedJson::array();
   for (const PictureToWrite& picture : pictures) {
     const std::string name =
         fmt::format("frame{:04}{}", list.size(), picture.file->path().extension().string());
@@ -110,16 +144,16 @@ void CaptureWriter::write_file(const CallToWrite& call, const fs::path& out) {
 
 void CaptureWriter::write_folder(const FolderToWrite& content, const fs::path& out) {
   CaptureFolder folder(out, control_.force);
-  Json list = content.root;
+  OrderedJson list = content.root;
   list["frames"] = write_pictures(content.pictures, folder.part_path());
-  list["calls"] = Json::array();
+  list["calls"] = OrderedJson::array();
   for (size_t i = 0; i < content.count; ++i) {
     const CallToWrite call = content.call(i);
     StagedFile file(folder.part_path() / call.file_name(), false);
     write_call(call, file);
     file.commit();
     const Unrecorded& unrecorded = call.id.place.unrecorded;
-    Json entry{{"file", call.file_name()}};
+    OrderedJson entry{{"file", call.file_name()}};
     if (!unrecorded.step) entry["step"] = call.id.step;
     if (call.id.layer != kNoLayer && !unrecorded.layer) entry["layer"] = call.id.layer;
     if (call.id.place.has_chunk()) entry["chunk"] = call.id.place.chunk;

@@ -12,6 +12,7 @@
 #include "core/problem/attention_problem.h"
 #include "io/capture/capture.h"
 #include "io/files/input_file.h"
+#include "io/files/json_types.h"
 #include "io/tensors/safetensors_writer.h"
 
 namespace attnscope {
@@ -27,8 +28,8 @@ struct CopyControl {
 /// One call on its way to a file of its own.
 struct CallToWrite {
   CallId id;
-  std::string branch;            ///< that its file is named by
-  nlohmann::ordered_json facts;  ///< with their format
+  std::string branch;  ///< that its file is named by
+  OrderedJson facts;   ///< with their format
   std::vector<TensorToWrite> tensors;
 
   std::string file_name() const;
@@ -48,7 +49,7 @@ std::vector<PictureToWrite> recorded_pictures(const Capture& capture);
 /// What becomes a folder: capture.json without `frames` and `calls`, pictures, and `count` calls,
 /// of which only the one that is written is held.
 struct FolderToWrite {
-  nlohmann::ordered_json root;
+  OrderedJson root;
   std::vector<PictureToWrite> pictures;
   size_t count = 0;
   std::function<CallToWrite(size_t)> call;

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
@@ -28,10 +29,10 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::vector<std::string> string_list(const nlohmann::json& json, const std::string& file) {
+std::vector<std::string> string_list(const Json& json, const std::string& file) {
   std::vector<std::string> list;
   if (!json.is_array()) throw file_error(file, "", "expected a list of strings");
-  for (const nlohmann::json& item : json) {
+  for (const Json& item : json) {
     if (!item.is_string()) {
       throw file_error(file, "entry " + std::to_string(list.size()),
                        "expected a string (got " + one_line(item.dump()) + ")");
@@ -73,10 +74,10 @@ std::vector<std::vector<std::string>> read_token_file(const fs::path& path) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) throw file_error(name, "", "is empty");
   if (text[first] != '[') return {lines_of(text)};
-  const nlohmann::json json = parse_strict_json(text, name, "", {.values = kMaxTokenValues});
+  const Json json = parse_strict_json(text, name, "", {.values = kMaxTokenValues});
   if (json.empty() || !json.front().is_array()) return {string_list(json, name)};
   std::vector<std::vector<std::string>> lists;
-  for (const nlohmann::json& list : json) lists.push_back(string_list(list, name));
+  for (const Json& list : json) lists.push_back(string_list(list, name));
   return lists;
 }
 

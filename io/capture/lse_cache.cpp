@@ -16,15 +16,13 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'L', 'S', 'E', '2'};
-/// Reads as another number where the byte order differs.
-constexpr uint64_t kByteOrder = 0x0102030405060708;
 /// Rows of q and k are hashed in pieces of about this many bytes.
 constexpr int64_t kComparedBytes = 1 << 20;
 
 /// A file: this, then `rows` sums (float64), then `rows` exponents (int64).
 struct Header {
   std::array<char, 8> magic = kMagic;
-  uint64_t byte_order = kByteOrder;
+  uint64_t byte_order = kCacheByteOrder;
   std::array<char, 32> key{};
   int64_t rows = 0;
   uint64_t checksum = 0;  ///< of sums and exponents

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/tensor_reference.h"
+#include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/open_tensor_file.h"
 
@@ -110,8 +111,8 @@ CallTensors open_roles(const NamedCall& named, const ReadControl& control) {
 }
 
 /// What the names say, as an entry of capture.json would.
-nlohmann::json entry_of(const NameFields& fields) {
-  nlohmann::json entry = nlohmann::json::object();
+Json entry_of(const NameFields& fields) {
+  Json entry = Json::object();
   if (fields.step) entry["step"] = static_cast<uint64_t>(*fields.step);
   if (fields.layer) entry["layer"] = static_cast<uint64_t>(*fields.layer);
   if (!fields.branch.empty()) entry["branches"] = {fields.branch};

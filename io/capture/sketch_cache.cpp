@@ -13,31 +13,29 @@
 namespace attnscope {
 namespace {
 
-constexpr std::array<char, 8> kMagic{'A', 'T', 'T', 'N', 'A', 'T', 'L', '1'};
-/// Reads as another number where the byte order differs.
-constexpr uint64_t kByteOrder = 0x0102030405060708;
+constexpr std::array<char, 8> kSketchMagic{'A', 'T', 'T', 'N', 'A', 'T', 'L', '1'};
 
 /// A file: this, then for every head its rows (int64), whether it is exact and its class (int64
 /// each), its numbers (float64), the largest and the mean weights of its cells (float32).
-struct Header {
-  std::array<char, 8> magic = kMagic;
-  uint64_t byte_order = kByteOrder;
+struct SketchHeader {
+  std::array<char, 8> magic = kSketchMagic;
+  uint64_t byte_order = kCacheByteOrder;
   std::array<char, 32> key{};
   int64_t heads = 0, cells = 0, numbers = 0;
   uint64_t checksum = 0;  ///< of all that follows
 };
-static_assert(sizeof(Header) == 80);
+static_assert(sizeof(SketchHeader) == 80);
 
-std::string file_name(const std::string& key) { return "atlas-" + key + ".bin"; }
+std::string sketch_file_name(const std::string& key) { return "atlas-" + key + ".bin"; }
 
 size_t head_bytes(int64_t cells) {
   return 3 * sizeof(int64_t) + head_fields().size() * sizeof(double) +
          static_cast<size_t>(cells) * 2 * sizeof(float);
 }
 
-Header make_header(const std::string& key, int64_t heads, int64_t cells,
-                   std::span<const std::byte> payload) {
-  Header header;
+SketchHeader make_header(const std::string& key, int64_t heads, int64_t cells,
+                         std::span<const std::byte> payload) {
+  SketchHeader header;
   std::memcpy(header.key.data(), key.data(), std::min(key.size(), header.key.size()));
   header.heads = heads;
   header.cells = cells;
@@ -93,7 +91,7 @@ std::shared_ptr<const HeadSketch> read_head(const std::byte*& from, const Sketch
 
 std::string SketchCache::key(const std::string& stamp, std::string_view backend, int64_t batch) {
   ContentHash hash{std::stop_token()};
-  hash.add(std::string(kMagic.begin(), kMagic.end()) + " " + std::string(version()));
+  hash.add(std::string(kSketchMagic.begin(), kSketchMagic.end()) + " " + std::string(version()));
   hash.add(stamp);
   hash.add(std::string(backend));
   hash.add(std::to_string(batch));
@@ -103,12 +101,13 @@ std::string SketchCache::key(const std::string& stamp, std::string_view backend,
 std::optional<SketchCache::Sketches> SketchCache::load(const std::string& key,
                                                        const SketchCells& cells,
                                                        int64_t heads) const {
-  const size_t bytes = sizeof(Header) + static_cast<size_t>(heads) * head_bytes(cells.count());
+  const size_t bytes =
+      sizeof(SketchHeader) + static_cast<size_t>(heads) * head_bytes(cells.count());
   for (const std::filesystem::path& folder : folders_.all()) {
-    const auto file = load_cache_file(folder, file_name(key), static_cast<int64_t>(bytes));
+    const auto file = load_cache_file(folder, sketch_file_name(key), static_cast<int64_t>(bytes));
     if (!file || file->size() != bytes) continue;
-    const std::span<const std::byte> payload = std::span(*file).subspan(sizeof(Header));
-    const Header expected = make_header(key, heads, cells.count(), payload);
+    const std::span<const std::byte> payload = std::span(*file).subspan(sizeof(SketchHeader));
+    const SketchHeader expected = make_header(key, heads, cells.count(), payload);
     if (std::memcmp(file->data(), &expected, sizeof expected) != 0) continue;
     Sketches sketches;
     const std::byte* from = payload.data();
@@ -124,8 +123,8 @@ std::optional<std::string> SketchCache::store(const std::string& key, const Sket
   if (sources_) sources_->require_unchanged();
   const auto heads = static_cast<int64_t>(sketches.size());
   const int64_t cells = sketches.front()->cells.count();
-  std::vector<std::byte> file(sizeof(Header) + sketches.size() * head_bytes(cells));
-  std::byte* to = file.data() + sizeof(Header);
+  std::vector<std::byte> file(sizeof(SketchHeader) + sketches.size() * head_bytes(cells));
+  std::byte* to = file.data() + sizeof(SketchHeader);
   for (const auto& sketch : sketches) {
     const std::array<int64_t, 3> facts{sketch->rows, sketch->exact ? 1 : 0,
                                        static_cast<int64_t>(sketch->head_class)};
@@ -134,10 +133,10 @@ std::optional<std::string> SketchCache::store(const std::string& key, const Sket
     put(to, sketch->max);
     put(to, sketch->mean);
   }
-  const Header header =
-      make_header(key, heads, cells, std::span<const std::byte>(file).subspan(sizeof(Header)));
+  const SketchHeader header = make_header(
+      key, heads, cells, std::span<const std::byte>(file).subspan(sizeof(SketchHeader)));
   std::memcpy(file.data(), &header, sizeof header);
-  return folders_.store(file_name(key), file);
+  return folders_.store(sketch_file_name(key), file);
 }
 
 }  // namespace attnscope

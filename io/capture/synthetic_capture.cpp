@@ -12,12 +12,12 @@
 #include "core/base/exact_math.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Tensor = SyntheticHead::Tensor;
 namespace fs = std::filesystem;
 
@@ -46,8 +46,8 @@ std::optional<int64_t> tensor_bytes(const SyntheticCapture& c) {
   return checked_count(extents);
 }
 
-Json extra_of(const SyntheticCapture& c) {
-  Json kinds = Json::array();
+OrderedJson extra_of(const SyntheticCapture& c) {
+  OrderedJson kinds = OrderedJson::array();
   for (const HeadKind kind : c.kinds) kinds.push_back(head_kind_name(kind));
   return {{"synthetic", {{"generator", 1}, {"seed", c.seed}, {"head_kinds", kinds}}}};
 }
@@ -60,18 +60,18 @@ std::vector<std::string> token_strings(const TokenGrid& tokens) {
   return words;
 }
 
-Json metadata_of(const SyntheticCapture& c, int64_t step, int64_t layer) {
-  Json facts{{"format", kCaptureFormat},
-             {"model", c.model},
-             {"step", std::to_string(step)},
-             {"layer", std::to_string(layer)},
-             {"branches", Json(std::vector<std::string>{"synthetic"}).dump()},
-             {"kind", c.tokens.text_range().empty() ? "self" : "joint"},
-             {"layout", "bhsd"},
-             {"q_state", "final"},
-             {"grid", c.tokens.grid_text()},
-             {"text", c.tokens.text_text()}};
-  if (!c.tokens.text_range().empty()) facts["tokens"] = Json(token_strings(c.tokens)).dump();
+OrderedJson metadata_of(const SyntheticCapture& c, int64_t step, int64_t layer) {
+  OrderedJson facts{{"format", kCaptureFormat},
+                    {"model", c.model},
+                    {"step", std::to_string(step)},
+                    {"layer", std::to_string(layer)},
+                    {"branches", OrderedJson(std::vector<std::string>{"synthetic"}).dump()},
+                    {"kind", c.tokens.text_range().empty() ? "self" : "joint"},
+                    {"layout", "bhsd"},
+                    {"q_state", "final"},
+                    {"grid", c.tokens.grid_text()},
+                    {"text", c.tokens.text_text()}};
+  if (!c.tokens.text_range().empty()) facts["tokens"] = OrderedJson(token_strings(c.tokens)).dump();
   facts["extra"] = extra_of(c).dump();
   return facts;
 }
@@ -79,7 +79,7 @@ Json metadata_of(const SyntheticCapture& c, int64_t step, int64_t layer) {
 /// Length, JSON and padding to 8 bytes: everything before the tensors.
 std::string safetensors_header(const SyntheticCapture& c, int64_t step, int64_t layer) {
   constexpr std::string_view kNames[] = {"q", "k", "v"};
-  Json header{{"__metadata__", metadata_of(c, step, layer)}};
+  OrderedJson header{{"__metadata__", metadata_of(c, step, layer)}};
   const int64_t bytes = *tensor_bytes(c);
   int64_t begin = 0;
   for (const Tensor tensor : tensors_of(c)) {
@@ -168,8 +168,8 @@ class CallWriter {
   int64_t written_ = 0;
 };
 
-void write_list(const SyntheticCapture& c, const Json& calls, const fs::path& path) {
-  const Json json{
+void write_list(const SyntheticCapture& c, const OrderedJson& calls, const fs::path& path) {
+  const OrderedJson json{
       {"format", kCaptureFormat}, {"model", c.model}, {"extra", extra_of(c)}, {"calls", calls}};
   const std::string text = json.dump(2) + "\n";
   StagedFile file(path, false);
@@ -181,7 +181,7 @@ void write_folder(const SyntheticCapture& c, const fs::path& out,
                   const SyntheticWriteControl& control) {
   CaptureFolder folder(out, control.force);
   CallWriter writer(c, control);
-  Json calls = Json::array();
+  OrderedJson calls = OrderedJson::array();
   for (int64_t step = 0; step < c.steps; ++step) {
     for (int64_t layer = 0; layer < c.layers; ++layer) {
       const std::string name = call_name(step, layer);

@@ -6,11 +6,10 @@
 
 #include "core/base/error.h"
 #include "io/files/head_memory.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr size_t kMaxDepth = 64;
 /// A list of the words of a prompt, a description: the library's lexer holds a string three times.
@@ -157,8 +156,8 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-nlohmann::json parse_strict_json(std::string_view text, const std::string& file,
-                                 const std::string& where, const JsonLimits& limits) {
+Json parse_strict_json(std::string_view text, const std::string& file, const std::string& where,
+                       const JsonLimits& limits) {
   StrictBuilder builder(text.size(), file, where, limits);
   check_lengths(text, file, where);
   Json::sax_parse(text, &builder);

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -20,7 +21,7 @@ struct JsonLimits {
 ///
 /// The grammar is nlohmann's, through its SAX interface; what is here adds what its parser does not
 /// offer: limits, and a refusal of a key that occurs twice, of which it keeps the last.
-nlohmann::json parse_strict_json(std::string_view text, const std::string& file,
-                                 const std::string& where, const JsonLimits& limits = {});
+Json parse_strict_json(std::string_view text, const std::string& file, const std::string& where,
+                       const JsonLimits& limits = {});
 
 }  // namespace attnscope

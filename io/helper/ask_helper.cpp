@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/helper/helper_process.h"
 
 namespace attnscope {
@@ -22,7 +23,6 @@ namespace {
 
 using std::chrono::nanoseconds;
 using Kind = HelperReply::Kind;
-using Json = nlohmann::json;
 
 /// However much earlier questions took.
 constexpr std::chrono::seconds kLeast{1};

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "io/helper/helper_question.h"
 
 namespace attnscope {
@@ -35,8 +36,7 @@ void set_helper_program(HelperProgram program);
 /// - Error(resource) or Error(unavailable) where no helper can be started;
 /// - Error(interrupted) after a stop was requested.
 /// Thread-safe; threads wait for each other's answers.
-nlohmann::json ask_helper(const HelperQuestion& question, const std::string& file,
-                          const nlohmann::json& arguments = nlohmann::json::object(),
-                          const std::stop_token& stop = {});
+Json ask_helper(const HelperQuestion& question, const std::string& file,
+                const Json& arguments = Json::object(), const std::stop_token& stop = {});
 
 }  // namespace attnscope

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 /// Something the helper process can be asked about a file. One constant stands beside each reader,
@@ -12,7 +14,7 @@ struct HelperQuestion {
   std::string_view name;  ///< how the two processes call it
   /// What answers in the helper, with the name of the file and what the question brings along. It
   /// may crash and may never return; what it throws reaches who asked.
-  nlohmann::json (*answer)(const std::string& file, const nlohmann::json& arguments);
+  Json (*answer)(const std::string& file, const Json& arguments);
 };
 
 }  // namespace attnscope

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/helper/helper_message.h"
 
 namespace attnscope {
@@ -96,9 +97,9 @@ HelperMessage answer(std::span<const HelperQuestion* const> questions,
     follow_folder(folder, file);
     for (const HelperQuestion* question : questions) {
       if (question->name != name) continue;
-      const nlohmann::json result = question->answer(file, nlohmann::json::parse(arguments));
+      const Json result = question->answer(file, Json::parse(arguments));
       return {std::string(kHelperAnswer),
-              result.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+              result.dump(-1, ' ', false, Json::error_handler_t::replace)};
     }
     throw Error(ErrorCode::unavailable, file + ": the helper process does not know " + name);
   } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include "io/files/checksum.h"
 #include "io/files/file_text.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/segments/head_name_json.h"
 #include "io/segments/segment_json.h"
@@ -20,30 +21,30 @@ constexpr const char* kBlocksFormat = "attnscope-blocks/1";
 
 std::string checksum_text(uint64_t checksum) { return fmt::format("{:016x}", checksum); }
 
-nlohmann::ordered_json order_json(const StatedOrder& order) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+OrderedJson order_json(const StatedOrder& order) {
+  OrderedJson json = OrderedJson::object();
   if (!order.grid.empty()) json["grid"] = order.grid;
   if (!order.text.empty()) json["text"] = order.text;
-  if (!order.segments.empty()) json["segments"] = nlohmann::ordered_json::parse(order.segments);
+  if (!order.segments.empty()) json["segments"] = OrderedJson::parse(order.segments);
   return json;
 }
 
-nlohmann::ordered_json saved_head_json(const SavedHead& head) {
+OrderedJson saved_head_json(const SavedHead& head) {
   const auto number = [](const std::optional<double>& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    return value ? OrderedJson(*value) : OrderedJson();
   };
-  nlohmann::ordered_json json = name_json(head.name);
+  OrderedJson json = name_json(head.name);
   json["density"] = number(head.density);
   json["recall"] = number(head.recall);
   return json;
 }
 
 /// The JSON of a file of facts. Throws Error(file) where it is something else.
-nlohmann::json read_facts_file(const std::string& file) {
+Json read_facts_file(const std::string& file) {
   constexpr int64_t kMostFactBytes = 16 << 20;
   const std::string text = read_file_text(file, "the facts of blocks", kMostFactBytes);
-  nlohmann::json json = parse_strict_json(text, file, "");
-  if (json.is_object() && json.value("format", nlohmann::json()) == kBlocksFormat) return json;
+  Json json = parse_strict_json(text, file, "");
+  if (json.is_object() && json.value("format", Json()) == kBlocksFormat) return json;
   throw file_error(file, "format",
                    fmt::format("expected {}, as --save writes it beside blocks", kBlocksFormat));
 }
@@ -55,7 +56,7 @@ class BlockFactsReader {
       : blocks_(blocks), file_(block_facts_path(blocks).string()) {}
 
   BlockMaskFacts read() const {
-    const nlohmann::json json = read_facts_file(file_);
+    const Json json = read_facts_file(file_);
     const auto found = checksum_text(file_checksum(blocks_, std::stop_token()));
     if (const auto told = field<std::string>(json, "checksum"); told != found) {
       throw file_error(file_, "checksum",
@@ -69,9 +70,9 @@ class BlockFactsReader {
     facts.mask = field<std::string>(json, "mask");
     facts.block = field<int64_t>(json, "block");
     facts.order = field<std::string>(json, "order");
-    facts.queries = order_of(field<nlohmann::json>(json, "queries"));
-    facts.keys = order_of(field<nlohmann::json>(json, "keys"));
-    for (const auto& head : field<std::vector<nlohmann::json>>(json, "heads")) {
+    facts.queries = order_of(field<Json>(json, "queries"));
+    facts.keys = order_of(field<Json>(json, "keys"));
+    for (const auto& head : field<std::vector<Json>>(json, "heads")) {
       facts.heads.push_back({name_of(head), number_of(head, "density"), number_of(head, "recall")});
     }
     if (facts.block < 1 || facts.heads.empty()) {
@@ -82,36 +83,36 @@ class BlockFactsReader {
 
  private:
   template <typename Value>
-  Value field(const nlohmann::json& json, const char* name) const {
+  Value field(const Json& json, const char* name) const {
     try {
       return json.at(name).get<Value>();
-    } catch (const nlohmann::json::exception&) {
+    } catch (const Json::exception&) {
       throw file_error(file_, name, "is missing or of another type");
     }
   }
 
   template <typename Value>
-  Value field_or(const nlohmann::json& json, const char* name, Value otherwise) const {
+  Value field_or(const Json& json, const char* name, Value otherwise) const {
     const bool there = json.is_object() && json.contains(name) && !json[name].is_null();
     return there ? field<Value>(json, name) : std::move(otherwise);
   }
 
-  StatedOrder order_of(const nlohmann::json& json) const {
-    const auto segments = field_or(json, "segments", nlohmann::json());
+  StatedOrder order_of(const Json& json) const {
+    const auto segments = field_or(json, "segments", Json());
     return {field_or(json, "grid", std::string()), field_or(json, "text", std::string()),
             segments.is_null() ? "" : segments.dump()};
   }
 
-  HeadName name_of(const nlohmann::json& json) const {
+  HeadName name_of(const Json& json) const {
     try {
       return parse_name_json(json);
-    } catch (const nlohmann::json::exception&) {
+    } catch (const Json::exception&) {
       throw file_error(file_, "heads", "has one whose name is missing or of another type");
     }
   }
 
-  std::optional<double> number_of(const nlohmann::json& json, const char* name) const {
-    const auto value = field_or(json, name, nlohmann::json());
+  std::optional<double> number_of(const Json& json, const char* name) const {
+    const auto value = field_or(json, name, Json());
     return value.is_number() ? std::optional(value.get<double>()) : std::nullopt;
   }
 
@@ -124,7 +125,7 @@ class BlockFactsReader {
 StatedOrder StatedOrder::of(const TokenGrid& tokens) {
   StatedOrder order;
   // Sorted by name, as a reader has them.
-  if (tokens.has_map()) order.segments = nlohmann::json(segments_json(tokens)).dump();
+  if (tokens.has_map()) order.segments = Json(segments_json(tokens)).dump();
   const bool whole = tokens.grid_text() != "none";
   if (whole) order.grid = tokens.grid_text();
   const bool known = whole || (!tokens.has_map() && tokens.text_place() != TextPlace::none);
@@ -165,18 +166,18 @@ bool is_block_facts(const std::filesystem::path& file) {
 
 std::string block_facts_text(const BlockMaskFacts& facts, const std::filesystem::path& blocks,
                              uint64_t checksum) {
-  nlohmann::ordered_json json{{"format", kBlocksFormat},
-                              {"attnscope_version", version()},
-                              {"file", blocks.filename().string()},
-                              {"checksum", checksum_text(checksum)},
-                              {"capture", facts.capture},
-                              {"capture_hash", facts.capture_hash},
-                              {"mask", facts.mask},
-                              {"block", facts.block},
-                              {"order", facts.order},
-                              {"queries", order_json(facts.queries)},
-                              {"keys", order_json(facts.keys)}};
-  json["heads"] = nlohmann::ordered_json::array();
+  OrderedJson json{{"format", kBlocksFormat},
+                   {"attnscope_version", version()},
+                   {"file", blocks.filename().string()},
+                   {"checksum", checksum_text(checksum)},
+                   {"capture", facts.capture},
+                   {"capture_hash", facts.capture_hash},
+                   {"mask", facts.mask},
+                   {"block", facts.block},
+                   {"order", facts.order},
+                   {"queries", order_json(facts.queries)},
+                   {"keys", order_json(facts.keys)}};
+  json["heads"] = OrderedJson::array();
   for (const SavedHead& head : facts.heads) json["heads"].push_back(saved_head_json(head));
   return json_text(json, 1) + "\n";
 }

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/mask/mask_union.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
@@ -29,7 +30,7 @@ class MaskTree {
   }
 
  private:
-  MaskChoice node(const nlohmann::json& json, const std::string& where) const {
+  MaskChoice node(const Json& json, const std::string& where) const {
     if (json.is_string()) return leaf(json.get<std::string>(), where, {});
     if (json.is_array()) return join(json, where, MaskChoice::Kind::any);
     if (json.is_object() && json.size() == 1 && json.contains("and")) {
@@ -48,8 +49,7 @@ class MaskTree {
         "or {\"file\": \"X.npy\", \"block\": N}");
   }
 
-  MaskChoice join(const nlohmann::json& list, const std::string& where,
-                  MaskChoice::Kind kind) const {
+  MaskChoice join(const Json& list, const std::string& where, MaskChoice::Kind kind) const {
     if (!list.is_array() || list.empty()) {
       throw file_error(file_, where, "expected a list of masks that is not empty");
     }

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_types.h"
 #include "io/metrics/metric_csv.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -18,7 +19,6 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// A run as one of the files has it.
@@ -83,7 +83,7 @@ std::vector<RunTable> read_tables(const std::vector<fs::path>& paths) {
 }
 
 /// The options of most files; of as many, those of the first.
-const Json& common_options(const std::vector<RunTable>& tables) {
+const OrderedJson& common_options(const std::vector<RunTable>& tables) {
   const auto count = [&](const RunTable& table) {
     return std::count_if(tables.begin(), tables.end(),
                          [&](const RunTable& other) { return other.options == table.options; });
@@ -108,7 +108,7 @@ std::string joined_names(const std::vector<RunTable>& tables) {
 
 void check_options(const std::vector<RunTable>& tables, const std::vector<fs::path>& paths,
                    bool mixed, std::string& lines) {
-  const Json& expected = common_options(tables);
+  const OrderedJson& expected = common_options(tables);
   for (size_t i = 0; i < tables.size(); ++i) {
     try {
       expect_options(expected, tables[i].options, file_name(paths[i]), mixed);

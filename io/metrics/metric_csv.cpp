@@ -7,13 +7,12 @@
 #include <set>
 #include <tuple>
 
+#include "io/files/json_types.h"
 #include "io/files/posix_file.h"
 #include "io/results/csv_field.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 /// A column of numbers or of a class.
 struct MetricColumn {
@@ -48,7 +47,9 @@ void add_columns(const MetricVariable& variable, std::vector<MetricColumn>& colu
   }
 }
 
-std::string number_cell(double value) { return std::isfinite(value) ? Json(value).dump() : ""; }
+std::string number_cell(double value) {
+  return std::isfinite(value) ? OrderedJson(value).dump() : "";
+}
 
 std::string column_cell(const MetricGroup& group, const MetricColumn& column, size_t head) {
   const MetricVariable* const variable = group.find(column.variable);

@@ -9,14 +9,12 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
 #include "io/files/input_file.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using PlainJson = nlohmann::json;
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr int64_t kMostTexts = int64_t{1} << 26;
 constexpr int64_t kMostPlaces = int64_t{1} << 20;
@@ -32,13 +30,13 @@ std::string member_name(const Hdf5Reader& reader, hid_t group, hsize_t number) {
 }
 
 /// Shape, type and place of a variable; null for what is none.
-PlainJson read_variable(const Hdf5Reader& reader, hid_t group, const std::string& name) {
+Json read_variable(const Hdf5Reader& reader, hid_t group, const std::string& name) {
   const Hdf5Dataset d = reader.dataset(group, name);
   if (!reader.has_attribute(d.id(), "axes")) return nullptr;
-  PlainJson json{{"name", name},
-                 {"axes", reader.text(d.id(), "axes")},
-                 {"long_name", reader.text(d.id(), "long_name")},
-                 {"shape", reader.shape(d, name)}};
+  Json json{{"name", name},
+            {"axes", reader.text(d.id(), "axes")},
+            {"long_name", reader.text(d.id(), "long_name")},
+            {"shape", reader.shape(d, name)}};
   const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
   if (H5Tget_class(type.id()) == H5T_STRING) {
     json["type"] = MetricType::text;
@@ -56,20 +54,19 @@ PlainJson read_variable(const Hdf5Reader& reader, hid_t group, const std::string
   return json;
 }
 
-void add_labels(const Hdf5Reader& reader, hid_t group, const PlainJson& variable, PlainJson& json) {
+void add_labels(const Hdf5Reader& reader, hid_t group, const Json& variable, Json& json) {
   std::istringstream axes(variable["axes"].get<std::string>());
   for (std::string axis; axes >> axis;) {
     if (H5Lexists(group, axis.c_str(), H5P_DEFAULT) <= 0) continue;
     const Hdf5Dataset scale = reader.dataset(group, axis);
     if (reader.has_attribute(scale.id(), "labels")) {
-      json[axis] = PlainJson::parse(reader.text(scale.id(), "labels"));
+      json[axis] = Json::parse(reader.text(scale.id(), "labels"));
     }
   }
 }
 
 /// The variables of a group and of those below it, whose names stand in front.
-void add_variables(const Hdf5Reader& reader, hid_t group, const std::string& before,
-                   PlainJson& json) {
+void add_variables(const Hdf5Reader& reader, hid_t group, const std::string& before, Json& json) {
   H5G_info_t info{};
   reader.check(H5Gget_info(group, &info), "group");
   for (hsize_t i = 0; i < info.nlinks; ++i) {
@@ -85,23 +82,23 @@ void add_variables(const Hdf5Reader& reader, hid_t group, const std::string& bef
       continue;
     }
     if (object.type != H5O_TYPE_DATASET) continue;
-    PlainJson variable = read_variable(reader, group, name);
+    Json variable = read_variable(reader, group, name);
     if (variable.is_null()) continue;
-    variable["labels"] = PlainJson::object();
+    variable["labels"] = Json::object();
     add_labels(reader, group, variable, variable["labels"]);
     variable["name"] = before + name;
     json.push_back(std::move(variable));
   }
 }
 
-PlainJson read_metrics(const std::string& path, const PlainJson& asked) {
+Json read_metrics(const std::string& path, const Json& asked) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
   const hid_t root = reader.root();
-  PlainJson json{{"metrics", reader.has_attribute(root, "product") &&
-                                 reader.text(root, "product") == "stats" &&
-                                 H5Lexists(root, "runs", H5P_DEFAULT) > 0 &&
-                                 H5Lexists(root, "calls", H5P_DEFAULT) > 0}};
+  Json json{{"metrics", reader.has_attribute(root, "product") &&
+                            reader.text(root, "product") == "stats" &&
+                            H5Lexists(root, "runs", H5P_DEFAULT) > 0 &&
+                            H5Lexists(root, "calls", H5P_DEFAULT) > 0}};
   if (!json["metrics"].get<bool>() || asked["what"] == "kind") return json;
   const Hdf5Group runs(H5Gopen2(root, "runs", H5P_DEFAULT), path, "runs");
   json["runs"] = reader.strings(reader.dataset(runs.id(), "facts"), "runs/facts", kMostPlaces);
@@ -109,15 +106,15 @@ PlainJson read_metrics(const std::string& path, const PlainJson& asked) {
   const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path, "calls");
   H5G_info_t info{};
   reader.check(H5Gget_info(calls.id(), &info), "calls");
-  PlainJson& groups = json["groups"] = PlainJson::array();
+  Json& groups = json["groups"] = Json::array();
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = member_name(reader, calls.id(), i);
     const Hdf5Group group(H5Gopen2(calls.id(), name.c_str(), H5P_DEFAULT), path, name);
-    PlainJson one{{"name", name},
-                  {"call", reader.text(group.id(), "part_call")},
-                  {"batch", reader.integers(group.id(), "batch", kMostPlaces)},
-                  {"heads", reader.integers(group.id(), "head", kMostPlaces)},
-                  {"variables", PlainJson::array()}};
+    Json one{{"name", name},
+             {"call", reader.text(group.id(), "part_call")},
+             {"batch", reader.integers(group.id(), "batch", kMostPlaces)},
+             {"heads", reader.integers(group.id(), "head", kMostPlaces)},
+             {"variables", Json::array()}};
     add_variables(reader, group.id(), "", one["variables"]);
     groups.push_back(std::move(one));
   }
@@ -132,7 +129,7 @@ class MetricFileReader {
   MetricFileReader(const std::filesystem::path& path, MetricPart part, size_t runs)
       : name_(path.string()), file_(path), part_(part), runs_(runs) {}
 
-  MetricGroup group(const PlainJson& json) {
+  MetricGroup group(const Json& json) {
     const auto where = json.at("name").get<std::string>();
     MetricGroup group;
     group.call = parse_call_description(OrderedJson::parse(json.at("call").get<std::string>()));
@@ -143,7 +140,7 @@ class MetricFileReader {
         if ((*list)[i - 1] >= (*list)[i]) fail(where, "its indices do not ascend");
       }
     }
-    for (const PlainJson& variable : json.at("variables")) {
+    for (const Json& variable : json.at("variables")) {
       group.variables.push_back(read(variable, group, where));
     }
     const MetricVariable* const measured = group.find(kMeasured);
@@ -159,8 +156,7 @@ class MetricFileReader {
     throw file_error(name_, one_line(where), what);
   }
 
-  MetricVariable read(const PlainJson& json, const MetricGroup& group,
-                      const std::string& where) const {
+  MetricVariable read(const Json& json, const MetricGroup& group, const std::string& where) const {
     MetricVariable variable;
     json.at("name").get_to(variable.name);
     json.at("long_name").get_to(variable.long_name);
@@ -188,7 +184,7 @@ class MetricFileReader {
     return variable;
   }
 
-  void read_values(const PlainJson& json, int64_t count, const std::string& where,
+  void read_values(const Json& json, int64_t count, const std::string& where,
                    MetricVariable& variable) const {
     switch (json.at("type").get<MetricType>()) {
       case MetricType::f64:
@@ -210,7 +206,7 @@ class MetricFileReader {
   }
 
   template <typename Value>
-  MetricValues numbers(const PlainJson& json, int64_t count, const std::string& where) const {
+  MetricValues numbers(const Json& json, int64_t count, const std::string& where) const {
     if (part_ != MetricPart::everything) return std::vector<Value>();
     if (count > file_.size() / static_cast<int64_t>(sizeof(Value))) {
       fail(where, "has longer lists than the file has bytes");
@@ -246,7 +242,7 @@ RunTable read_metric_file(const std::filesystem::path& path, MetricPart part) {
   const std::string name = path.string();
   const ExportManifest stored = read_manifest(path);
   require_sound(stored, path);
-  const PlainJson json =
+  const Json json =
       ask_helper(kMetricsQuestion, name, {{"what", part == MetricPart::runs ? "runs" : "groups"}});
   if (!json.at("metrics").get<bool>()) {
     throw file_error(name, "", "holds no metrics of several runs");
@@ -261,7 +257,7 @@ RunTable read_metric_file(const std::filesystem::path& path, MetricPart part) {
     MetricFileReader reader(path, part, table.runs.size());
     for (const auto& group : json.at("groups")) table.groups.push_back(reader.group(group));
     return table;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::exception&) {
     throw file_error(name, "", "does not say what a file of metrics says");
   }
 }

@@ -11,14 +11,13 @@
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
 #include "io/files/checksum.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-std::string dumped(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string dumped(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 /// `/` would nest groups; control characters and white space at the end are no netCDF names.
@@ -123,7 +122,7 @@ class MetricGroupWriter {
     scales_[key] = write_scale(parent, axis, places(axis, variable.shape[i], block), axis);
     const auto labels = variable.labels.find(axis);
     if (labels == variable.labels.end()) return;
-    writer_.attribute(scales_[key].id(), "labels", dumped(Json(labels->second)));
+    writer_.attribute(scales_[key].id(), "labels", dumped(OrderedJson(labels->second)));
     if (axis == "from_segment" || axis == "to_segment") {
       writer_.attribute(scales_[key].id(), "segment_names",
                         fmt::format("{}", fmt::join(labels->second, " ")));
@@ -242,7 +241,7 @@ std::string runs_hash(const std::vector<MetricRun>& runs) {
   return fmt::format("{:016x}", checksum64(std::as_bytes(std::span(ids))));
 }
 
-std::string text_option(const Json& options, const char* name) {
+std::string text_option(const OrderedJson& options, const char* name) {
   const auto found = options.find(name);
   return found != options.end() && found->is_string() ? found->get<std::string>() : "";
 }

@@ -11,6 +11,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/files/built_output.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/leftovers.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_line.h"
@@ -18,14 +19,13 @@
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kMetricsDurableWithin{1'000};
 
 /// What a journal holds.
 struct JournalTable {
-  Json options;
+  OrderedJson options;
   std::vector<MetricRun> runs;
   std::vector<std::pair<size_t, MetricGroup>> groups;  ///< with their runs
   int64_t bytes = 0;                                   ///< of what is whole
@@ -47,7 +47,7 @@ std::string with_advice(std::string_view text, std::string_view advice) {
 /// Takes a line behind the first; false where it is none.
 bool take_record(const std::string& line, JournalTable& table) {
   try {
-    const Json json = Json::parse(line);
+    const OrderedJson json = OrderedJson::parse(line);
     if (json.contains("run")) {
       table.runs.push_back(MetricRun::parse(json.at("run")));
     } else if (json.contains("end")) {
@@ -57,7 +57,7 @@ bool take_record(const std::string& line, JournalTable& table) {
       table.groups.emplace_back(table.runs.size() - 1, parse_group_line(json.at("group")));
     }
     return true;
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return false;
   } catch (const std::out_of_range&) {
     return false;
@@ -70,7 +70,7 @@ bool take_record(const std::string& line, JournalTable& table) {
 void take_line(const std::string& line, int64_t number, const fs::path& path,
                std::string_view advice, JournalTable& table) {
   if (number == 1) {
-    const Json json = Json::parse(line, nullptr, false);
+    const OrderedJson json = OrderedJson::parse(line, nullptr, false);
     if (!json.is_object() || !json.contains("options") || !json["options"].is_object()) {
       fail_journal(path, advice);
     }
@@ -155,7 +155,7 @@ RunTable read_metric_journal(const fs::path& path) {
   return table;
 }
 
-MetricJournal::MetricJournal(fs::path out, Json options, bool force)
+MetricJournal::MetricJournal(fs::path out, OrderedJson options, bool force)
     : options_(std::move(options)),
       file_(std::move(out), {.force = true, .resumable = true, .resume = !force}) {
   // OUT may be there, and its name is taken with force; what somebody else left beside it is not.
@@ -228,8 +228,9 @@ void MetricJournal::know(const MetricGroup& group, const std::string& where) {
   }
 }
 
-void MetricJournal::write_line(const Json& json) {
-  const std::string line = sums_.add(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+void MetricJournal::write_line(const OrderedJson& json) {
+  const std::string line =
+      sums_.add(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   file_.write_at(std::as_bytes(std::span(line)), size_);
   size_ += static_cast<int64_t>(line.size());
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/memory_budget.h"
 #include "io/files/group_sync.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/files/summed_lines.h"
 #include "io/metrics/run_table.h"
@@ -32,7 +33,7 @@ class MetricJournal {
   /// `options` as RunTable's. `force`: OUT and OUT.part, whatever they are, are given up. Throws
   /// what OutputFile's constructor throws, and Error(file) where OUT is no table, its options or
   /// those of OUT.part are others, or OUT.part is damaged or an older version's.
-  MetricJournal(std::filesystem::path out, nlohmann::ordered_json options, bool force);
+  MetricJournal(std::filesystem::path out, OrderedJson options, bool force);
   MetricJournal(const MetricJournal&) = delete;
   MetricJournal& operator=(const MetricJournal&) = delete;
   /// Where nothing was measured, nothing is left.
@@ -56,10 +57,10 @@ class MetricJournal {
 
  private:
   void take_up(bool force);
-  void write_line(const nlohmann::ordered_json& json);
+  void write_line(const OrderedJson& json);
   void know(const MetricGroup& group, const std::string& where);
 
-  nlohmann::ordered_json options_;
+  OrderedJson options_;
   OutputFile file_;
   RunTable known_;  ///< runs, and the shapes of their groups
   std::vector<std::string> notes_;

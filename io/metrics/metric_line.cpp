@@ -8,11 +8,10 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 static_assert(std::endian::native == std::endian::little, "journals hold little-endian numbers");
 
@@ -64,27 +63,27 @@ void from_base64(const std::string& text, std::span<std::byte> bytes) {
   }
 }
 
-Json values_json(const MetricValues& values) {
+OrderedJson values_json(const MetricValues& values) {
   return std::visit(
       [](const auto& list) {
         using Value = typename std::decay_t<decltype(list)>::value_type;
         if constexpr (std::is_same_v<Value, std::string>) {
-          return Json(list);
+          return OrderedJson(list);
         } else {
-          return Json(to_base64(std::as_bytes(std::span(list))));
+          return OrderedJson(to_base64(std::as_bytes(std::span(list))));
         }
       },
       values);
 }
 
 template <typename Value>
-MetricValues parse_numbers(const Json& json, size_t count) {
+MetricValues parse_numbers(const OrderedJson& json, size_t count) {
   std::vector<Value> list(count);
   from_base64(json.get_ref<const std::string&>(), std::as_writable_bytes(std::span(list)));
   return list;
 }
 
-MetricValues parse_values(const std::string& type, const Json& json, size_t count) {
+MetricValues parse_values(const std::string& type, const OrderedJson& json, size_t count) {
   if (type == "f64") return parse_numbers<double>(json, count);
   if (type == "f32") return parse_numbers<float>(json, count);
   if (type == "i32") return parse_numbers<int32_t>(json, count);
@@ -96,10 +95,10 @@ MetricValues parse_values(const std::string& type, const Json& json, size_t coun
 
 }  // namespace
 
-Json group_line(const MetricGroup& group) {
-  Json json{
+OrderedJson group_line(const MetricGroup& group) {
+  OrderedJson json{
       {"call", call_description_json(group.call)}, {"batch", group.batch}, {"heads", group.heads}};
-  Json& variables = json["variables"] = Json::array();
+  OrderedJson& variables = json["variables"] = OrderedJson::array();
   for (const MetricVariable& v : group.variables) {
     variables.push_back({{"name", v.name},
                          {"long_name", v.long_name},
@@ -113,12 +112,12 @@ Json group_line(const MetricGroup& group) {
   return json;
 }
 
-MetricGroup parse_group_line(const Json& json) {
+MetricGroup parse_group_line(const OrderedJson& json) {
   MetricGroup group;
   group.call = parse_call_description(json.at("call"));
   json.at("batch").get_to(group.batch);
   json.at("heads").get_to(group.heads);
-  for (const Json& v : json.at("variables")) {
+  for (const OrderedJson& v : json.at("variables")) {
     MetricVariable variable;
     v.at("name").get_to(variable.name);
     v.at("long_name").get_to(variable.long_name);
@@ -130,7 +129,7 @@ MetricGroup parse_group_line(const Json& json) {
         variable.of_heads ? std::ssize(group.batch) * std::ssize(group.heads) : 1, variable.cell()};
     const auto count = checked_count(extents);
     // Values are at least a byte each in the line, which is in memory.
-    const Json& values = v.at("values");
+    const OrderedJson& values = v.at("values");
     const int64_t most = values.is_string() ? std::ssize(values.get_ref<const std::string&>())
                                             : static_cast<int64_t>(values.size());
     if (!count || *count > most || variable.axes.size() != variable.shape.size()) fail_line();

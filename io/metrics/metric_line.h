@@ -1,16 +1,15 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
+#include "io/files/json_types.h"
 #include "io/metrics/run_table.h"
 
 namespace attnscope {
 
 /// A group of one run as a line of a journal has it: numbers as their bytes in base64, so that not
 /// a bit is lost.
-nlohmann::ordered_json group_line(const MetricGroup& group);
+OrderedJson group_line(const MetricGroup& group);
 /// What group_line() made the JSON of. Throws nlohmann's exceptions or Error(usage) where it is
 /// none.
-MetricGroup parse_group_line(const nlohmann::ordered_json& json);
+MetricGroup parse_group_line(const OrderedJson& json);
 
 }  // namespace attnscope

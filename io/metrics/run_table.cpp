@@ -9,11 +9,10 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string group_text(const MetricGroup& group) {
   const HeadName& name = group.call.name;
@@ -150,24 +149,24 @@ void make_room(MetricGroup& group, size_t runs) {
   }
 }
 
-std::string word_of(const Json& value) {
-  return one_line(value.dump(-1, ' ', false, Json::error_handler_t::replace));
+std::string word_of(const OrderedJson& value) {
+  return one_line(value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 }  // namespace
 
-Json MetricRun::json() const {
-  Json json{{"id", id},          {"run", name},
-            {"prompt", prompt},  {"seed", seed ? Json(*seed) : Json()},
-            {"launch", launch},  {"rank", rank},
-            {"ranks", ranks},    {"complete", complete},
-            {"seconds", seconds}};
-  Json& each = json["steps"] = Json::array();
+OrderedJson MetricRun::json() const {
+  OrderedJson json{{"id", id},          {"run", name},
+                   {"prompt", prompt},  {"seed", seed ? OrderedJson(*seed) : OrderedJson()},
+                   {"launch", launch},  {"rank", rank},
+                   {"ranks", ranks},    {"complete", complete},
+                   {"seconds", seconds}};
+  OrderedJson& each = json["steps"] = OrderedJson::array();
   for (const auto& [step, time] : steps) each.push_back({step, time});
   return json;
 }
 
-MetricRun MetricRun::parse(const Json& json) {
+MetricRun MetricRun::parse(const OrderedJson& json) {
   MetricRun run;
   json.at("id").get_to(run.id);
   json.at("run").get_to(run.name);
@@ -178,7 +177,7 @@ MetricRun MetricRun::parse(const Json& json) {
   json.at("ranks").get_to(run.ranks);
   json.at("complete").get_to(run.complete);
   json.at("seconds").get_to(run.seconds);
-  for (const Json& step : json.at("steps")) {
+  for (const OrderedJson& step : json.at("steps")) {
     run.steps[step.at(0).get<int64_t>()] = step.at(1).get<double>();
   }
   return run;
@@ -238,7 +237,8 @@ void expect_group_fits(const MetricGroup& there, const MetricGroup& group,
   }
 }
 
-void expect_options(const Json& expected, const Json& found, const std::string& where, bool mixed) {
+void expect_options(const OrderedJson& expected, const OrderedJson& found, const std::string& where,
+                    bool mixed) {
   std::vector<std::string> names;
   for (const auto& [name, value] : expected.items()) names.push_back(name);
   for (const auto& [name, value] : found.items()) {
@@ -246,8 +246,8 @@ void expect_options(const Json& expected, const Json& found, const std::string& 
   }
   for (const std::string& name : names) {
     if (mixed && name == "backend") continue;
-    const Json want = expected.contains(name) ? expected[name] : Json();
-    const Json got = found.contains(name) ? found[name] : Json();
+    const OrderedJson want = expected.contains(name) ? expected[name] : OrderedJson();
+    const OrderedJson got = found.contains(name) ? found[name] : OrderedJson();
     if (want == got) continue;
     throw file_error(where, name,
                      fmt::format("holds metrics of other options: {} (expected {})", word_of(got),

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/export/format/group_description.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -27,8 +28,8 @@ struct MetricRun {
   std::map<int64_t, double> steps = {};  ///< the same of each step
 
   /// The run as files have it, and back. Throws nlohmann's exceptions where it is none.
-  nlohmann::ordered_json json() const;
-  static MetricRun parse(const nlohmann::ordered_json& json);
+  OrderedJson json() const;
+  static MetricRun parse(const OrderedJson& json);
 };
 
 /// In the order of the alternatives of MetricValues.
@@ -66,8 +67,7 @@ struct MetricGroup {
 
 /// Numbers of heads over several runs of one model, by one choice of options.
 struct RunTable {
-  nlohmann::ordered_json
-      options;  ///< a flat object: what all runs share, "model" and "backend" too
+  OrderedJson options;  ///< a flat object: what all runs share, "model" and "backend" too
   std::vector<MetricRun> runs;
   std::vector<MetricGroup> groups;
 };
@@ -81,8 +81,8 @@ void expect_group_fits(const MetricGroup& there, const MetricGroup& group,
                        const std::string& where);
 
 /// Throws Error(file) naming the first option that differs; `mixed`: the backend may.
-void expect_options(const nlohmann::ordered_json& expected, const nlohmann::ordered_json& found,
-                    const std::string& where, bool mixed);
+void expect_options(const OrderedJson& expected, const OrderedJson& found, const std::string& where,
+                    bool mixed);
 
 /// Heads of some runs, to be joined with others.
 struct MetricSource {

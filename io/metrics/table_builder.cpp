@@ -10,7 +10,7 @@
 namespace attnscope {
 namespace {
 
-constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
+constexpr double kNoValue = std::numeric_limits<double>::quiet_NaN();
 constexpr std::string_view kErrorEnd = "_stderr";
 
 bool is_measured(const std::string& name) {
@@ -52,7 +52,7 @@ void TableBuilder::begin_line(const std::string& run, const HeadName& head,
                      run.empty() ? "is there twice" : "is there twice in run " + one_line(run));
   }
   table_.lines.push_back({place, head, head_class, {}});
-  table_.lines.back().values.assign(table_.metrics.size(), kNoNumber);
+  table_.lines.back().values.assign(table_.metrics.size(), kNoValue);
 }
 
 void TableBuilder::add(const std::string& metric, double value) {
@@ -63,7 +63,7 @@ void TableBuilder::add(const std::string& metric, double value) {
     table_.metrics.push_back(metric);
   }
   std::vector<double>& values = table_.lines.back().values;
-  if (values.size() <= found->second) values.resize(found->second + 1, kNoNumber);
+  if (values.size() <= found->second) values.resize(found->second + 1, kNoValue);
   values[found->second] = value;
 }
 
@@ -77,7 +77,7 @@ NumberTable TableBuilder::take() {
   std::vector<std::string> metrics;
   for (const size_t i : order) metrics.push_back(table_.metrics[i]);
   for (NumberTable::Line& line : table_.lines) {
-    line.values.resize(order.size(), kNoNumber);
+    line.values.resize(order.size(), kNoValue);
     std::vector<double> values;
     for (const size_t i : order) values.push_back(line.values[i]);
     line.values = std::move(values);

@@ -11,14 +11,13 @@
 #include "core/base/error.h"
 #include "core/reduce/head_fields.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/results/csv_table.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
-
-using TextJson = nlohmann::json;
 
 /// Columns that name a head or say something of it, and are no numbers of it.
 constexpr std::string_view kWords[] = {"run",    "prompt", "seed",  "step",        "layer",
@@ -72,7 +71,7 @@ class CsvLine {
 };
 
 /// The number of a member; NaN where it is undefined.
-double json_number(const TextJson& value) {
+double json_number(const Json& value) {
   return value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
 
@@ -118,8 +117,8 @@ void read_csv_table(const std::filesystem::path& path, TableBuilder& table) {
 
 void read_json_table(const std::filesystem::path& path, int64_t memory, TableBuilder& table) {
   const std::string& file = table.file();
-  const TextJson json = parse_strict_json(read_file_text(path), file, "",
-                                          {.values = int64_t{1} << 28, .memory = memory});
+  const Json json = parse_strict_json(read_file_text(path), file, "",
+                                      {.values = int64_t{1} << 28, .memory = memory});
   const auto format = json.is_object() ? json.find("format") : json.end();
   if (!json.is_object() || format == json.end() || *format != "attnscope-stats/1") {
     throw file_error(
@@ -128,7 +127,7 @@ void read_json_table(const std::filesystem::path& path, int64_t memory, TableBui
   }
   size_t place = 0;
   try {
-    for (const TextJson& head : json.at("heads")) {
+    for (const Json& head : json.at("heads")) {
       table.begin_line("", parse_name_json(head), head.value("class", ""));
       for (const HeadField& field : head_fields()) {
         const auto value = head.find(field.name);
@@ -136,7 +135,7 @@ void read_json_table(const std::filesystem::path& path, int64_t memory, TableBui
       }
       ++place;
     }
-  } catch (const TextJson::exception&) {
+  } catch (const Json::exception&) {
     throw file_error(file, fmt::format("heads[{}]", place), "is no head as attnscope stats writes");
   }
 }

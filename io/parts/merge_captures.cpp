@@ -15,6 +15,7 @@
 #include "io/files/file_text.h"
 #include "io/files/input_set.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/files/strict_json.h"
 #include "io/parts/part_set.h"
@@ -22,7 +23,6 @@
 namespace attnscope {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// A part's capture.json.

@@ -8,6 +8,7 @@
 #include "io/files/file_ending.h"
 #include "io/files/file_text.h"
 #include "io/files/input_file.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/parts/part_set.h"
 #include "io/results/mask_files.h"
@@ -15,7 +16,6 @@
 namespace attnscope {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 OrderedJson read_masks(const fs::path& path) {

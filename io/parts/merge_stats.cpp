@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/heads/head_record.h"
 #include "io/files/file_ending.h"
+#include "io/files/json_types.h"
 #include "io/parts/merged_export.h"
 #include "io/parts/part_set.h"
 #include "io/results/head_json.h"
@@ -18,7 +19,6 @@
 namespace attnscope {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// All heads, and what is said of all of them.

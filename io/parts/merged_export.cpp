@@ -10,12 +10,11 @@
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "io/files/json_types.h"
 #include "io/parts/part_set.h"
 
 namespace attnscope {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 OrderedJson options_of(const PartFile& part) {
   OrderedJson options = OrderedJson::parse(part.stored().options, nullptr, false);

@@ -8,6 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 
@@ -24,7 +25,7 @@ constexpr const char* kNumbers[] = {"step",     "layer",   "batch",   "head",
                                     "averaged", "query_t", "query_y", "query_x"};
 
 /// Shape and place of a dataset of float32.
-nlohmann::json place_of(const Hdf5Reader& reader, const std::string& name) {
+Json place_of(const Hdf5Reader& reader, const std::string& name) {
   const Hdf5Dataset d = reader.dataset(reader.root(), name);
   const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
   if (H5Tequal(type.id(), H5T_IEEE_F32LE) <= 0) reader.bad(name, "is not float32");
@@ -35,14 +36,14 @@ bool is_there(const Hdf5Reader& reader, const std::string& name) {
   return H5Lexists(reader.root(), name.c_str(), H5P_DEFAULT) > 0;
 }
 
-nlohmann::json read_strings(const Hdf5Reader& reader, const std::string& name, int64_t most) {
+Json read_strings(const Hdf5Reader& reader, const std::string& name, int64_t most) {
   const Hdf5Dataset d = reader.dataset(reader.root(), name);
   return reader.strings(d, name, most);
 }
 
 /// The datasets segment_NAME, in the order in which they were written.
-nlohmann::json read_segments(const Hdf5Reader& reader) {
-  nlohmann::json segments = nlohmann::json::array();
+Json read_segments(const Hdf5Reader& reader) {
+  Json segments = Json::array();
   H5G_info_t info{};
   reader.check(H5Gget_info(reader.root(), &info), "the root");
   for (hsize_t i = 0; i < info.nlinks; ++i) {
@@ -54,18 +55,18 @@ nlohmann::json read_segments(const Hdf5Reader& reader) {
     }
     const std::string text = name;
     if (text.rfind("segment_", 0) != 0) continue;
-    nlohmann::json segment = place_of(reader, text);
+    Json segment = place_of(reader, text);
     segment["name"] = text.substr(8);
     segments.push_back(std::move(segment));
   }
   return segments;
 }
 
-nlohmann::json read_volumes(const std::string& path, const nlohmann::json&) {
+Json read_volumes(const std::string& path, const Json&) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
   const hid_t root = reader.root();
-  nlohmann::json json;
+  Json json;
   if (!reader.has_attribute(root, "format")) return json;
   json["format"] = reader.text(root, "format");
   if (json["format"] != "attnscope-volumes/1" || !reader.has_attribute(root, "shard")) return json;
@@ -94,7 +95,7 @@ nlohmann::json read_volumes(const std::string& path, const nlohmann::json&) {
 }
 
 /// The values of volume `item` of a dataset (item, …).
-std::vector<float> read_item(const InputFile& file, const nlohmann::json& dataset, size_t item,
+std::vector<float> read_item(const InputFile& file, const Json& dataset, size_t item,
                              size_t items) {
   const auto shape = dataset.at("shape").get<std::vector<int64_t>>();
   const auto count = checked_count(shape);
@@ -121,7 +122,7 @@ void set_unrecorded(const std::string& names, QueryVolume& volume) {
   if (own.branch) volume.branch = "all";
 }
 
-QueryVolume volume_of(const nlohmann::json& json, size_t i, const InputFile& file) {
+QueryVolume volume_of(const Json& json, size_t i, const InputFile& file) {
   const size_t items = json.at("step").size();
   QueryVolume volume;
   const auto number = [&](const char* name) { return json.at(name).at(i).get<int64_t>(); };
@@ -153,7 +154,7 @@ QueryVolume volume_of(const nlohmann::json& json, size_t i, const InputFile& fil
 }
 
 /// The words of the texts: one list, or one a volume.
-void set_words(const nlohmann::json& json, const std::string& file, QueryVolumes& volumes) {
+void set_words(const Json& json, const std::string& file, QueryVolumes& volumes) {
   if (!json.contains("text_tokens") || volumes.volumes.empty()) return;
   const auto words = json.at("text_tokens").get<std::vector<std::string>>();
   const size_t length = volumes.volumes.front().text.size();
@@ -170,7 +171,7 @@ void set_words(const nlohmann::json& json, const std::string& file, QueryVolumes
 }
 
 /// The chosen tokens of all volumes, or of each.
-void set_chosen(const nlohmann::json& json, const std::string& file, QueryVolumes& volumes) {
+void set_chosen(const Json& json, const std::string& file, QueryVolumes& volumes) {
   if (!json.contains("tokens") || volumes.volumes.empty()) return;
   const auto tokens = json.at("tokens").get<std::vector<int64_t>>();
   const size_t lists =
@@ -191,14 +192,14 @@ const HelperQuestion kVolumesQuestion{"the volumes of a query", read_volumes};
 
 bool is_volume_file(const std::filesystem::path& path) {
   if (!is_hdf5_file(path)) return false;
-  const nlohmann::json json = ask_helper(kVolumesQuestion, path.string());
+  const Json json = ask_helper(kVolumesQuestion, path.string());
   return json.is_object() && json.contains("format") && json["format"] == "attnscope-volumes/1";
 }
 
 PartVolumes read_part_volumes(const std::filesystem::path& path, InputSet& inputs) {
   const std::string name = path.string();
   const auto file = inputs.open(path);
-  const nlohmann::json json = ask_helper(kVolumesQuestion, name);
+  const Json json = ask_helper(kVolumesQuestion, name);
   if (!json.is_object() || !json.contains("shard")) {
     throw file_error(name, "", "is no part of a query (expected one that --shard wrote)");
   }
@@ -226,7 +227,7 @@ PartVolumes read_part_volumes(const std::filesystem::path& path, InputSet& input
     set_words(json, name, volumes);
     set_chosen(json, name, volumes);
     return part;
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::exception&) {
     throw file_error(name, "", "does not say what a part of a query says");
   }
 }

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 std::string csv_text(std::string_view text) {
@@ -14,7 +16,7 @@ std::string csv_text(std::string_view text) {
   return quoted + '"';
 }
 
-std::string csv_value(const nlohmann::ordered_json& value) {
+std::string csv_value(const OrderedJson& value) {
   if (value.is_null()) return "";
   return value.is_string() ? csv_text(value.get_ref<const std::string&>()) : value.dump();
 }

@@ -1,8 +1,9 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -10,6 +11,6 @@ namespace attnscope {
 /// line break.
 std::string csv_text(std::string_view text);
 /// A text, or a number with the digits that JSON gives it; null is empty.
-std::string csv_value(const nlohmann::ordered_json& value);
+std::string csv_value(const OrderedJson& value);
 
 }  // namespace attnscope

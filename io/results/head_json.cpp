@@ -5,24 +5,25 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "io/files/json_types.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json json_of(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-Json json_of(int64_t count) { return count; }
-template <typename T>
-Json json_of(const std::optional<T>& value) {
-  return value ? json_of(*value) : Json();
+OrderedJson json_of(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
 }
-Json json_of(const Estimate& estimate) { return json_of(estimate.value); }
+OrderedJson json_of(int64_t count) { return count; }
+template <typename T>
+OrderedJson json_of(const std::optional<T>& value) {
+  return value ? json_of(*value) : OrderedJson();
+}
+OrderedJson json_of(const Estimate& estimate) { return json_of(estimate.value); }
 
 /// The dimensions of the array from `axis` on, whose values begin at `value`, which moves on.
-Json nested(const HeadArrayValues& array, size_t axis, size_t& value) {
-  Json list = Json::array();
+OrderedJson nested(const HeadArrayValues& array, size_t axis, size_t& value) {
+  OrderedJson list = OrderedJson::array();
   for (int64_t i = 0; i < array.shape[axis]; ++i) {
     list.push_back(axis + 1 < array.shape.size() ? nested(array, axis + 1, value)
                                                  : json_of(array.values[value++]));
@@ -30,8 +31,8 @@ Json nested(const HeadArrayValues& array, size_t axis, size_t& value) {
   return list;
 }
 
-Json sink_json(const Sink& sink) {
-  Json json{{"key", sink.key}};
+OrderedJson sink_json(const Sink& sink) {
+  OrderedJson json{{"key", sink.key}};
   if (sink.place) {
     json["t"] = sink.place->t;
     json["y"] = sink.place->y;
@@ -44,11 +45,11 @@ Json sink_json(const Sink& sink) {
 }
 
 /// {"video": {"video": 0.8, "text": 0.2}}: from the segments of the queries to those of the keys.
-Json segment_mass_json(const SegmentMasses& masses) {
-  Json json = Json::object();
+OrderedJson segment_mass_json(const SegmentMasses& masses) {
+  OrderedJson json = OrderedJson::object();
   size_t value = 0;
   for (const std::string& from : masses.from) {
-    Json& row = json[from] = Json::object();
+    OrderedJson& row = json[from] = OrderedJson::object();
     for (const std::string& to : masses.to) row[to] = json_of(masses.mass[value++]);
   }
   return json;
@@ -61,7 +62,7 @@ struct NoRecord {};
 /// its type.
 class Reader {
  public:
-  explicit Reader(const Json& json) : json_(json) {}
+  explicit Reader(const OrderedJson& json) : json_(json) {}
 
   HeadRecord read() const {
     HeadRecord record;
@@ -77,7 +78,7 @@ class Reader {
       read_value(json_.at("class_scores").at(std::string(score.name)),
                  metrics.class_scores.*score.member);
     }
-    for (const Json& sink : json_.at("sinks")) metrics.sinks.push_back(read_sink(sink));
+    for (const OrderedJson& sink : json_.at("sinks")) metrics.sinks.push_back(read_sink(sink));
     if (json_.contains("segment_mass")) {
       metrics.segment_mass = read_segment_mass(json_.at("segment_mass"));
     }
@@ -91,11 +92,11 @@ class Reader {
 
  private:
   template <typename T>
-  static void read_value(const Json& json, T& value) {
+  static void read_value(const OrderedJson& json, T& value) {
     value = json.get<T>();
   }
   template <typename T>
-  static void read_value(const Json& json, std::optional<T>& value) {
+  static void read_value(const OrderedJson& json, std::optional<T>& value) {
     if (!json.is_null()) value = json.get<T>();
   }
 
@@ -109,7 +110,7 @@ class Reader {
     if (error != json_.end()) read_value(*error, estimate.standard_error);
   }
 
-  static SegmentMasses read_segment_mass(const Json& json) {
+  static SegmentMasses read_segment_mass(const OrderedJson& json) {
     SegmentMasses masses;
     for (const auto& [from, row] : json.items()) {
       std::vector<std::string> to;
@@ -124,7 +125,7 @@ class Reader {
     return masses;
   }
 
-  static Sink read_sink(const Json& json) {
+  static Sink read_sink(const OrderedJson& json) {
     Sink sink;
     sink.key = json.at("key");
     sink.mass = json.at("mass");
@@ -135,9 +136,9 @@ class Reader {
   }
 
   /// The first list of each depth tells the shape.
-  static HeadArrayValues read_array(HeadArray which, const Json& json) {
+  static HeadArrayValues read_array(HeadArray which, const OrderedJson& json) {
     HeadArrayValues array{which, {}, {}};
-    const Json* first = &json;
+    const OrderedJson* first = &json;
     for (size_t axis = 0; axis < info_of(which).axes.size(); ++axis) {
       array.shape.push_back(static_cast<int64_t>(first->size()));
       if (axis + 1 < info_of(which).axes.size()) first = &first->at(0);
@@ -146,7 +147,7 @@ class Reader {
     return array;
   }
 
-  static void flatten(const Json& json, HeadArrayValues& array, size_t axis) {
+  static void flatten(const OrderedJson& json, HeadArrayValues& array, size_t axis) {
     if (axis == array.shape.size()) {
       array.values.push_back(json.is_null() ? std::numeric_limits<double>::quiet_NaN()
                                             : json.get<double>());
@@ -155,17 +156,17 @@ class Reader {
     if (!json.is_array() || static_cast<int64_t>(json.size()) != array.shape[axis]) {
       throw NoRecord();
     }
-    for (const Json& item : json) flatten(item, array, axis + 1);
+    for (const OrderedJson& item : json) flatten(item, array, axis + 1);
   }
 
-  const Json& json_;
+  const OrderedJson& json_;
 };
 
 }  // namespace
 
-Json head_json(const HeadRecord& record) {
+OrderedJson head_json(const HeadRecord& record) {
   const HeadMetrics& metrics = record.metrics;
-  Json json = name_json(record.name);
+  OrderedJson json = name_json(record.name);
   json["class"] = head_class_name(metrics.head_class);
   for (const HeadField& field : head_fields()) {
     json[std::string(field.name)] =
@@ -174,11 +175,11 @@ Json head_json(const HeadRecord& record) {
       json[field.error_name()] = json_of(*error);
     }
   }
-  Json& scores = json["class_scores"] = Json::object();
+  OrderedJson& scores = json["class_scores"] = OrderedJson::object();
   for (const ClassScoreField& score : class_score_fields()) {
     scores[std::string(score.name)] = json_of(metrics.class_scores.*score.member);
   }
-  Json& sinks = json["sinks"] = Json::array();
+  OrderedJson& sinks = json["sinks"] = OrderedJson::array();
   for (const Sink& sink : metrics.sinks) sinks.push_back(sink_json(sink));
   if (!metrics.segment_mass.from.empty()) {
     json["segment_mass"] = segment_mass_json(metrics.segment_mass);
@@ -190,10 +191,10 @@ Json head_json(const HeadRecord& record) {
   return json;
 }
 
-std::optional<HeadRecord> parse_head_json(const Json& json) {
+std::optional<HeadRecord> parse_head_json(const OrderedJson& json) {
   try {
     return Reader(json).read();
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     return std::nullopt;
   } catch (const NoRecord&) {
     return std::nullopt;

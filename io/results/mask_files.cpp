@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_field.h"
 
 namespace attnscope {
 
-std::string mask_csv(const nlohmann::ordered_json& masks) {
-  const nlohmann::ordered_json& heads = masks.at("heads");
+std::string mask_csv(const OrderedJson& masks) {
+  const OrderedJson& heads = masks.at("heads");
   std::vector<std::string> names;
   for (const auto& head : heads) {
     for (const auto& [name, value] : head.items()) {
@@ -35,13 +36,12 @@ std::string mask_csv(const nlohmann::ordered_json& masks) {
   return text;
 }
 
-std::string mask_file_text(const nlohmann::ordered_json& masks, const std::filesystem::path& name) {
+std::string mask_file_text(const OrderedJson& masks, const std::filesystem::path& name) {
   if (name.extension() == ".csv") return mask_csv(masks);
   return json_text(masks, 1) + "\n";
 }
 
-void write_mask_file(const nlohmann::ordered_json& masks, const std::filesystem::path& path,
-                     bool force) {
+void write_mask_file(const OrderedJson& masks, const std::filesystem::path& path, bool force) {
   StagedFile file(path, force);
   const std::string text = mask_file_text(masks, path);
   file.append(std::as_bytes(std::span(text)));

@@ -8,13 +8,12 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
+OrderedJson read_hdf5(const std::filesystem::path& path, std::string_view product) {
   const ExportManifest stored = read_manifest(path);
   if (stored.product != product) {
     throw file_error(
@@ -27,23 +26,23 @@ Json read_hdf5(const std::filesystem::path& path, std::string_view product) {
     throw file_error(path.string(), "",
                      "has the name of a complete file, but is not marked so (--force replaces it)");
   }
-  Json options = Json::parse(stored.options, nullptr, false);
+  OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
   if (options.is_discarded()) {
     throw file_error(path.string(), "options", "is no JSON: the file is damaged");
   }
-  Json found{{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
+  OrderedJson found{{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
   if (stored.part) found.update(part_identity(stored.part->plan));
   return found;
 }
 
 }  // namespace
 
-Json part_identity(const PlanPart& part) {
+OrderedJson part_identity(const PlanPart& part) {
   return {{"shard", part.share.text()}, {"plan_hash", part.plan_hash}};
 }
 
-Json read_table_json(const std::filesystem::path& path, std::string_view product) {
-  Json json = Json::parse(read_file_text(path), nullptr, false);
+OrderedJson read_table_json(const std::filesystem::path& path, std::string_view product) {
+  OrderedJson json = OrderedJson::parse(read_file_text(path), nullptr, false);
   if (json.is_object() && json.contains("format") &&
       json["format"] == fmt::format("attnscope-{}/1", product) && json.contains("capture_hash") &&
       json.contains("options")) {
@@ -55,26 +54,29 @@ Json read_table_json(const std::filesystem::path& path, std::string_view product
                                product));
 }
 
-Json read_stats_json(const std::filesystem::path& path) { return read_table_json(path, "stats"); }
+OrderedJson read_stats_json(const std::filesystem::path& path) {
+  return read_table_json(path, "stats");
+}
 
-Json output_provenance(const std::filesystem::path& path, std::string_view product) {
+OrderedJson output_provenance(const std::filesystem::path& path, std::string_view product) {
   const std::string extension = path.extension().string();
   if (product != "pooled" && extension == ".csv") {
     throw file_error(path.string(), "",
                      "exists, and a .csv does not say what it was made of (--force replaces it)");
   }
   const bool hdf5 = extension == ".h5" || product == "pooled";
-  const Json found = hdf5 ? read_hdf5(path, product) : read_table_json(path, product);
-  Json provenance{{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
+  const OrderedJson found = hdf5 ? read_hdf5(path, product) : read_table_json(path, product);
+  OrderedJson provenance{{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
   for (const char* name : {"shard", "plan_hash"}) {
     if (found.contains(name)) provenance[name] = found[name];
   }
   return provenance;
 }
 
-void expect_same_run(const Json& found, const Json& expected, const std::filesystem::path& path) {
-  const auto text = [](const Json& json) {
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+void expect_same_run(const OrderedJson& found, const OrderedJson& expected,
+                     const std::filesystem::path& path) {
+  const auto text = [](const OrderedJson& json) {
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   };
   if (found.contains("shard") && !expected.contains("shard")) {
     throw file_error(path.string(), "shard",
@@ -82,11 +84,11 @@ void expect_same_run(const Json& found, const Json& expected, const std::filesys
                                  text(found["shard"])));
   }
   for (const auto& [key, value] : expected.items()) {
-    const Json got = found.contains(key) ? found[key] : Json();
+    const OrderedJson got = found.contains(key) ? found[key] : OrderedJson();
     if (got == value) continue;
     if (value.is_object() && got.is_object()) {
       for (const auto& [inner, inner_value] : value.items()) {
-        const Json inner_got = got.contains(inner) ? got[inner] : Json();
+        const OrderedJson inner_got = got.contains(inner) ? got[inner] : OrderedJson();
         if (inner_got == inner_value) continue;
         throw file_error(path.string(), key,
                          fmt::format("is of another run: {}: expected {}, got {} (--force gives "

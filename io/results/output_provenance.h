@@ -1,31 +1,30 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
 #include "core/base/plan_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
 /// Which part of a plan an output is, for comparison: {"shard", "plan_hash"}.
-nlohmann::ordered_json part_identity(const PlanPart& part);
+OrderedJson part_identity(const PlanPart& part);
 
 /// What a complete output says it was made of: {"capture_hash", "options"}, and of a part
 /// part_identity() as well. `product` is "stats" (a
 /// .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the file is none,
 /// or a .csv, which does not say.
-nlohmann::ordered_json output_provenance(const std::filesystem::path& path,
-                                         std::string_view product);
+OrderedJson output_provenance(const std::filesystem::path& path, std::string_view product);
 
 /// What a complete .json of "stats" or "mask" holds, which says what it was made of. Throws
 /// Error(file) where it is none.
-nlohmann::ordered_json read_table_json(const std::filesystem::path& path, std::string_view product);
+OrderedJson read_table_json(const std::filesystem::path& path, std::string_view product);
 /// What a complete .json of stats holds. Throws Error(file) where it is none.
-nlohmann::ordered_json read_stats_json(const std::filesystem::path& path);
+OrderedJson read_stats_json(const std::filesystem::path& path);
 
 /// Throws Error(file) naming the first thing in which `found` differs from `expected`.
-void expect_same_run(const nlohmann::ordered_json& found, const nlohmann::ordered_json& expected,
+void expect_same_run(const OrderedJson& found, const OrderedJson& expected,
                      const std::filesystem::path& path);
 
 }  // namespace attnscope

@@ -15,17 +15,17 @@
 #include "io/files/checksum.h"
 #include "io/files/file_text.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/files/rank_files.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using std::filesystem::path;
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 /// "attnscope-stats-part/" of "attnscope-stats-part/2".
@@ -42,7 +42,7 @@ std::string command_of(const std::string& format) {
 constexpr std::string_view kAdvice = "--force alone gives it up";
 
 /// The list of a run with this header, behind its first line; nothing where it was cut off in that.
-std::optional<SummedLineReader> open_list(const path& file, const Json& header) {
+std::optional<SummedLineReader> open_list(const path& file, const OrderedJson& header) {
   const auto format = header["format"].get<std::string>();
   const auto refuse = [&](const std::string& what) {
     throw file_error(file.string(), "", fmt::format("{} ({})", what, kAdvice));
@@ -60,7 +60,7 @@ std::optional<SummedLineReader> open_list(const path& file, const Json& header) 
                          : other);
   }
   SummedLineReader lines(file, std::move(text));
-  const Json found = Json::parse(lines.next(kAdvice).value_or(""), nullptr, false);
+  const OrderedJson found = OrderedJson::parse(lines.next(kAdvice).value_or(""), nullptr, false);
   if (!found.is_object()) refuse(other);
   expect_same_run(found, header, file);
   return lines;
@@ -77,7 +77,7 @@ std::vector<path> lists_beside(const path& out) {
 }
 
 /// Whether a list is of the run with this header, as its first line says.
-bool is_list_of(const path& file, const Json& header) {
+bool is_list_of(const path& file, const OrderedJson& header) {
   try {
     return open_list(file, header).has_value();
   } catch (const Error&) {
@@ -87,13 +87,13 @@ bool is_list_of(const path& file, const Json& header) {
 
 }  // namespace
 
-Json record_list_header(std::string_view command, const Json& identity) {
-  Json header{{"format", fmt::format("attnscope-{}-part/2", command)}};
+OrderedJson record_list_header(std::string_view command, const OrderedJson& identity) {
+  OrderedJson header{{"format", fmt::format("attnscope-{}-part/2", command)}};
   header.update(identity);
   return header;
 }
 
-int64_t records_left(const path& out, const Json& header) {
+int64_t records_left(const path& out, const OrderedJson& header) {
   // One that was joined to OUT.part is in its own list as well until that goes.
   std::set<std::string> known;
   for (const path& file : lists_beside(out)) {
@@ -104,14 +104,14 @@ int64_t records_left(const path& out, const Json& header) {
   return std::ssize(known);
 }
 
-void remove_records_left(const path& out, const Json& header) {
+void remove_records_left(const path& out, const OrderedJson& header) {
   const std::vector<path> lists = lists_beside(out);
   const auto is_ours = [&](const path& file) { return is_list_of(file, header); };
   if (lists.empty() || !std::all_of(lists.begin(), lists.end(), is_ours)) return;
   OutputFile(out, {.resumable = true, .resume = true}).remove_partial();
 }
 
-RecordJournal::RecordJournal(path out, Json header, std::string capture,
+RecordJournal::RecordJournal(path out, OrderedJson header, std::string capture,
                              const OutputFileOptions& options, const Take& take)
     : header_(std::move(header)), sources_(options.sources), replaces_(options.force) {
   file_.emplace(std::move(out), options);
@@ -134,8 +134,9 @@ RecordJournal::RecordJournal(path out, Json header, std::string capture,
   begin_syncs(options.sync);
 }
 
-RecordJournal::RecordJournal(const path& out, const Json& header, const OutputFileOptions& options,
-                             const std::string& invitation, int rank)
+RecordJournal::RecordJournal(const path& out, const OrderedJson& header,
+                             const OutputFileOptions& options, const std::string& invitation,
+                             int rank)
     : header_(header), sources_(options.sources) {
   await_folder(out, invitation);
   own_ = PosixFile(rank_journal_path(out, rank), PosixFile::Mode::create);
@@ -157,7 +158,7 @@ void RecordJournal::load(const Take& take) {
   // A record that was joined to OUT.part is in its own list as well until that goes.
   std::set<std::string> known;
   const auto take_new = [&](std::string text, const path& file, int64_t line) {
-    if (!take(Json::parse(text, nullptr, false))) {
+    if (!take(OrderedJson::parse(text, nullptr, false))) {
       throw file_error(file.string(), fmt::format("line {}", line),
                        fmt::format("is no record of this run ({})", kAdvice));
     }
@@ -200,7 +201,7 @@ std::string RecordJournal::invite() {
   return show_folder(file_->out());
 }
 
-void RecordJournal::append(const Json& record) {
+void RecordJournal::append(const OrderedJson& record) {
   if (sources_) sources_->require_reads_unchanged();
   write_line(text_of(record));
   if (file_) file_->keep_partial();

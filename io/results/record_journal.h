@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "io/files/group_sync.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/files/summed_lines.h"
 
@@ -16,15 +17,14 @@ namespace attnscope {
 
 /// What a list of records begins with: {"format": "attnscope-COMMAND-part/2"}, and the identity of
 /// the run, {"capture_hash", "options"} and its part.
-nlohmann::ordered_json record_list_header(std::string_view command,
-                                          const nlohmann::ordered_json& identity);
+OrderedJson record_list_header(std::string_view command, const OrderedJson& identity);
 
 /// How many records an interrupted run with this header left beside `out`; 0 where nothing is left,
 /// or what is left is of another run. Throws Error(file) where a line of them is damaged.
-int64_t records_left(const std::filesystem::path& out, const nlohmann::ordered_json& header);
+int64_t records_left(const std::filesystem::path& out, const OrderedJson& header);
 /// Removes what a run with this header left beside its complete `out`: it was killed when `out` had
 /// just got its name. What is of another run stays. Throws Error(file).
-void remove_records_left(const std::filesystem::path& out, const nlohmann::ordered_json& header);
+void remove_records_left(const std::filesystem::path& out, const OrderedJson& header);
 
 /// An output that is made of one record a head, and of all of them at the end. Until then OUT.part
 /// is a list of lines with checksums (LineSums): what the run computes, then a record each, so that
@@ -38,17 +38,17 @@ class RecordJournal {
   /// each would take several times their computation.
   static constexpr std::chrono::milliseconds kDurableWithin{1'000};
   /// Takes a record of an earlier run; false where it is none.
-  using Take = std::function<bool(const nlohmann::ordered_json& record)>;
+  using Take = std::function<bool(const OrderedJson& record)>;
 
   /// `header` as of record_list_header(); `capture` is the capture's name, for messages. With
   /// `resume`, `take` gets every record of earlier runs once. Throws what OutputFile's constructor
   /// and take_up_interrupted() throw; Error(file) where `resume` finds a list with another header,
   /// an OUT.part that is no such list, or a line that is not as it was written.
-  RecordJournal(std::filesystem::path out, nlohmann::ordered_json header, std::string capture,
+  RecordJournal(std::filesystem::path out, OrderedJson header, std::string capture,
                 const OutputFileOptions& options, const Take& take);
   /// Of a run of several processes, the `rank`-th, from 1 on: `invitation` is the first one's
   /// invite(). Throws Error(file) where what the first one wrote is not to be seen from here.
-  RecordJournal(const std::filesystem::path& out, const nlohmann::ordered_json& header,
+  RecordJournal(const std::filesystem::path& out, const OrderedJson& header,
                 const OutputFileOptions& options, const std::string& invitation, int rank);
 
   /// Records of earlier runs.
@@ -62,7 +62,7 @@ class RecordJournal {
   /// Adds a record, which holds from then on whatever ends the process, and is durable within
   /// kDurableWithin. Throws Error(file) where the sources of `options` were changed, or earlier
   /// records cannot be made durable.
-  void append(const nlohmann::ordered_json& record);
+  void append(const OrderedJson& record);
   /// Returns when all records are durable. Throws Error(file) where that fails.
   void flush();
   /// `write` creates the output's final form at the path that it is given; it then takes the name
@@ -78,7 +78,7 @@ class RecordJournal {
   const PosixFile& list() const { return file_ ? file_->data() : own_; }
   void begin_syncs(bool sync);
 
-  nlohmann::ordered_json header_;
+  OrderedJson header_;
   std::shared_ptr<const InputSet> sources_;
   bool replaces_ = false;           ///< OUT, where it is there
   std::optional<OutputFile> file_;  ///< of the first process

@@ -8,14 +8,13 @@
 #include <vector>
 
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "io/files/posix_file.h"
 #include "io/results/csv_field.h"
 #include "io/results/head_json.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 void write_text(const std::string& text, const std::filesystem::path& path) {
   const PosixFile file(path, PosixFile::Mode::create);
@@ -51,21 +50,21 @@ std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
 }
 
 /// Lists and objects as JSON in quotes.
-std::string csv_cell(const Json& value) {
+std::string csv_cell(const OrderedJson& value) {
   return value.is_structured() ? csv_text(value.dump()) : csv_value(value);
 }
 
 }  // namespace
 
-Json stats_json(const Json& about, std::span<const HeadRecord> records) {
-  Json json{{"format", "attnscope-stats/1"}};
+OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records) {
+  OrderedJson json{{"format", "attnscope-stats/1"}};
   json.update(about);
-  Json& heads = json["heads"] = Json::array();
+  OrderedJson& heads = json["heads"] = OrderedJson::array();
   for (const HeadRecord& record : records) heads.push_back(head_json(record));
   return json;
 }
 
-void write_stats_json(const Json& about, std::span<const HeadRecord> records,
+void write_stats_json(const OrderedJson& about, std::span<const HeadRecord> records,
                       const std::filesystem::path& path) {
   write_text(json_text(stats_json(about, records), 1) + "\n", path);
 }
@@ -74,7 +73,7 @@ void write_stats_csv(std::span<const HeadRecord> records, const std::filesystem:
   const std::vector<std::string> names = csv_columns(records);
   std::string text = fmt::format("{},sink_key\r\n", fmt::join(names, ","));
   for (const HeadRecord& record : records) {
-    const Json json = head_json(record);
+    const OrderedJson json = head_json(record);
     for (const std::string& name : names) {
       const auto value = json.find(name);
       if (value != json.end()) text += csv_cell(*value);

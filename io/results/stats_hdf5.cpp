@@ -15,6 +15,7 @@
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/write/export_attributes.h"
+#include "io/files/json_types.h"
 #include "io/results/head_json.h"
 
 namespace attnscope {
@@ -209,8 +210,7 @@ Records records_of(const ExportGroup& group, const std::map<HeadName, const Head
 void write_records(const Hdf5Writer& writer, std::span<const HeadRecord> records) {
   std::vector<std::string> texts;
   for (const HeadRecord& record : records) {
-    texts.push_back(
-        head_json(record).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    texts.push_back(head_json(record).dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
   }
   const auto count = std::ssize(texts);
   writer.write_strings(writer.root(), "part_records", texts, {&count, 1});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/export/format/export_part_json.h"
+#include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/hdf5/hdf5_writer.h"
 #include "io/results/volume_check.h"
@@ -55,7 +56,7 @@ class VolumeWriter {
     const std::string names = volumes_.not_recorded();
     if (!names.empty()) writer_.attribute(root, kNotRecordedName, names);
     if (part_ == nullptr) return;
-    const nlohmann::ordered_json json = part_json(part_->plan);
+    const OrderedJson json = part_json(part_->plan);
     writer_.attribute(root, "shard", json["shard"].get<std::string>());
     writer_.attribute(root, "plan_hash", json["plan_hash"].get<std::string>());
     writer_.attribute(root, "part", json["part"].dump());

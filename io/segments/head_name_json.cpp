@@ -2,18 +2,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
-nlohmann::ordered_json name_json(const HeadName& name) {
-  using Json = nlohmann::ordered_json;
+OrderedJson name_json(const HeadName& name) {
   const Unrecorded& unrecorded = name.place.unrecorded;
   const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
-  Json json{{"step", unrecorded.step ? Json() : Json(name.step)},
-            {"layer", no_layer ? Json() : Json(name.layer)},
-            {"branch", unrecorded.branch ? Json() : Json(name.branch)},
-            {"kind", name.kind},
-            {"batch", name.batch},
-            {"head", name.head}};
+  OrderedJson json{{"step", unrecorded.step ? OrderedJson() : OrderedJson(name.step)},
+                   {"layer", no_layer ? OrderedJson() : OrderedJson(name.layer)},
+                   {"branch", unrecorded.branch ? OrderedJson() : OrderedJson(name.branch)},
+                   {"kind", name.kind},
+                   {"batch", name.batch},
+                   {"head", name.head}};
   if (name.place.is_recorded()) {
     json["block"] = name.place.block;
     json["slot"] = name.place.slot;

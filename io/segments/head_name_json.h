@@ -1,16 +1,16 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "core/problem/head_name.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
 /// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
 /// "head"}, null where nobody recorded it, and "block", "slot" and "chunk" where the capture has
 /// them. parse_name_json() takes it.
-nlohmann::ordered_json name_json(const HeadName& name);
+OrderedJson name_json(const HeadName& name);
 
 /// What name_json() made of a head's name, of either kind of JSON: null is what nobody recorded, or
 /// a layer outside the main stack. Throws nlohmann's exceptions where it is none.

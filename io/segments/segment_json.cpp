@@ -11,11 +11,10 @@
 #include "core/base/choice_list.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kMostTokens = int64_t{1} << 31;
 
@@ -262,13 +261,13 @@ StatedSegments parse_segments(const Json& list, const SegmentTensors* tensors) {
   return stated;
 }
 
-nlohmann::ordered_json segments_json(const TokenGrid& tokens) {
-  auto list = nlohmann::ordered_json::array();
+OrderedJson segments_json(const TokenGrid& tokens) {
+  auto list = OrderedJson::array();
   for (const TokenSegment& segment : tokens.segments()) {
-    nlohmann::ordered_json json{{"name", segment.name},
-                                {"modality", modality_name(segment.modality)},
-                                {"start", segment.tokens.begin},
-                                {"count", segment.tokens.size()}};
+    OrderedJson json{{"name", segment.name},
+                     {"modality", modality_name(segment.modality)},
+                     {"start", segment.tokens.begin},
+                     {"count", segment.tokens.size()}};
     if (segment.has_grid()) json["grid"] = segment.grid;
     if (segment.cell[0] > 0) json["cell"] = segment.cell;
     if (segment.first_frame != 0) json["first_frame"] = segment.first_frame;

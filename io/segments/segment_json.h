@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -29,10 +30,10 @@ struct SegmentTensors {
 /// A list of segments as docs/capture-format.md describes it. Without `tensors` orders that list
 /// their cells are not known, and "listed" is such an order: what segments_json() writes. Throws
 /// Error(usage) "[2].grid: expected …".
-StatedSegments parse_segments(const nlohmann::json& list, const SegmentTensors* tensors);
+StatedSegments parse_segments(const Json& list, const SegmentTensors* tensors);
 
 /// The segments of a token map without words, padding and listed orders: what names the places of a
 /// sequence.
-nlohmann::ordered_json segments_json(const TokenGrid& tokens);
+OrderedJson segments_json(const TokenGrid& tokens);
 
 }  // namespace attnscope

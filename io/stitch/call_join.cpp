@@ -12,13 +12,13 @@
 #include "core/base/error.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
+#include "io/files/json_types.h"
 #include "io/stitch/join_tiles.h"
 #include "io/tensors/file_tensor.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using SourcePtr = std::shared_ptr<const TensorSource>;
 
 /// Facts that are each part's own, or that the joined tensors decide.
@@ -161,12 +161,12 @@ class Join {
     }
   }
 
-  Json facts() const {
-    Json facts;
+  OrderedJson facts() const {
+    OrderedJson facts;
     for (const auto& [name, fact] : first_.call->facts) {
-      if (!is_own(name)) facts[name] = Json::parse(fact.json);
+      if (!is_own(name)) facts[name] = OrderedJson::parse(fact.json);
     }
-    if (partial()) facts.update(Json::parse(first_.part.whole));
+    if (partial()) facts.update(OrderedJson::parse(first_.part.whole));
     facts["layout"] = "bhsd";
     facts["mask"] = first_.call->mask_fact->text();
     if (const int64_t offset = first_head(); offset > 0) facts["head_offset"] = offset;

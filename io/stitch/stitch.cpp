@@ -9,18 +9,18 @@
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/synthetic_capture.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/stitch/call_join.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 /// capture.json without its pictures and calls.
-Json catalogue_root(const PartSet& parts, bool second_format) {
+OrderedJson catalogue_root(const PartSet& parts, bool second_format) {
   const Capture& first = parts.captures().front();
-  Json root{{"format", second_format ? kCaptureFormat2 : kCaptureFormat}};
+  OrderedJson root{{"format", second_format ? kCaptureFormat2 : kCaptureFormat}};
   bool one_model = true, one_prompt = true;
   for (const std::vector<RankCall>& call : parts.calls()) {
     one_model &= call.front().call->model == first.model();
@@ -28,7 +28,7 @@ Json catalogue_root(const PartSet& parts, bool second_format) {
   }
   if (one_model && !first.model().empty()) root["model"] = first.model();
   if (one_prompt && !first.prompt().empty()) root["prompt"] = first.prompt();
-  if (!first.extra().empty()) root["extra"] = Json::parse(first.extra());
+  if (!first.extra().empty()) root["extra"] = OrderedJson::parse(first.extra());
   return root;
 }
 

@@ -8,36 +8,35 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 /// A token map with what the call's facts say of each segment.
 struct StatedMap {
   const TokenGrid* tokens;
-  Json json;
+  OrderedJson json;
 };
 
 StatedMap stated_map(const CallEntry& call, bool keys) {
   const bool own = keys && call.facts.count("keys") != 0;
   const TokenGrid& tokens = keys ? call.problem->key_tokens() : call.problem->query_tokens();
-  return {&tokens, Json::parse(call.facts.at(own ? "keys" : "queries").json)};
+  return {&tokens, OrderedJson::parse(call.facts.at(own ? "keys" : "queries").json)};
 }
 
 /// A segment of the joined map: its JSON, whose `name` may be that of others as well.
 struct Part {
-  Json json;
+  OrderedJson json;
   int64_t position = -1;  ///< of its first token; −1: it has none
   int64_t count = 0;
   bool whole = true;  ///< nothing can be added: it has padding, or an order of its own
 };
 
 /// As many words as tokens, [1 or batch][token]; empty where none were recorded.
-std::vector<std::vector<std::string>> words_of(const Json& segment, int64_t count) {
+std::vector<std::vector<std::string>> words_of(const OrderedJson& segment, int64_t count) {
   if (!segment.contains("words")) return {};
-  const Json& words = segment["words"];
+  const OrderedJson& words = segment["words"];
   std::vector<std::vector<std::string>> lists;
   if (!words.empty() && words[0].is_array()) {
     lists = words.get<std::vector<std::vector<std::string>>>();
@@ -48,21 +47,21 @@ std::vector<std::vector<std::string>> words_of(const Json& segment, int64_t coun
   return lists;
 }
 
-void set_words(Json& segment, const std::vector<std::vector<std::string>>& lists) {
+void set_words(OrderedJson& segment, const std::vector<std::vector<std::string>>& lists) {
   segment.erase("words");
   if (lists.size() == 1) segment["words"] = lists.front();
   if (lists.size() > 1) segment["words"] = lists;
 }
 
 /// The grid of some tokens of a segment; none where they are no whole frames.
-Json part_grid(const TokenSegment& segment, IndexRange part) {
+OrderedJson part_grid(const TokenSegment& segment, IndexRange part) {
   const int64_t frame = segment.grid[1] * segment.grid[2];
   if (!segment.is_raster() || part.begin % frame != 0 || part.size() % frame != 0) return {};
-  return Json::array({part.size() / frame, segment.grid[1], segment.grid[2]});
+  return OrderedJson::array({part.size() / frame, segment.grid[1], segment.grid[2]});
 }
 
 /// Tokens `part` (counted from the segment's first) of a segment.
-Part part_of(const TokenSegment& segment, const Json& stated, IndexRange part) {
+Part part_of(const TokenSegment& segment, const OrderedJson& stated, IndexRange part) {
   Part made;
   made.json = stated;
   made.count = part.size();
@@ -85,7 +84,7 @@ Part part_of(const TokenSegment& segment, const Json& stated, IndexRange part) {
   if (made.whole && segment.has_grid()) {
     made.json["grid"] = stated["grid"];
     made.json["order"] = stated["order"];
-  } else if (const Json grid = part_grid(segment, part); !grid.is_null()) {
+  } else if (const OrderedJson grid = part_grid(segment, part); !grid.is_null()) {
     made.json["grid"] = grid;
   }
   if (stated.contains("first_frame") && made.json.contains("grid")) {
@@ -105,13 +104,13 @@ bool continues(const Part& before, const Part& next) {
   if (before.whole || next.whole || before.position < 0 || next.position < 0) return false;
   if (before.position + before.count != next.position) return false;
   const auto same = [&](const char* fact) {
-    return before.json.value(fact, Json()) == next.json.value(fact, Json());
+    return before.json.value(fact, OrderedJson()) == next.json.value(fact, OrderedJson());
   };
   if (!same("name") || !same("modality") || !same("cell")) return false;
   const bool grid = before.json.contains("grid");
   if (grid != next.json.contains("grid")) return false;
-  const Json& a = before.json;
-  const Json& b = next.json;
+  const OrderedJson& a = before.json;
+  const OrderedJson& b = next.json;
   return !grid || (a["grid"][1] == b["grid"][1] && a["grid"][2] == b["grid"][2] &&
                    a.contains("first_frame") == b.contains("first_frame"));
 }
@@ -179,12 +178,12 @@ class MapBuilder {
   /// What comes next does not continue what came, whatever its positions are.
   void end_run() { open_ = false; }
 
-  Json finish() {
+  OrderedJson finish() {
     if (parts_.size() > TokenGrid::kMaxSegments) {
       throw usage_error(fmt::format("the joined sequence has {} segments (limit {})", parts_.size(),
                                     TokenGrid::kMaxSegments));
     }
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     std::set<std::string> names;
     for (Part& part : parts_) {
       const auto name = part.json["name"].get<std::string>();
@@ -223,14 +222,14 @@ class MapBuilder {
 
 }  // namespace
 
-Json joined_query_segments(std::span<const CallEntry* const> chunks,
-                           const std::vector<ChunkTokens>& queries) {
+OrderedJson joined_query_segments(std::span<const CallEntry* const> chunks,
+                                  const std::vector<ChunkTokens>& queries) {
   MapBuilder builder(chunks);
   for (const ChunkTokens& tokens : queries) builder.add_queries(tokens);
   return builder.finish();
 }
 
-Json joined_key_segments(std::span<const CallEntry* const> chunks, const JoinedKeys& keys) {
+OrderedJson joined_key_segments(std::span<const CallEntry* const> chunks, const JoinedKeys& keys) {
   MapBuilder builder(chunks);
   for (const ChunkTokens& tokens : keys.first) builder.add_keys(tokens, false);
   builder.end_run();

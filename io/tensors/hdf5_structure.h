@@ -4,6 +4,8 @@
 #include <stop_token>
 #include <string>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 struct HelperQuestion;
@@ -16,14 +18,14 @@ struct HelperQuestion;
 /// {"path", "text"} of a single string, or {"path", "error"}]}; attributes are the strings, truth
 /// values, numbers and lists of a few numbers of the root, of groups (GROUP/NAME), and of datasets
 /// (DATASET/NAME) where their name is one of value_names.h.
-nlohmann::json read_hdf5_structure(const std::string& path, const std::stop_token& stop = {});
+Json read_hdf5_structure(const std::string& path, const std::stop_token& stop = {});
 
 /// The root's attributes alone.
-nlohmann::json read_hdf5_attributes(const std::string& path);
+Json read_hdf5_attributes(const std::string& path);
 
 /// The chunks of a dataset: [[first index of each axis …, address, stored bytes, filter mask], …].
-nlohmann::json read_hdf5_chunks(const std::string& path, const std::string& dataset,
-                                const std::stop_token& stop = {});
+Json read_hdf5_chunks(const std::string& path, const std::string& dataset,
+                      const std::stop_token& stop = {});
 
 /// What these ask (io/helper).
 extern const HelperQuestion kHdf5StructureQuestion;

@@ -7,6 +7,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/hdf5_chunks.h"
 #include "io/tensors/hdf5_structure.h"
@@ -15,8 +16,6 @@
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// A number that the helper told; it may be anything.
 int64_t size_of(const Json& value) {

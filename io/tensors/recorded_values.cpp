@@ -10,12 +10,11 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Elements of a list that is a value and no tensor.
 constexpr int64_t kMostElements = 16;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/tensor/tensor_source.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -12,12 +13,12 @@ namespace attnscope {
 // TensorFile::metadata() has them: texts as they are, other values as JSON.
 
 /// The text of a value; of numbers that JSON has no word for "nan", "inf" and "-inf".
-std::string text_of_value(const nlohmann::json& value);
+std::string text_of_value(const Json& value);
 /// The values of a tensor of one number or a list of a few, as such a text; nothing of others.
 std::optional<std::string> text_of_tensor(const TensorSource& tensor);
 
 /// The value that a text means: JSON, or what Python's str() writes (True, None, nan, (1, 2),
 /// ['a'], tensor([999.])); else the text itself.
-nlohmann::json value_of_text(const std::string& text);
+Json value_of_text(const std::string& text);
 
 }  // namespace attnscope

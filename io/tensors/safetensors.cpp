@@ -10,6 +10,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/tensor_file.h"
 
@@ -63,7 +64,7 @@ class HeaderReader {
     std::string text(static_cast<size_t>(length), '\0');
     file_.read_at(kLengthBytes, std::as_writable_bytes(std::span(text)));
     data_begin_ = kLengthBytes + length;
-    const nlohmann::json header = parse_strict_json(text, name_, "header", limits_);
+    const Json header = parse_strict_json(text, name_, "header", limits_);
     if (!header.is_object()) {
       throw file_error(name_, "header",
                        std::string("expected a JSON object (got ") + header.type_name() + ")");
@@ -105,7 +106,7 @@ class HeaderReader {
     return static_cast<int64_t>(length);
   }
 
-  void read_metadata(const nlohmann::json& value) {
+  void read_metadata(const Json& value) {
     if (!value.is_object())
       throw file_error(name_, "__metadata__", "expected an object of strings");
     for (const auto& [key, text] : value.items()) {
@@ -118,7 +119,7 @@ class HeaderReader {
   }
 
   /// A non-negative whole number, as JSON integers are written.
-  int64_t whole_number(const nlohmann::json& value, const std::string& where) const {
+  int64_t whole_number(const Json& value, const std::string& where) const {
     if (!value.is_number_unsigned() || value.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX)) {
       throw file_error(name_, where,
                        "expected a whole number from 0 to 2^63-1 (got " + value.dump() + ")");
@@ -126,8 +127,7 @@ class HeaderReader {
     return value.get<int64_t>();
   }
 
-  const nlohmann::json& field(const nlohmann::json& object, const char* key,
-                              const std::string& where) const {
+  const Json& field(const Json& object, const char* key, const std::string& where) const {
     const auto found = object.find(key);
     if (found == object.end()) {
       throw file_error(name_, where, std::string("the field \"") + key + "\" is missing");
@@ -135,7 +135,7 @@ class HeaderReader {
     return *found;
   }
 
-  TensorEntry read_tensor(const std::string& key, const nlohmann::json& value) const {
+  TensorEntry read_tensor(const std::string& key, const Json& value) const {
     const std::string where = "tensor " + key;
     if (!value.is_object()) throw file_error(name_, where, "expected an object");
     for (const auto& [name, unused] : value.items()) {
@@ -145,23 +145,23 @@ class HeaderReader {
     }
     TensorEntry entry;
     entry.key = key;
-    const nlohmann::json& dtype = field(value, "dtype", where);
+    const Json& dtype = field(value, "dtype", where);
     if (!dtype.is_string()) {
       throw file_error(name_, where, "unknown dtype (got " + dtype.dump() + ")");
     }
     entry.type = dtype.get<std::string>();
     entry.dtype = safetensors_dtype(entry.type);
-    const nlohmann::json& shape = field(value, "shape", where);
+    const Json& shape = field(value, "shape", where);
     if (!shape.is_array()) throw file_error(name_, where, "shape: expected a list");
     if (shape.size() > kMaxRank) {
       throw file_error(name_, where,
                        "shape: too many dimensions (got " + std::to_string(shape.size()) +
                            ", limit " + std::to_string(kMaxRank) + ")");
     }
-    for (const nlohmann::json& extent : shape) {
+    for (const Json& extent : shape) {
       entry.shape.push_back(whole_number(extent, where + ": shape"));
     }
-    const nlohmann::json& offsets = field(value, "data_offsets", where);
+    const Json& offsets = field(value, "data_offsets", where);
     if (!offsets.is_array() || offsets.size() != 2) {
       throw file_error(name_, where, "data_offsets: expected [begin, end]");
     }

@@ -8,6 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
@@ -118,7 +119,7 @@ TensorToWrite tensor_part(std::string name, std::shared_ptr<const TensorSource> 
 void write_safetensors(StagedFile& file, const std::map<std::string, std::string>& metadata,
                        const std::vector<TensorToWrite>& tensors,
                        const std::function<void(int64_t bytes)>& progress) {
-  nlohmann::ordered_json header;
+  OrderedJson header;
   header["__metadata__"] = metadata;
   int64_t begin = 0;
   for (const TensorToWrite& tensor : tensors) {
@@ -128,7 +129,7 @@ void write_safetensors(StagedFile& file, const std::map<std::string, std::string
                            {"data_offsets", {begin, begin + bytes}}};
     begin += bytes;
   }
-  std::string json = header.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  std::string json = header.dump(-1, ' ', false, Json::error_handler_t::replace);
   json.resize(static_cast<size_t>(round_up(static_cast<int64_t>(json.size()), 8)), ' ');
   const auto length = std::bit_cast<std::array<std::byte, 8>>(static_cast<uint64_t>(json.size()));
   file.append(length);

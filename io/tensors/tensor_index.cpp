@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "io/files/inner_path.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/tensors/safetensors.h"
 
@@ -19,7 +20,7 @@ constexpr size_t kMaxIndexedFiles = 512;
 class IndexedTensors : public TensorFile {
  public:
   IndexedTensors(const InputFile& file, const ReadControl& control) : TensorFile(file.path()) {
-    const nlohmann::json root = read_index(file, control);
+    const Json root = read_index(file, control);
     for (const auto& [key, value] : root["weight_map"].items()) {
       if (!value.is_string()) fail("weight_map: " + key, "expected the name of a file");
       const std::string name = value.get<std::string>();
@@ -68,7 +69,7 @@ class IndexedTensors : public TensorFile {
     throw file_error(path().string(), where, what);
   }
 
-  nlohmann::json read_index(const InputFile& file, const ReadControl& control) const {
+  Json read_index(const InputFile& file, const ReadControl& control) const {
     if (file.size() > kMaxIndexBytes) {
       fail("", "is too large for an index of safetensors files (got " +
                    std::to_string(file.size()) + " bytes, limit " + std::to_string(kMaxIndexBytes) +
@@ -76,7 +77,7 @@ class IndexedTensors : public TensorFile {
     }
     std::string text(static_cast<size_t>(file.size()), '\0');
     file.read_at(0, std::as_writable_bytes(std::span(text)));
-    nlohmann::json root = parse_strict_json(text, path().string(), "", {.memory = control.memory});
+    Json root = parse_strict_json(text, path().string(), "", {.memory = control.memory});
     if (!root.is_object() || !root.contains("weight_map") || !root["weight_map"].is_object()) {
       fail("", "is JSON, but no index of safetensors files, which has a weight_map");
     }

@@ -8,6 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/recorded_values.h"
 #include "io/tensors/torch_pickle.h"
@@ -19,7 +20,6 @@ namespace {
 // The format: a zip archive ROOT/data.pkl, ROOT/data/KEY (the storages), ROOT/byteorder.
 // https://pytorch.org/docs/stable/notes/serialization.html
 
-using Json = nlohmann::json;
 using Kind = TorchPickle::Kind;
 
 constexpr int64_t kByteOrderBytes = 16;

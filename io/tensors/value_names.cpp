@@ -5,6 +5,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "io/tensors/recorded_values.h"
 
 namespace attnscope {
@@ -152,7 +153,7 @@ bool is_of_another_module(std::string_view key) {
   return false;
 }
 
-bool is_nothing(Nothing nothing, const nlohmann::json& value) {
+bool is_nothing(Nothing nothing, const Json& value) {
   if (value.is_array()) {
     return !value.empty() && std::all_of(value.begin(), value.end(), [&](const auto& each) {
       return is_nothing(nothing, each);

@@ -19,7 +19,7 @@ constexpr int64_t kBufferBytes = 64 * 1024;
 constexpr int64_t kMaxStates = 32;
 constexpr int64_t kMinSpacing = 8 << 20;
 /// Unpacked at once, and kept: neighbouring heads and rows often lie in the same piece.
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+constexpr int64_t kUnpackedPieceBytes = int64_t{256} << 10;
 /// Readers that go on where they ended: rows of several heads are read in turns.
 constexpr size_t kMaxCursors = 4;
 
@@ -185,10 +185,11 @@ class DeflatedMember : public Member {
   void read_at(int64_t offset, std::span<std::byte> destination) const override {
     check_range(offset, destination.size());
     while (!destination.empty()) {
-      const int64_t piece = offset / kPieceBytes;
-      const ChunkCache::Bytes bytes = unpacked_->get({file_.get(), member_.data_offset, piece},
-                                                     [&] { return unpack(piece * kPieceBytes); });
-      const auto begin = static_cast<size_t>(offset - piece * kPieceBytes);
+      const int64_t piece = offset / kUnpackedPieceBytes;
+      const ChunkCache::Bytes bytes =
+          unpacked_->get({file_.get(), member_.data_offset, piece},
+                         [&] { return unpack(piece * kUnpackedPieceBytes); });
+      const auto begin = static_cast<size_t>(offset - piece * kUnpackedPieceBytes);
       const size_t count = std::min(bytes->size() - begin, destination.size());
       std::memcpy(destination.data(), bytes->data() + begin, count);
       destination = destination.subspan(count);
@@ -224,7 +225,8 @@ class DeflatedMember : public Member {
  private:
   /// The piece from `begin` on.
   std::vector<std::byte> unpack(int64_t begin) const {
-    std::vector<std::byte> bytes(static_cast<size_t>(std::min(kPieceBytes, size() - begin)));
+    std::vector<std::byte> bytes(
+        static_cast<size_t>(std::min(kUnpackedPieceBytes, size() - begin)));
     const std::lock_guard lock(mutex_);
     try {
       InflateCursor& cursor = cursor_before(begin);

@@ -11,6 +11,7 @@
 
 #include "core/base/error.h"
 #include "core/heads/run_spread.h"
+#include "io/files/json_types.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -23,7 +24,6 @@ namespace {
 namespace nb = nanobind;
 using namespace nb::literals;
 
-using Json = nlohmann::ordered_json;
 using Words = std::map<std::string, std::string>;
 
 /// Heads of one call, measured and not written yet.
@@ -31,20 +31,20 @@ struct MeasuredGroups {
   std::vector<MetricGroup> groups;
 };
 
-Json json_of(const std::string& text) {
-  const Json json = Json::parse(text, nullptr, false);
+OrderedJson json_of(const std::string& text) {
+  const OrderedJson json = OrderedJson::parse(text, nullptr, false);
   if (json.is_discarded()) throw usage_error("is no JSON: " + one_line(text));
   return json;
 }
 
-std::string text_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string text_of(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 MetricRun run_of(const std::string& text) {
   try {
     return MetricRun::parse(json_of(text));
-  } catch (const Json::exception&) {
+  } catch (const OrderedJson::exception&) {
     throw usage_error("is no run: " + one_line(text));
   }
 }

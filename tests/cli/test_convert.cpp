@@ -2,12 +2,14 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 #include "tests/support/recorded_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -40,11 +42,11 @@ std::string write_capture(const TemporaryFolder& folder) {
   return path.string();
 }
 
-nlohmann::json info_of(const std::string& path) {
+Json info_of(const std::string& path) {
   const ProgramResult r = run_attnscope({"info", path, "--json"});
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
-  return nlohmann::json::parse(r.out);
+  return Json::parse(r.out);
 }
 
 std::vector<double> weights_of(const TemporaryFolder& folder, std::vector<std::string> selection) {
@@ -131,8 +133,7 @@ TEST_CASE("convert records tokens and pictures that were missing") {
   CHECK(info["frames"] == 2);
   CHECK(info["calls"][0]["facts"]["tokens"]["value"] ==
         std::vector<std::string>{"one", "two", "three"});
-  const auto catalogue =
-      nlohmann::json::parse(read_file(std::filesystem::path(out) / "capture.json"));
+  const auto catalogue = Json::parse(read_file(std::filesystem::path(out) / "capture.json"));
   CHECK(catalogue["frames"][1]["t"] == 1);
   CHECK(read_file(std::filesystem::path(out) / "frame0001.png") == read_file(pictures / "f1.png"));
   // It may be replaced, pictures and all.
@@ -223,10 +224,10 @@ TEST_CASE("convert and synth say in JSON what they write, or would") {
     const ProgramResult result = run_attnscope(arguments);
     INFO(result.err);
     CHECK(result.exit_code == 0);
-    return nlohmann::json::parse(result.out);
+    return Json::parse(result.out);
   };
   for (const bool dry : {true, false}) {
-    nlohmann::json json = run(synth, dry);
+    Json json = run(synth, dry);
     CHECK(json["format"] == "attnscope-synth/1");
     CHECK(json["out"] == small);
     CHECK(json["written"] == !dry);
@@ -234,13 +235,13 @@ TEST_CASE("convert and synth say in JSON what they write, or would") {
     CHECK(json["heads"] == 6);
     CHECK(json["tokens"] == 80);
     CHECK(json["grid"] == "4x4x4");
-    CHECK(json["kinds"] == nlohmann::json{"temporal", "text"});
+    CHECK(json["kinds"] == Json{"temporal", "text"});
     // q and k of 6 heads of 80 tokens, 64 channels, 2 bytes.
     CHECK(json["payload_bytes"] == 2 * 6 * 80 * 64 * 2);
     CHECK(std::filesystem::exists(small) == !dry);
   }
   for (const bool dry : {true, false}) {
-    const nlohmann::json json =
+    const Json json =
         run({"convert", small, "--layers", "1-2", "--heads", "0", "-o", copy, "--json", "--quiet"},
             dry);
     CHECK(json["format"] == "attnscope-convert/1");

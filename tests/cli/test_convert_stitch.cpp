@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -13,6 +14,7 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -120,11 +122,11 @@ void write_part(const fs::path& dump, const RecordedCall& call, const Part& part
   const Ranges queries = part.has_some_tokens() ? part.queries : kAll;
   const Ranges keys = part.keys.empty() ? queries : part.keys;
   CallFile file = part_file(call, part, queries, keys);
-  nlohmann::json fact{{"rank", part.rank}, {"ranks", part.ranks}, {"run", part.run}};
+  Json fact{{"rank", part.rank}, {"ranks", part.ranks}, {"run", part.run}};
   if (part.has_some_tokens()) {
     fact["queries"] = queries;
     if (!part.keys.empty()) fact["keys"] = keys;
-    fact["whole"] = nlohmann::json::parse(part.whole);
+    fact["whole"] = Json::parse(part.whole);
     const auto map = [](const Ranges& ranges) {
       return R"([{"name":"tokens","modality":"other","count":)" +
              std::to_string(places(ranges).size()) + "}]";
@@ -192,9 +194,8 @@ void check_joined(const RecordedCall& call, const std::vector<Part>& parts) {
   CHECK(verified.exit_code == 0);
   CHECK(contains(verified.out, "10 output rows of 8 heads"));
   // The facts are those of the whole, and nothing says any more that it was in parts.
-  const auto info = nlohmann::json::parse(run_attnscope({"info", whole, "--json"}).out)["calls"][0];
-  const auto alone =
-      nlohmann::json::parse(run_attnscope({"info", single, "--json"}).out)["calls"][0];
+  const auto info = Json::parse(run_attnscope({"info", whole, "--json"}).out)["calls"][0];
+  const auto alone = Json::parse(run_attnscope({"info", single, "--json"}).out)["calls"][0];
   for (const char* name : {"grid", "text", "queries", "keys", "heads", "kv_heads", "mask"}) {
     CHECK(info[name] == alone[name]);
   }
@@ -305,7 +306,7 @@ TEST_CASE("convert --stitch joins queries in parts with keys that all processes 
   const std::string whole = (folder.path() / "whole.safetensors").string();
   REQUIRE(run_attnscope({"convert", "--stitch", dump.string(), "-o", whole}).exit_code == 0);
   CHECK(run_attnscope({"verify", whole}).exit_code == 0);
-  const auto info = nlohmann::json::parse(run_attnscope({"info", whole, "--json"}).out)["calls"][0];
+  const auto info = Json::parse(run_attnscope({"info", whole, "--json"}).out)["calls"][0];
   CHECK(info["kind"] == "cross");
   CHECK(info["queries"] == 28);
   CHECK(info["keys"] == 28);
@@ -543,10 +544,10 @@ TEST_CASE("convert --stitch holds a few MiB, whatever the call takes") {
   for (int64_t rank = 0; rank < 2; ++rank) {
     const auto path = folder.path() / "dump" / ("rank-" + std::to_string(rank) + "-of-2");
     fs::create_directories(path);
-    const nlohmann::json part{{"rank", rank},
-                              {"ranks", 2},
-                              {"queries", {{rank * kMany, kMany}}},
-                              {"whole", nlohmann::json::object()}};
+    const Json part{{"rank", rank},
+                    {"ranks", 2},
+                    {"queries", {{rank * kMany, kMany}}},
+                    {"whole", Json::object()}};
     CallFile()
         .version(2)
         .pair({1, 1, kMany, 64}, {1, 1, kMany, 64})

@@ -3,13 +3,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

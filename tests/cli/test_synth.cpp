@@ -5,6 +5,7 @@
 #include <span>
 
 #include "io/files/checksum.h"
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -65,11 +66,10 @@ TEST_CASE("a synthetic capture opens, with its heads' kinds and other values in 
                      "--heads", "3", "--layers", "2", "--steps", "2", "--seed", "5", "-o", out});
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  const auto json = nlohmann::json::parse(read_file(out + "/capture.json"));
+  const auto json = Json::parse(read_file(out + "/capture.json"));
   CHECK(json["calls"].size() == 4);
   CHECK(json["extra"]["synthetic"]["seed"] == 5);
-  CHECK(json["extra"]["synthetic"]["head_kinds"] ==
-        nlohmann::json({"temporal", "text", "temporal"}));
+  CHECK(json["extra"]["synthetic"]["head_kinds"] == Json({"temporal", "text", "temporal"}));
   const auto info = run_attnscope({"info", out});
   INFO(info.out << info.err);
   CHECK(info.exit_code == 0);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 
@@ -18,9 +19,9 @@ inline ProgramResult run_well(const std::vector<std::string>& arguments) {
 }
 
 /// What such a command prints of its heads with --json.
-inline nlohmann::json heads_of(std::vector<std::string> arguments) {
+inline Json heads_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
-  return nlohmann::json::parse(run_well(arguments).out)["heads"];
+  return Json::parse(run_well(arguments).out)["heads"];
 }
 
 }  // namespace attnscope::test

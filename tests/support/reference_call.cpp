@@ -10,6 +10,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "io/files/json_types.h"
+
 namespace attnscope::test {
 namespace {
 
@@ -125,7 +127,7 @@ NpyArray read_npy(const std::filesystem::path& path) {
   NpyArray array;
   std::string list = bytes.substr(open + 10, close - open - 10);
   list = list.substr(0, list.find_last_not_of(", ") + 1);
-  array.shape = nlohmann::json::parse("[" + list + "]").get<std::vector<int64_t>>();
+  array.shape = Json::parse("[" + list + "]").get<std::vector<int64_t>>();
   array.values.resize((bytes.size() - data) / sizeof(float));
   std::memcpy(array.values.data(), bytes.data() + data, array.values.size() * sizeof(float));
   return array;

@@ -41,6 +41,13 @@ inline GLuint new_texture() {
   return name;
 }
 
+/// A new vertex array's name.
+inline GLuint new_vertex_array() {
+  GLuint name = 0;
+  glGenVertexArrays(1, &name);
+  return name;
+}
+
 using TextureName = Name<release_texture>;
 using BufferName = Name<release_buffer>;
 using VertexArrayName = Name<release_vertex_array>;

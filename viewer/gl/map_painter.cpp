@@ -14,12 +14,6 @@ GLuint new_buffer() {
   return name;
 }
 
-GLuint new_vertex_array() {
-  GLuint name = 0;
-  glGenVertexArrays(1, &name);
-  return name;
-}
-
 constexpr int kFloatsPerVertex = 9;
 
 /// Whether a pixel of it can have more than one texel under it. A little less than where the shader

@@ -133,12 +133,6 @@ std::string fragment_shader() {
          ";\nconst float kDensity = " + std::to_string(kDensity) + ";\n" + kFragmentShader;
 }
 
-GLuint new_vertex_array() {
-  GLuint name = 0;
-  glGenVertexArrays(1, &name);
-  return name;
-}
-
 void set_nearest(GLenum kind) {
   glTexParameteri(kind, GL_TEXTURE_MIN_FILTER, GL_NEAREST);
   glTexParameteri(kind, GL_TEXTURE_MAG_FILTER, GL_NEAREST);

@@ -5,19 +5,20 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
-#include "viewer/panels/curve_plot.h"
+#include "core/heads/head_sketch.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {
 
-constexpr float kRow = 18;         ///< of a branch
-constexpr float kNames = 18;       ///< below the rows: the steps' numbers
-constexpr float kPlot = 56;        ///< of the strip's curve
-constexpr float kLayerNames = 16;  ///< below a curve over layers
+constexpr float kRow = 18;          ///< of a branch
+constexpr float kStepNumbers = 18;  ///< below the rows: the steps' numbers
+constexpr float kPlot = 56;         ///< of the strip's curve
+constexpr float kLayerNames = 16;   ///< below a curve over layers
 constexpr float kStripAir = 6;
 constexpr std::array kSpeeds{0.5, 1.0, 2.0, 5.0, 10.0, 30.0};
 const char* const kNoCurve = "none";
@@ -62,6 +63,75 @@ std::string tick_label(const Timeline& timeline, size_t row, size_t point) {
   return label + fmt::format("S{}", at.step);
 }
 
+constexpr float kDot = 3;
+/// Dots are left out where points are nearer to each other.
+constexpr float kDotsApart = 7;
+
+/// "3.42": as short as it can be told from its neighbours.
+std::string curve_number(double number) {
+  if (std::isnan(number)) return "\u2013";
+  const double size = std::abs(number);
+  if (size >= 1000) return fmt::format("{:.0f}", number);
+  if (size >= 10) return fmt::format("{:.1f}", number);
+  return fmt::format("{:.3f}", number);
+}
+
+/// "from 64 rows, 3 of 50 there": how far a curve is to be believed.
+std::string curve_state(const HeadCurve& curve) {
+  if (curve.heads == 0) return "not recorded";
+  std::string text = curve.known > 0 && curve.exact == curve.known
+                         ? "exact"
+                         : fmt::format("from {} rows", SketchCells::kMostCells);
+  if (curve.exact > 0 && curve.exact < curve.known) text += fmt::format(", {} exact", curve.exact);
+  if (curve.known < curve.heads) text += fmt::format(", {} of {} there", curve.known, curve.heads);
+  return text;
+}
+
+/// Draws a curve into `plot`, its ends' numbers to the left of it: dots of numbers from all rows
+/// are filled, of sampled ones hollow; gaps where there is none. `place` is the x of a point.
+void draw_curve(const Ui& ui, const ScreenRect& plot, const HeadCurve& curve,
+                const std::function<float(size_t)>& place) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  draw.AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, ui.theme.border);
+  const float here = std::round(place(curve.here));
+  draw.AddRectFilled({here, plot.y0}, {here + ui.px(1), plot.y1}, faded(ui.theme.query, 0.5f));
+  if (!curve.range) return;
+  const double low = curve.range->first, high = curve.range->second;
+  const double room = high > low ? high - low : std::max(1e-9, std::abs(high)) * 0.5;
+  const float air = ui.px(5);
+  const auto y_of = [&](double number) {
+    const double share = high > low ? (number - low) / room : 0.5;
+    return plot.y1 - air - (plot.height() - 2 * air) * static_cast<float>(share);
+  };
+  ImFont* const digits = ui.fonts.mono;
+  const auto end = [&](double number) {
+    put_text(ui, digits, plot.x0 - ui.px(6), y_of(number) - digits->FontSize / 2,
+             ui.theme.secondary, curve_number(number), Align::right);
+  };
+  end(high);
+  if (high > low && plot.height() >= 2.5f * digits->FontSize) end(low);
+  const float apart = curve.points.size() > 1 ? std::abs(place(1) - place(0)) : ui.px(kDotsApart);
+  for (size_t i = 0; i < curve.points.size(); ++i) {
+    const HeadCurve::Point& point = curve.points[i];
+    if (std::isnan(point.number)) continue;
+    const ImVec2 at{place(i), y_of(point.number)};
+    const bool before = i > 0 && !std::isnan(curve.points[i - 1].number);
+    if (before) {
+      draw.AddLine({place(i - 1), y_of(curve.points[i - 1].number)}, at, ui.theme.text,
+                   ui.px(1.5f));
+    }
+  }
+  for (size_t i = 0; i < curve.points.size(); ++i) {
+    const HeadCurve::Point& point = curve.points[i];
+    const bool alone = apart >= ui.px(kDotsApart) || i == curve.here;
+    if (std::isnan(point.number) || !alone) continue;
+    const ImVec2 at{place(i), y_of(point.number)};
+    const ImU32 colour = i == curve.here ? ui.theme.query : ui.theme.text;
+    draw.AddCircleFilled(at, ui.px(kDot), point.exact ? colour : ui.theme.pane);
+    draw.AddCircle(at, ui.px(kDot), colour, 0, ui.px(1.5f));
+  }
+}
+
 /// The widest branch, where there are several.
 float label_width(const Ui& ui, const Timeline& timeline) {
   if (timeline.rows.size() < 2) return 0;
@@ -89,7 +159,7 @@ float TimelinePanel::strip_height(const Ui& ui, const Scene& scene) {
   const Timeline& timeline = *scene.timeline;
   if (timeline.points.size() < 2 && scene.curve == nullptr) return 0;
   float height = 2 * kStripAir;
-  if (has_rows(timeline)) height += kRow * static_cast<float>(timeline.rows.size()) + kNames;
+  if (has_rows(timeline)) height += kRow * static_cast<float>(timeline.rows.size()) + kStepNumbers;
   if (scene.curve != nullptr) height += kPlot + (is_over_layers(scene) ? kLayerNames : 0);
   return std::round(ui.px(height));
 }
@@ -279,7 +349,8 @@ void TimelinePanel::draw_track(const Ui& ui, const ScreenRect& rect, const Scene
   if (track.width() < ui.px(40)) return;
   const float rows_height = ui.px(kRow * static_cast<float>(timeline.rows.size()));
   const bool rows = has_rows(timeline);
-  const float rows_top = rows ? rect.y1 - ui.px(kNames) - rows_height : rect.y1 + ui.px(kStripAir);
+  const float rows_top =
+      rows ? rect.y1 - ui.px(kStepNumbers) - rows_height : rect.y1 + ui.px(kStripAir);
   if (scene.curve != nullptr) {
     const bool layers = is_over_layers(scene);
     ScreenRect plot{track.x0, rect.y0, track.x1,
@@ -290,7 +361,7 @@ void TimelinePanel::draw_track(const Ui& ui, const ScreenRect& rect, const Scene
   for (size_t row = 0; row < timeline.rows.size(); ++row) {
     draw_row(ui, track, rows_top + ui.px(kRow) * static_cast<float>(row), row, scene);
   }
-  draw_names(ui, track, rect.y1 - ui.px(kNames - 1), scene);
+  draw_names(ui, track, rect.y1 - ui.px(kStepNumbers - 1), scene);
   take_mouse(ui, track,
              {track.x0 - ui.px(8), rows_top - ui.px(kStripAir), track.x1 + ui.px(8), rect.y1},
              scene, requests);

@@ -2,16 +2,27 @@
 
 #include <imgui.h>
 #include <imgui_impl_opengl3.h>
+#include <imgui_internal.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "core/base/error.h"
 #include "viewer/gl/gl_api.h"
-#include "viewer/screen/imgui_text.h"
 #include "viewer/screen/open_screen.h"
 
 namespace attnscope {
+namespace {
+
+/// Whether a field of ImGui's takes what is typed, in the frame that comes next: it was drawn in
+/// the last one and has the keys. (io.WantTextInput is a frame late.)
+bool takes_text() {
+  const ImGuiContext& g = *ImGui::GetCurrentContext();
+  return g.ActiveId != 0 && g.ActiveIdIsAlive == g.ActiveId && g.InputTextState.ID == g.ActiveId;
+}
+
+}  // namespace
+
 Window::Window(const Settings& settings)
     : screen_(open_screen(
           settings.title, clamped(settings.size), settings.visible,

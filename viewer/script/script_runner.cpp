@@ -11,6 +11,7 @@
 #include "core/base/nearest_word.h"
 #include "core/problem/key_segments.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/comparison.h"
@@ -47,16 +48,16 @@ bool compares(double left, CompareOp op, double right) {
 
 /// What `probe` prints. JSON has no −inf and no NaN: null is a masked entry's logit, and what an
 /// export does not have.
-nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
+OrderedJson probed_json(const ProbedEntry& entry) {
   const auto number = [](double value) {
-    return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+    return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
   };
   const bool of_block = entry.block > 1;
   const bool known = !std::isnan(entry.weight) || !std::isnan(entry.logit);
-  nlohmann::ordered_json json;
+  OrderedJson json;
   json["q"] = entry.query;
   json["k"] = entry.key;
-  json["weight"] = of_block ? nlohmann::ordered_json() : number(entry.weight);
+  json["weight"] = of_block ? OrderedJson() : number(entry.weight);
   json["logit"] = number(entry.logit);
   json["exact"] = known && !of_block && !entry.rounded;
   if (of_block) {
@@ -68,19 +69,18 @@ nlohmann::ordered_json probed_json(const ProbedEntry& entry) {
 }
 
 /// A number as JSON, which has no infinities and no NaN: null.
-nlohmann::ordered_json number_json(double value) {
-  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+OrderedJson number_json(double value) {
+  return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
 }
 
 /// The numbers of the entry's row, key and pair of frames; null: the head has no such number.
-nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& call,
-                                   const ProbedEntry& entry) {
+OrderedJson tracks_json(const HeadTracks& tracks, const MapSource& call, const ProbedEntry& entry) {
   const int64_t query = entry.query, key = entry.key;
   const auto at = [](const std::vector<double>& values, int64_t token) {
-    if (values.empty()) return nlohmann::ordered_json();
+    if (values.empty()) return OrderedJson();
     return number_json(values[static_cast<size_t>(token)]);
   };
-  nlohmann::ordered_json json{
+  OrderedJson json{
       {"entropy", at(tracks.entropy, query)},
       {"lse", at(tracks.lse, query)},
       {"text_mass", at(tracks.text_mass, query)},
@@ -98,7 +98,7 @@ nlohmann::ordered_json tracks_json(const HeadTracks& tracks, const MapSource& ca
 }
 
 /// What `probe` prints of side B, and of A against it.
-void add_other(const ProbedEntry& a, const ProbedEntry& b, nlohmann::ordered_json& json) {
+void add_other(const ProbedEntry& a, const ProbedEntry& b, OrderedJson& json) {
   const bool entries = a.block == 1 && b.block == 1;
   const double none = std::numeric_limits<double>::quiet_NaN();
   json["b"] = {{"weight", number_json(b.block == 1 ? b.weight : none)},
@@ -410,7 +410,7 @@ struct ScriptRunner::Step {
       if (!problem.empty()) throw usage_error("probe: " + one_line(problem));
       return again_within(kWaitSeconds, "the tracks");
     }
-    nlohmann::ordered_json json = probed_json(*probed);
+    OrderedJson json = probed_json(*probed);
     if (host.wants_tracks()) json["tracks"] = tracks_json(*tracks, call, *probed);
     if (call.is_evicted(w.query, w.key)) json["evicted"] = true;
     if (host.state().other) {

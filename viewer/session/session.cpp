@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "io/capture/facts/capture_catalogue.h"
 #include "io/files/file_text.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
@@ -20,7 +21,6 @@
 namespace attnscope {
 namespace {
 
-using OrderedJson = nlohmann::ordered_json;
 using std::filesystem::path;
 
 constexpr int64_t kMaxSessionBytes = 1 << 20;
@@ -212,7 +212,7 @@ std::string session_text(const Session& session, const path& folder) {
   }
   try {
     return json_without_controls(json.dump(2)) + "\n";
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::exception&) {
     throw Error(ErrorCode::file, "session: a path or name in it is no valid UTF-8: " +
                                      one_line(session.capture.string()));
   }

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/pictures/colormap.h"
 #include "io/tensors/token_order_file.h"
@@ -19,8 +20,6 @@
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kLeastSide = 64, kMostSide = 16384;
 

@@ -57,12 +57,13 @@ bool CaptureFollower::begun() const {
 void CaptureFollower::watch(std::stop_token stop) {
   // Calls may have come between the opening of what is known and now.
   std::optional<CaptureStamp> seen;
-  std::optional<Clock::time_point> failing_since;
+  Clock::time_point failing_since;
+  bool failing = false;
   bool told = false;
   auto pause = kPause;
   while (!stop.stop_requested()) {
     const CaptureStamp now = CaptureStamp::of(path_);
-    if (seen != now || (failing_since && !told)) {
+    if (seen != now || (failing && !told)) {
       const auto start = Clock::now();
       std::string problem;
       try {
@@ -72,9 +73,9 @@ void CaptureFollower::watch(std::stop_token stop) {
       }
       if (seen != now) told = false;
       seen = now;
-      if (problem.empty()) failing_since.reset();
-      if (!problem.empty() && !failing_since) failing_since = start;
-      if (failing_since && !told && Clock::now() - *failing_since >= kWritingPatience) {
+      if (!problem.empty() && !failing) failing_since = start;
+      failing = !problem.empty();
+      if (failing && !told && Clock::now() - failing_since >= kWritingPatience) {
         told = true;
         {
           const std::lock_guard lock(mutex_);

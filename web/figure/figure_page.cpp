@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "web/figure/figure_parts.h"
 
 namespace attnscope {
@@ -103,8 +104,8 @@ std::string html_text(std::string_view text) {
   return escaped;
 }
 
-std::string script_json(const nlohmann::ordered_json& json) {
-  const std::string text = json.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+std::string script_json(const OrderedJson& json) {
+  const std::string text = json.dump(-1, ' ', true, Json::error_handler_t::replace);
   std::string escaped;
   // ASCII alone by now: U+2028 and the like are \u2028 already. What is left stands in strings
   // only.

@@ -2,11 +2,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -19,7 +20,7 @@ struct FigureBytes {
 /// What a page is made of beside the parts that all have (figure_parts.h). Texts may hold anything.
 struct FigurePage {
   std::string title;
-  const nlohmann::ordered_json& facts;
+  const OrderedJson& facts;
   std::vector<FigureBytes> data;
 };
 
@@ -39,6 +40,6 @@ void write_figure_page(const FigurePage& page, const std::function<void(std::str
 std::string html_text(std::string_view text);
 /// JSON within a script element: no character that could end it, or that a script takes for a
 /// line's end.
-std::string script_json(const nlohmann::ordered_json& json);
+std::string script_json(const OrderedJson& json);
 
 }  // namespace attnscope

@@ -3,17 +3,27 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
+#include <optional>
 #include <set>
 
+#include "core/base/error.h"
 #include "core/problem/head_limit.h"
+#include "core/problem/normalised_tensor.h"
+#include "core/problem/score.h"
 #include "io/capture/call/call_mask.h"
-#include "io/capture/call/call_outputs.h"
 #include "io/capture/call/call_part.h"
-#include "io/capture/call/call_score.h"
+#include "io/capture/call/call_tensors.h"
 #include "io/capture/call/call_tokens.h"
+#include "io/capture/call/head_tensors.h"
 #include "io/capture/call/rope_option.h"
+#include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/fact_errors.h"
+#include "io/files/json_types.h"
+#include "io/tensors/file_tensor.h"
 #include "io/tensors/value_names.h"
 
 namespace attnscope {
@@ -76,6 +86,71 @@ void require_possible_heads(const HeadTensors& heads) {
   }
 }
 
+/// How a call's logits become weights, and its tensors as this takes them.
+struct CallScore {
+  ScoreFunction score = ScoreFunction::softmax;
+  HeadTensors heads;
+};
+
+std::optional<ScoreFunction> recorded_score(const CallFacts& facts) {
+  const auto name = facts.text("score");
+  if (!name) return std::nullopt;
+  const auto score = parse_score(*name);
+  if (score) return score;
+  throw bad_fact(facts, "score",
+                 "expected softmax, sigmoid, linear:elu1, linear:relu or linear:normaliser (got " +
+                     one_line(*name) + ")");
+}
+
+ScoreFunction chosen_score(const CallFacts& facts, const FactOverrides& overrides) {
+  const auto recorded = recorded_score(facts);
+  if (!recorded || overrides.score == ScoreFunction::softmax) {
+    return recorded.value_or(overrides.score);
+  }
+  if (*recorded == overrides.score) return *recorded;
+  throw usage_error("--score " + std::string(score_name(overrides.score)) + ": " + facts.name() +
+                    " was recorded with score " + std::string(score_name(*recorded)));
+}
+
+void check_normaliser(const TensorSource& normaliser, const HeadTensor& q) {
+  const std::array<int64_t, 3> expected{q.batch(), q.heads(), q.tokens()};
+  const auto shape = normaliser.shape();
+  if (normaliser.dtype() == DType::f32 && std::ranges::equal(shape, expected)) return;
+  throw file_error(normaliser.name(), "",
+                   "expected f32 " +
+                       shape_text(std::vector<int64_t>(expected.begin(), expected.end())) +
+                       ", a number a query (got " + std::string(dtype_name(normaliser.dtype())) +
+                       " " + shape_text(shape) + ")");
+}
+
+/// The score that was recorded, or that an option says. Queries of linear:normaliser are divided by
+/// the tensor of that name. Throws Error(file), Error(usage) where the fact is none, where the
+/// tensor is missing, of another shape or of no use, and where option and fact differ.
+CallScore call_score(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
+                     const FactOverrides& overrides) {
+  const ScoreFunction score = chosen_score(facts, overrides);
+  const std::string name(score_name(score));
+  if (!is_signed(score)) {
+    if (!tensors.normaliser) return {score, heads};
+    throw file_error(facts.name(), "score",
+                     "is " + name + ", which does not need the tensor normaliser that is there");
+  }
+  if (!tensors.normaliser) {
+    throw file_error(facts.name(), "score",
+                     "is " + name +
+                         ", but there is no tensor normaliser, f32 [batch, heads, queries], which "
+                         "a file of the capture format 2 states");
+  }
+  check_normaliser(*tensors.normaliser, heads.q);
+  HeadTensors divided = heads;
+  divided.q = HeadTensor(normalised_tensor(heads.q, tensors.normaliser), Layout::bhsd);
+  // Products are of one dtype.
+  if (heads.k.dtype() != DType::f32) {
+    divided.k = HeadTensor(normalised_tensor(heads.k, nullptr), Layout::bhsd);
+  }
+  return {score, divided};
+}
+
 /// The facts with the scale as a number, finite and above 0.
 CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   const CallFacts::Fact* fact = facts.find("scale");
@@ -95,7 +170,7 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   // JSON has no word for NaN and infinity.
   const std::string got = std::isnan(scale)   ? "NaN"
                           : std::isinf(scale) ? "infinity"
-                                              : nlohmann::json(scale).dump();
+                                              : Json(scale).dump();
   throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
 }
 
@@ -103,6 +178,57 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
 bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
   return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
          (overrides.scale && shaping.way_out.starts_with("--scale"));
+}
+
+void expect_shape(const TensorSource& tensor, std::initializer_list<int64_t> expected) {
+  const auto shape = tensor.shape();
+  if (std::equal(shape.begin(), shape.end(), expected.begin(), expected.end())) return;
+  throw file_error(tensor.name(), "",
+                   "expected shape " + shape_text(std::vector<int64_t>(expected)) + " (got " +
+                       shape_text(shape) + ")");
+}
+
+void check_rows(const TensorSource& rows, int64_t queries) {
+  const auto shape = rows.shape();
+  std::vector<int64_t> values(static_cast<size_t>(shape[0]));
+  const int64_t begin = 0;
+  rows.read({&begin, 1}, shape, reinterpret_cast<std::byte*>(values.data()));
+  for (int64_t row : values) {
+    if (row >= 0 && row < queries) continue;
+    throw file_error(rows.name(), "",
+                     "row " + std::to_string(row) + " is outside the sequence (limit " +
+                         std::to_string(queries - 1) + ")");
+  }
+}
+
+/// Checks lse, out and out_rows, which only the self-check uses, against Q, K and V: dtypes, shapes
+/// and rows. Throws Error(file); `name` is how messages name the call.
+void check_outputs(const CallTensors& tensors, const HeadTensors& heads, const std::string& name) {
+  const int64_t batch = heads.q.batch();
+  const int64_t count = heads.q.heads();
+  if (tensors.lse) {
+    if (tensors.lse->dtype() != DType::f32) {
+      throw file_error(tensors.lse->name(), "",
+                       "expected f32 (got " + std::string(dtype_name(tensors.lse->dtype())) + ")");
+    }
+    expect_shape(*tensors.lse, {batch, count, heads.q.tokens()});
+  }
+  if (!tensors.out && !tensors.out_rows) return;
+  if (!tensors.out || !tensors.out_rows) {
+    throw file_error(name, tensors.out ? "out" : "out_rows",
+                     "the tensors out and out_rows belong together, and one is missing");
+  }
+  const auto rows = tensors.out_rows->shape();
+  if (tensors.out_rows->dtype() != DType::i64 || rows.size() != 1) {
+    throw file_error(tensors.out_rows->name(), "", "expected int64 [rows]");
+  }
+  if (!is_floating(tensors.out->dtype())) {
+    throw file_error(tensors.out->name(), "", "expected a floating dtype");
+  }
+  const auto shape = tensors.out->shape();
+  const int64_t width = heads.v ? heads.v.width() : shape.empty() ? 0 : shape.back();
+  expect_shape(*tensors.out, {batch, count, rows[0], width});
+  check_rows(*tensors.out_rows, heads.q.tokens());
 }
 
 /// What the facts say of the call beside its problem.
@@ -120,7 +246,7 @@ CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   entry.out = tensors.out;
   entry.out_rows = tensors.out_rows;
   for (const auto& [name, fact] : facts.all()) {
-    entry.facts[name] = {fact.value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace),
+    entry.facts[name] = {fact.value.dump(-1, ' ', false, Json::error_handler_t::replace),
                          fact.origin};
   }
   return entry;

@@ -6,11 +6,10 @@
 
 #include "core/base/error.h"
 #include "io/capture/facts/fact_errors.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr uint64_t kMostRanks = 1 << 16;
 constexpr size_t kMostRanges = 1 << 16;

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/problem/token_grid.h"
 #include "io/capture/facts/model_preset.h"
+#include "io/files/json_types.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
@@ -14,7 +15,7 @@ struct FactOption {
   const std::optional<std::string>& value;
 };
 
-std::string text_of(const nlohmann::json& value) {
+std::string text_of(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -118,7 +119,7 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
 
 void set_map(CallFacts& facts, const ModelPreset& preset, const std::string& origin) {
   // As a file would state it, whose numbers have no sign.
-  facts.set("queries", nlohmann::json::parse(segments_json(preset.token_grid()).dump()), origin);
+  facts.set("queries", Json::parse(segments_json(preset.token_grid()).dump()), origin);
 }
 
 }  // namespace attnscope

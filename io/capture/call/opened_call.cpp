@@ -6,6 +6,7 @@
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/mask_fact.h"
 #include "io/capture/facts/tensor_reference.h"
+#include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/open_tensor_file.h"
 #include "io/tensors/recorded_values.h"
@@ -93,7 +94,7 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   }
   if (call_file.listing) {
     const auto& [catalogue, root, index] = *call_file.listing;
-    const nlohmann::json& entry = (*root)["calls"][index];
+    const Json& entry = (*root)["calls"][index];
     call.facts.add_entry(entry, catalogue);
     call.facts.add_shared(*root, catalogue);
     if (version.empty()) version = (*root)["format"].get<std::string>();

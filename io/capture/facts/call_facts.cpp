@@ -11,6 +11,7 @@
 #include "core/base/nearest_word.h"
 #include "core/problem/score.h"
 #include "io/capture/facts/fact_value.h"
+#include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/files/utf8.h"
 #include "io/tensors/recorded_values.h"
@@ -70,12 +71,12 @@ const FactName* find_fact(std::string_view name) {
 }
 
 /// The value that metadata writes so; nothing where it is none.
-std::optional<nlohmann::json> metadata_value(const FactName& fact, const std::string& text) {
+std::optional<Json> metadata_value(const FactName& fact, const std::string& text) {
   if (fact.type == FactType::text) {
-    return valid_utf8(text) ? std::optional<nlohmann::json>(text) : std::nullopt;
+    return valid_utf8(text) ? std::optional<Json>(text) : std::nullopt;
   }
   try {
-    nlohmann::json value = parse_strict_json(text, "--as", std::string(fact.name));
+    Json value = parse_strict_json(text, "--as", std::string(fact.name));
     return has_type(value, fact.type) ? std::optional(std::move(value)) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
@@ -85,9 +86,9 @@ std::optional<nlohmann::json> metadata_value(const FactName& fact, const std::st
 /// What --as calls the branches of a call: names, parted by commas.
 constexpr std::string_view kBranch = "branch";
 
-std::optional<nlohmann::json> branch_names(const std::string& text) {
+std::optional<Json> branch_names(const std::string& text) {
   if (!valid_utf8(text)) return std::nullopt;
-  nlohmann::json names = nlohmann::json::array();
+  Json names = Json::array();
   std::istringstream words(text);
   for (std::string name; std::getline(words, name, ',');) names.push_back(name);
   return names;
@@ -103,10 +104,9 @@ std::vector<std::string> told_names() {
 }
 
 /// At most so much of a value is quoted in a message.
-std::string quoted(const nlohmann::json& value) {
-  std::string text = value.is_number()
-                         ? text_of_value(value)
-                         : value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string quoted(const Json& value) {
+  std::string text = value.is_number() ? text_of_value(value)
+                                       : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return text;
 }
@@ -119,7 +119,7 @@ std::string capture_format(const std::map<std::string, std::string>& metadata) {
   return is_ours ? format->second : "";
 }
 
-void check_capture_format(const nlohmann::json& format, const std::string& file) {
+void check_capture_format(const Json& format, const std::string& file) {
   if (format == kCaptureFormat || format == kCaptureFormat2) return;
   throw file_error(file, "format",
                    "expected \"" + std::string(kCaptureFormat) + "\" or \"" +
@@ -168,7 +168,7 @@ bool names_module(const std::string& text) {
 }
 
 /// One scale, kept as a tensor of float32 and written in full.
-bool alike_as_float32(const nlohmann::json& a, const nlohmann::json& b) {
+bool alike_as_float32(const Json& a, const Json& b) {
   return a.is_number_float() && b.is_number_float() && a.get<float>() == b.get<float>();
 }
 
@@ -224,8 +224,7 @@ void CallFacts::add_text(const std::string& key, const std::string& fact, const 
   record(fact, std::move(reading.value), file);
 }
 
-void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file,
-                          const std::string& origin) {
+void CallFacts::add_entry(const Json& entry, const std::string& file, const std::string& origin) {
   for (const auto& [name, value] : entry.items()) {
     if (name == "file" || ignores(name)) continue;
     if (find_fact(name) == nullptr) {
@@ -238,14 +237,14 @@ void CallFacts::add_entry(const nlohmann::json& entry, const std::string& file,
   }
 }
 
-void CallFacts::add_shared(const nlohmann::json& root, const std::string& file) {
+void CallFacts::add_shared(const Json& root, const std::string& file) {
   for (const char* name : {"model", "prompt"}) {
     if (root.contains(name) && !ignores(name)) add_value(name, root[name], file);
   }
 }
 
-void CallFacts::add_value(const std::string& fact, const nlohmann::json& value,
-                          const std::string& file, const std::string& origin) {
+void CallFacts::add_value(const std::string& fact, const Json& value, const std::string& file,
+                          const std::string& origin) {
   const FactType type = find_fact(fact)->type;
   const bool is_written = value.is_string() && type != FactType::text && type != FactType::any;
   FactReading reading =
@@ -287,7 +286,7 @@ bool CallFacts::ignores(const std::string& key) {
   return false;
 }
 
-void CallFacts::record(const std::string& name, nlohmann::json value, const std::string& file,
+void CallFacts::record(const std::string& name, Json value, const std::string& file,
                        const std::string& origin) {
   const auto known = facts_.find(name);
   if (known == facts_.end()) {
@@ -337,7 +336,7 @@ std::string told_option(const std::string& fact) {
   return "--as " + (fact == "branches" ? std::string(kBranch) : fact);
 }
 
-void CallFacts::set(const std::string& fact, nlohmann::json value, std::string origin) {
+void CallFacts::set(const std::string& fact, Json value, std::string origin) {
   facts_[fact] = {std::move(value), std::move(origin), ""};
 }
 

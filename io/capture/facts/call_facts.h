@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 /// The names by which capture files say what they are: the second where a call states facts that
@@ -19,7 +21,7 @@ constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
 /// where they state none, or somebody else's: most writers of safetensors put "pt" there.
 std::string capture_format(const std::map<std::string, std::string>& metadata);
 /// Throws Error(file) naming `file` where `format` is another.
-void check_capture_format(const nlohmann::json& format, const std::string& file);
+void check_capture_format(const Json& format, const std::string& file);
 /// Whether format 1 does not have this fact of a call.
 bool is_format_2_fact(const std::string& fact);
 
@@ -37,7 +39,7 @@ inline constexpr const char* kToldOrigin = "option --as";
 /// is nothing of it: then `value` is null.
 struct ToldFact {
   std::string fact;
-  nlohmann::json value;
+  Json value;
 };
 /// The value is written as a file's metadata has it; `branch` is the fact branches, names parted by
 /// commas. Throws Error(usage) where there is no such fact, where another option tells it, and
@@ -59,7 +61,7 @@ enum class MetadataOf : uint8_t { capture, dump };
 class CallFacts {
  public:
   struct Fact {
-    nlohmann::json value;
+    Json value;
     std::string origin;  ///< "recorded", "option --grid", "default", "guessed from …"
     std::string source;  ///< file that recorded it; empty for the others
   };
@@ -74,13 +76,13 @@ class CallFacts {
                     MetadataOf of = MetadataOf::capture);
   /// Facts of one entry of capture.json's calls (without `file`). A fact that is known already must
   /// have the same value, else Error(file) names both.
-  void add_entry(const nlohmann::json& entry, const std::string& file,
+  void add_entry(const Json& entry, const std::string& file,
                  const std::string& origin = "recorded");
   /// Facts of capture.json as a whole that hold for each of its calls: model and prompt. The same
   /// rule.
-  void add_shared(const nlohmann::json& root, const std::string& file);
+  void add_shared(const Json& root, const std::string& file);
   /// One fact from elsewhere; replaces what is there.
-  void set(const std::string& fact, nlohmann::json value, std::string origin);
+  void set(const std::string& fact, Json value, std::string origin);
   /// A tensor by the name of a fact that is a number, which cannot be one: `got`.
   void add_tensor(const std::string& key, const std::string& file, const std::string& got);
   /// Another source tells the fact, whatever was recorded.
@@ -115,9 +117,9 @@ class CallFacts {
 
   void add_text(const std::string& key, const std::string& fact, const std::string& text,
                 const std::string& file, MetadataOf of);
-  void add_value(const std::string& fact, const nlohmann::json& value, const std::string& file,
+  void add_value(const std::string& fact, const Json& value, const std::string& file,
                  const std::string& origin = "recorded");
-  void record(const std::string& fact, nlohmann::json value, const std::string& file,
+  void record(const std::string& fact, Json value, const std::string& file,
               const std::string& origin = "recorded");
 
   std::string name_;

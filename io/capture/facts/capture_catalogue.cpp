@@ -7,6 +7,7 @@
 #include "io/capture/facts/call_facts.h"
 #include "io/files/inner_path.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/files/read_progress.h"
 #include "io/files/strict_json.h"
 
@@ -19,7 +20,7 @@ constexpr int64_t kMaxCatalogueValues = 2 << 20;
 constexpr size_t kMaxListed = 1 << 17;
 
 /// A file name that capture.json gives: plain, and below the capture's folder.
-std::filesystem::path listed_path(const nlohmann::json& entry, const std::filesystem::path& folder,
+std::filesystem::path listed_path(const Json& entry, const std::filesystem::path& folder,
                                   const std::string& file, const std::string& where) {
   if (!entry.is_object() || !entry.contains("file") || !entry["file"].is_string()) {
     throw file_error(file, where, "expected an object with a string \"file\"");
@@ -31,7 +32,7 @@ std::filesystem::path listed_path(const nlohmann::json& entry, const std::filesy
 }
 
 /// The whole of capture.json, its format checked.
-nlohmann::json read_root(const InputFile& file, int64_t memory) {
+Json read_root(const InputFile& file, int64_t memory) {
   const std::string name = file.path().string();
   if (file.size() > kMaxCatalogueBytes) {
     throw file_error(name, "",
@@ -40,8 +41,7 @@ nlohmann::json read_root(const InputFile& file, int64_t memory) {
   }
   std::string text(static_cast<size_t>(file.size()), '\0');
   file.read_at(0, std::as_writable_bytes(std::span(text)));
-  nlohmann::json root =
-      parse_strict_json(text, name, "", {.values = kMaxCatalogueValues, .memory = memory});
+  Json root = parse_strict_json(text, name, "", {.values = kMaxCatalogueValues, .memory = memory});
   if (!root.is_object()) throw file_error(name, "", "expected a JSON object");
   if (!root.contains("format")) throw file_error(name, "", "the key \"format\" is missing");
   check_capture_format(root["format"], name);
@@ -49,8 +49,8 @@ nlohmann::json read_root(const InputFile& file, int64_t memory) {
 }
 
 /// The list of this name in capture.json.
-const nlohmann::json& listed(const nlohmann::json& root, const char* key, const std::string& name) {
-  const nlohmann::json& list = root[key];
+const Json& listed(const Json& root, const char* key, const std::string& name) {
+  const Json& list = root[key];
   if (!list.is_array()) throw file_error(name, key, "expected a list");
   if (list.size() > kMaxListed) {
     throw file_error(name, key,
@@ -78,13 +78,13 @@ std::string frame_fault(const FrameFile& frame, const InputSet& files) {
   }
 }
 
-FrameList read_frames(const nlohmann::json& root, const std::filesystem::path& folder,
+FrameList read_frames(const Json& root, const std::filesystem::path& folder,
                       const std::string& name, const InputSet& files) {
   FrameList list;
   if (!root.contains("frames")) return list;
-  const nlohmann::json& entries = listed(root, "frames", name);
+  const Json& entries = listed(root, "frames", name);
   for (size_t i = 0; i < entries.size(); ++i) {
-    const nlohmann::json& entry = entries[i];
+    const Json& entry = entries[i];
     const std::string where = "frames[" + std::to_string(i) + "]";
     FrameFile frame{listed_path(entry, folder, name, where), 0};
     if (!entry.contains("t") || !entry["t"].is_number_unsigned()) {
@@ -119,7 +119,7 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
   const std::string name = catalogue.file.string();
   const auto file =
       control.growing ? files.open_unlinked(catalogue.file) : files.open(catalogue.file);
-  const auto root = std::make_shared<const nlohmann::json>(read_root(*file, control.memory));
+  const auto root = std::make_shared<const Json>(read_root(*file, control.memory));
   if (root->contains("extra")) catalogue.extra = (*root)["extra"].dump();
   FrameList list = read_frames(*root, folder, name, files);
   catalogue.frames = std::move(list.frames);
@@ -140,7 +140,7 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
   if (!root->contains("calls") || !(*root)["calls"].is_array() || (*root)["calls"].empty()) {
     throw file_error(name, "calls", "expected a list of calls");
   }
-  const nlohmann::json& calls = listed(*root, "calls", name);
+  const Json& calls = listed(*root, "calls", name);
   for (size_t i = 0; i < calls.size(); ++i) {
     catalogue.calls.push_back(
         {listed_path(calls[i], folder, name, "calls[" + std::to_string(i) + "]"),

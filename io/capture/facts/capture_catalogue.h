@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "io/tensors/tensor_file.h"
 
 namespace attnscope {
@@ -27,7 +27,7 @@ struct CaptureFile {
   /// What capture.json says of it: calls[index] of `root`.
   struct Listing {
     std::string catalogue;  ///< the path of capture.json
-    std::shared_ptr<const nlohmann::json> root;
+    std::shared_ptr<const Json> root;
     size_t index = 0;
   };
   std::filesystem::path path;

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <utility>
 
+#include "io/files/json_types.h"
 #include "io/tensors/recorded_values.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 bool all_of(const Json& list, bool (*test)(const Json&)) {
   return std::all_of(list.begin(), list.end(), test);

@@ -5,24 +5,26 @@
 #include <string>
 #include <string_view>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 /// What the value of a fact is.
 enum class FactType : uint8_t { text, integer, number, strings, integers, token_lists, any };
 
-bool has_type(const nlohmann::json& value, FactType type);
+bool has_type(const Json& value, FactType type);
 /// "a whole number from 0 to 2^63-1".
 std::string_view type_text(FactType type);
 
 /// A value as somebody recorded it: of the fact's type, null where it says nothing (None), or as it
 /// was where it cannot be one.
 struct FactReading {
-  nlohmann::json value;
+  Json value;
   bool is_one = true;
 };
 /// Takes what means a value of the type for that: 10.0 for 10, a list of equal numbers for the
 /// number.
-FactReading read_fact(FactType type, nlohmann::json value);
+FactReading read_fact(FactType type, Json value);
 /// The same of a fact with a name, from a text of metadata. "(7, 12, 12)" is a grid.
 FactReading read_fact_text(std::string_view fact, FactType type, const std::string& text);
 /// The same of is_causal and its like: "causal", or null where there is no such mask.

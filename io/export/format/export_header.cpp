@@ -7,11 +7,10 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kFormat = "attnscope-journal/1";
 

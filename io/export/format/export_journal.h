@@ -17,7 +17,6 @@
 #include <thread>
 #include <vector>
 
-#include "io/export/format/journal_clock.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -69,6 +68,29 @@ std::optional<JournalContent> read_journal(const std::filesystem::path& path);
 struct JournalCommits {
   int64_t bytes = int64_t{64} << 20;  ///< at the latest when this much data was added; 1 to 2^60
   std::chrono::milliseconds after{5'000};  ///< and when a record has waited that long
+};
+
+/// The time by which an ExportJournal commits, and the way its threads wait. Tests bring one of
+/// their own: they set its time and see who waits.
+class JournalClock {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  JournalClock() = default;
+  JournalClock(const JournalClock&) = delete;
+  JournalClock& operator=(const JournalClock&) = delete;
+  virtual ~JournalClock() = default;
+
+  /// Called with the journal's lock held, as the waits are. Thread-safe.
+  virtual Time now() const { return std::chrono::steady_clock::now(); }
+  /// Gives `lock` up until `woken` is notified, and takes it again; may return sooner. Thread-safe.
+  virtual void wait(std::condition_variable& woken, std::unique_lock<std::mutex>& lock) {
+    woken.wait(lock);
+  }
+  /// The same, and returns when now() has come to `deadline`.
+  virtual void wait_until(std::condition_variable& woken, std::unique_lock<std::mutex>& lock,
+                          Time deadline) {
+    woken.wait_until(lock, deadline);
+  }
 };
 
 /// Writes OUT.journal, which says durably which pieces of OUT.part are complete, so that a killed

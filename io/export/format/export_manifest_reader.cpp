@@ -8,14 +8,13 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/input_file.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/hdf5/hdf5_signature.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Lists of batch items and heads are never longer.
 constexpr int64_t kMaxIndices = 1 << 20;

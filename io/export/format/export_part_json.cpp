@@ -4,14 +4,9 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_spec.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
-namespace {
-
-using OrderedJson = nlohmann::ordered_json;
-
-}  // namespace
-
 std::string export_part_json(const ExportSpec& spec) {
   const PlanPart& plan = spec.share->part;
   OrderedJson json{{"units", {plan.units.begin, plan.units.end, plan.all_units}}};

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "core/base/plan_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -23,10 +23,10 @@ struct StoredPart {
 std::string export_part_json(const ExportSpec& spec);
 
 /// What a part that is JSON says of itself: {"shard", "plan_hash", "part": {"units", "calls": []}}.
-nlohmann::ordered_json part_json(const PlanPart& part);
+OrderedJson part_json(const PlanPart& part);
 /// The same with the digests of the calls, by their places in the plan, that the part has heads of.
-nlohmann::ordered_json part_json(const PlanPart& part, const std::vector<int64_t>& places,
-                                 const std::vector<std::string>& call_hashes);
+OrderedJson part_json(const PlanPart& part, const std::vector<int64_t>& places,
+                      const std::vector<std::string>& call_hashes);
 
 /// Of the three attributes. Throws Error(file) naming `file` where they are not what a part says.
 StoredPart parse_export_part(const std::string& shard, const std::string& plan_hash,

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 /// Null where nobody recorded it.
 template <typename Value>

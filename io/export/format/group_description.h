@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "core/problem/head_name.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -47,7 +47,7 @@ struct GroupDescription {
 
 /// What stands in a part's group as JSON, and back. Throws nlohmann's exceptions where it is no
 /// such description.
-nlohmann::ordered_json call_description_json(const CallDescription& call);
-CallDescription parse_call_description(const nlohmann::ordered_json& json);
+OrderedJson call_description_json(const CallDescription& call);
+CallDescription parse_call_description(const OrderedJson& json);
 
 }  // namespace attnscope

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/files/checksum.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 
@@ -20,8 +21,8 @@ constexpr const char* kAxisLists[] = {"", "_t", "_y", "_x"};
 constexpr int64_t kMostRecords = 1 << 20;
 
 /// Where the lists of an axis stand.
-nlohmann::json read_axis_places(const Hdf5Reader& reader, hid_t group, const std::string& axis) {
-  nlohmann::json json;
+Json read_axis_places(const Hdf5Reader& reader, hid_t group, const std::string& axis) {
+  Json json;
   std::vector<int64_t> extent;
   for (const char* suffix : kAxisLists) {
     const std::string name = axis + suffix;
@@ -50,8 +51,8 @@ nlohmann::json read_axis_places(const Hdf5Reader& reader, hid_t group, const std
 }
 
 /// One level of a pooled group.
-nlohmann::json read_level(const Hdf5Reader& reader, hid_t group) {
-  nlohmann::json json;
+Json read_level(const Hdf5Reader& reader, hid_t group) {
+  Json json;
   for (const char* name : {"weights_max", "weights_mean"}) {
     const Hdf5Dataset d = reader.dataset(group, name);
     const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
@@ -70,8 +71,8 @@ nlohmann::json read_level(const Hdf5Reader& reader, hid_t group) {
 }
 
 /// The levels of a pooled group, from the finest.
-nlohmann::json read_levels(const Hdf5Reader& reader, hid_t group) {
-  nlohmann::json levels = nlohmann::json::array();
+Json read_levels(const Hdf5Reader& reader, hid_t group) {
+  Json levels = Json::array();
   if (H5Lexists(group, "weights_max", H5P_DEFAULT) > 0) {
     levels.push_back(read_level(reader, group));
     return levels;
@@ -91,10 +92,10 @@ nlohmann::json read_levels(const Hdf5Reader& reader, hid_t group) {
   return levels;
 }
 
-nlohmann::json read_part_group(const Hdf5Reader& reader, const std::string& name) {
+Json read_part_group(const Hdf5Reader& reader, const std::string& name) {
   const std::string where = "calls/" + name;
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
-  nlohmann::json json{{"call", reader.text(group.id(), "part_call")}};
+  Json json{{"call", reader.text(group.id(), "part_call")}};
   json["batch"] = reader.integers(group.id(), "batch", kMostRecords);
   json["heads"] = reader.integers(group.id(), "head", kMostRecords);
   json["levels"] = read_levels(reader, group.id());
@@ -109,10 +110,10 @@ nlohmann::json read_part_group(const Hdf5Reader& reader, const std::string& name
   return json;
 }
 
-nlohmann::json read_part(const std::string& path, const nlohmann::json& names) {
+Json read_part(const std::string& path, const Json& names) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
-  nlohmann::json json{{"groups", nlohmann::json::array()}};
+  Json json{{"groups", Json::array()}};
   for (const auto& name : names) {
     json["groups"].push_back(read_part_group(reader, name.get<std::string>()));
   }
@@ -159,11 +160,11 @@ PartFile::PartFile(const std::filesystem::path& path, InputSet& inputs)
 
 void PartFile::read_groups() {
   const std::string name = path_.string();
-  const nlohmann::json json = ask_helper(kPartQuestion, name, groups_);
+  const Json json = ask_helper(kPartQuestion, name, groups_);
   try {
     for (const auto& group : json.at("groups")) {
-      calls_.push_back(parse_call_description(
-          nlohmann::ordered_json::parse(group.at("call").get<std::string>())));
+      calls_.push_back(
+          parse_call_description(OrderedJson::parse(group.at("call").get<std::string>())));
       group.at("batch").get_to(batch_.emplace_back());
       group.at("heads").get_to(heads_.emplace_back());
       blocks_.push_back(parse_blocks(group.at("levels")));
@@ -188,13 +189,13 @@ void PartFile::read_groups() {
       lists_.push_back(std::move(lists));
     }
     if (json.contains("records")) json.at("records").get_to(records_);
-  } catch (const nlohmann::json::exception&) {
+  } catch (const Json::exception&) {
     throw file_error(name, "calls", "does not say what a part of an export says");
   }
 }
 
 /// Of the group whose batch items and heads were read last.
-PartFile::Blocks PartFile::parse_blocks(const nlohmann::json& levels) const {
+PartFile::Blocks PartFile::parse_blocks(const Json& levels) const {
   Blocks blocks;
   for (const auto& level : levels) {
     const auto shape = level.at("shape").get<std::vector<int64_t>>();

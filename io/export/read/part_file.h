@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/group_description.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -69,7 +69,7 @@ class PartFile {
   };
   AxisDescription read_axis(const AxisPlaces& places, int64_t count) const;
   void read_groups();
-  Blocks parse_blocks(const nlohmann::json& levels) const;
+  Blocks parse_blocks(const Json& levels) const;
 
   const std::filesystem::path path_;
   const std::shared_ptr<const InputFile> file_;

@@ -4,11 +4,10 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
-
-using Json = nlohmann::json;
 
 namespace {
 

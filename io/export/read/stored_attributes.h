@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io/export/read/stored_call.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 
 namespace attnscope {
@@ -13,19 +14,18 @@ namespace attnscope {
 inline constexpr int64_t kMostIndices = 1 << 20;
 
 /// What a group of an export says of its call, read in the helper process.
-nlohmann::json read_call_attributes(const Hdf5Reader& reader, hid_t group);
+Json read_call_attributes(const Hdf5Reader& reader, hid_t group);
 
 /// What `read` says of each of these groups (names) of the export at `path`, in their order; in the
 /// helper process, too.
-nlohmann::json read_groups(const std::string& path, const nlohmann::json& groups,
-                           nlohmann::json (*read)(const Hdf5Reader&, const std::string& group));
+Json read_groups(const std::string& path, const Json& groups,
+                 Json (*read)(const Hdf5Reader&, const std::string& group));
 
 /// The same as facts; the sequences are left out.
-StoredFacts call_attributes(const nlohmann::json& json);
+StoredFacts call_attributes(const Json& json);
 
 /// The sequences of a call whose last exported row and key are rows_end − 1 and keys_end − 1.
 /// Throws Error(usage) where grid and text cannot be.
-void set_sequences(StoredFacts& facts, const nlohmann::json& attributes, int64_t rows_end,
-                   int64_t keys_end);
+void set_sequences(StoredFacts& facts, const Json& attributes, int64_t rows_end, int64_t keys_end);
 
 }  // namespace attnscope

@@ -7,12 +7,11 @@
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/read/stored_attributes.h"
+#include "io/files/json_types.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Sides of a map in blocks are never longer.
 constexpr int64_t kMostBlocks = int64_t{1} << 26;

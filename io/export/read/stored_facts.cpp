@@ -5,13 +5,12 @@
 
 #include "core/base/error.h"
 #include "io/export/read/stored_attributes.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// A sequence is never longer: its list takes 2 GiB.
 constexpr int64_t kMaxTokens = int64_t{1} << 26;

@@ -9,13 +9,12 @@
 #include "core/base/error.h"
 #include "io/export/read/lse_check.h"
 #include "io/files/checksum.h"
+#include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 constexpr int64_t kMaxIndices = 1 << 20;
 

@@ -8,13 +8,12 @@
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/read/stored_attributes.h"
+#include "io/files/json_types.h"
 #include "io/files/posix_file.h"
 #include "io/helper/ask_helper.h"
 
 namespace attnscope {
 namespace {
-
-using Json = nlohmann::json;
 
 /// Numbers of runs, (run, heads), as their means; NaN where no run has one.
 std::vector<double> means_of(const std::vector<double>& values, size_t heads) {

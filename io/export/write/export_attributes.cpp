@@ -6,6 +6,7 @@
 #include "io/export/format/describe_group.h"
 #include "io/export/format/export_part_json.h"
 #include "io/export/write/export_coordinates.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -79,7 +80,7 @@ void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& sp
   if (!spec.share) return;
   writer.attribute(group, "part_call",
                    call_description_json(describe_call(layout, spec.backend))
-                       .dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+                       .dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,

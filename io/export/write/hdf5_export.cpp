@@ -4,20 +4,119 @@
 #include <atomic>
 #include <bit>
 #include <cassert>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "core/base/checked_math.h"
+#include "core/stream/tile_backend.h"
 #include "io/export/format/tile_check.h"
 #include "io/export/write/chunk_writer.h"
-#include "io/export/write/lse_writer.h"
 #include "io/export/write/sharded_export.h"
 #include "io/export/write/shared_export.h"
 #include "io/export/write/tiled_file.h"
+#include "io/files/checksum.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
 
 // Tiles, LSEs and checksums go from memory to the file as they are.
 static_assert(std::endian::native == std::endian::little);
+
+/// Where one head's LSEs and their checksum go.
+struct LseTarget {
+  int64_t base = 0;  ///< of the head's first row
+  int64_t checksum_offset = 0;
+  int64_t rows = 0;
+};
+
+/// Writes rows of LSEs as their panels come, in any order, and a head's checksum once its last row
+/// is there. Holds 4 bytes a row of the heads that are not complete. With `apart`, other processes
+/// write rows of the same heads: their checksums are found in the end (write_checksum).
+/// Thread-safe.
+class LseWriter {
+ public:
+  LseWriter(const OutputFile& file, WriteSmall small, bool apart)
+      : file_(file), small_(std::move(small)), apart_(apart) {}
+
+  /// Rows [first_row, first_row + norms.size()) of head `head` (any number that tells heads apart).
+  /// Each row comes once. Returns the values as they were written. Throws what
+  /// OutputFile::write_at throws.
+  std::vector<float> write(int64_t head, const LseTarget& target, int64_t first_row,
+                           std::span<const RowNorm> norms);
+  /// Takes rows that an earlier run wrote from the file.
+  void restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows);
+  /// The checksum of a head whose rows are all in the file, read back from there.
+  void write_checksum(const LseTarget& target);
+
+ private:
+  /// Takes the values into account; writes the checksum after the head's last one.
+  void add(int64_t head, const LseTarget& target, int64_t first_row, std::span<const float> values);
+  void put_checksum(const LseTarget& target, std::span<const float> values);
+  struct Pending {
+    std::vector<float> values;
+    int64_t missing = 0;
+  };
+  const OutputFile& file_;
+  const WriteSmall small_;
+  const bool apart_;
+  std::mutex mutex_;
+  std::map<int64_t, Pending> pending_;
+};
+
+constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+
+std::vector<float> LseWriter::write(int64_t head, const LseTarget& target, int64_t first_row,
+                                    std::span<const RowNorm> norms) {
+  std::vector<float> values(norms.size());
+  for (size_t i = 0; i < norms.size(); ++i) values[i] = static_cast<float>(norms[i].lse());
+  small_(std::as_bytes(std::span(values)), target.base + first_row * kBytes);
+  if (!apart_) add(head, target, first_row, values);
+  return values;
+}
+
+void LseWriter::restore(int64_t head, const LseTarget& target, int64_t first_row, int64_t rows) {
+  if (apart_) return;
+  std::vector<float> values(static_cast<size_t>(rows));
+  file_.read_at(std::as_writable_bytes(std::span(values)), target.base + first_row * kBytes);
+  add(head, target, first_row, values);
+}
+
+void LseWriter::add(int64_t head, const LseTarget& target, int64_t first_row,
+                    std::span<const float> values) {
+  std::vector<float> complete;
+  {
+    const std::lock_guard lock(mutex_);
+    auto at = pending_.find(head);
+    if (at == pending_.end()) {
+      // Made whole first: where memory runs out nobody finds half of it.
+      Pending fresh{std::vector<float>(static_cast<size_t>(target.rows)), target.rows};
+      at = pending_.emplace(head, std::move(fresh)).first;
+    }
+    Pending& pending = at->second;
+    std::copy(values.begin(), values.end(), pending.values.begin() + first_row);
+    pending.missing -= static_cast<int64_t>(values.size());
+    if (pending.missing > 0) return;
+    complete = std::move(pending.values);
+    pending_.erase(at);
+  }
+  put_checksum(target, complete);
+}
+
+void LseWriter::write_checksum(const LseTarget& target) {
+  std::vector<float> values(static_cast<size_t>(target.rows));
+  file_.read_at(std::as_writable_bytes(std::span(values)), target.base);
+  put_checksum(target, values);
+}
+
+void LseWriter::put_checksum(const LseTarget& target, std::span<const float> values) {
+  const uint32_t sum = checksum(std::as_bytes(values));
+  file_.write_at(std::as_bytes(std::span(&sum, 1)), target.checksum_offset);
+}
 
 /// Whether other processes write to the file as well.
 enum class Writers : uint8_t { one, several };

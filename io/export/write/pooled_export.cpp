@@ -16,6 +16,7 @@
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/replaced_shards.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/files/rank_files.h"
 
@@ -82,7 +83,7 @@ class PooledFile final : public PooledExport {
   }
 
   PooledFile(ExportPlan plan, const std::filesystem::path& out, const ExportWriteOptions& options,
-             const nlohmann::json& invitation, int rank)
+             const Json& invitation, int rank)
       : plan_(std::move(plan)),
         sync_(options.sync),
         jobs_(pooled_jobs(plan_)),
@@ -117,14 +118,14 @@ class PooledFile final : public PooledExport {
   }
 
   std::string invite() override {
-    nlohmann::json places = nlohmann::json::array();
+    Json places = Json::array();
     for (const GroupData& group : groups_) {
       for (const LevelData& level : group.levels) {
         places.push_back(level.max);
         places.push_back(level.mean);
       }
     }
-    return nlohmann::json{{"folder", show_folder(file_->out())}, {"places", places}}.dump();
+    return Json{{"folder", show_folder(file_->out())}, {"places", places}}.dump();
   }
 
   int64_t hand_in() override {
@@ -268,8 +269,7 @@ std::unique_ptr<PooledExport> make_pooled_export(ExportPlan plan, std::filesyste
 std::unique_ptr<PooledExport> join_pooled_export(ExportPlan plan, const std::filesystem::path& out,
                                                  const ExportWriteOptions& options,
                                                  const std::string& invitation, int rank) {
-  return std::make_unique<PooledFile>(std::move(plan), out, options,
-                                      nlohmann::json::parse(invitation), rank);
+  return std::make_unique<PooledFile>(std::move(plan), out, options, Json::parse(invitation), rank);
 }
 
 std::vector<ReductionJob> pooled_jobs(const ExportPlan& plan) {

@@ -2,14 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
+
 namespace attnscope {
 
 std::string ExportInvitation::text() const {
-  nlohmann::json groups = nlohmann::json::array();
+  Json groups = Json::array();
   for (const GroupPlaces& group : places.groups) {
     groups.push_back({group.entries, group.entries_checksums, group.lse, group.lse_checksums});
   }
-  const nlohmann::json json{
+  const Json json{
       {"complete", complete},       {"resumed", resumed},          {"token", token},
       {"structure", structure},     {"mark", places.complete},     {"sum", places.structure},
       {"bytes", places.file_bytes}, {"groups", std::move(groups)}, {"done", done}};
@@ -17,7 +19,7 @@ std::string ExportInvitation::text() const {
 }
 
 ExportInvitation ExportInvitation::parse(const std::string& text) {
-  const nlohmann::json json = nlohmann::json::parse(text);
+  const Json json = Json::parse(text);
   ExportInvitation result;
   result.complete = json.at("complete");
   result.resumed = json.at("resumed");
@@ -26,7 +28,7 @@ ExportInvitation ExportInvitation::parse(const std::string& text) {
   result.places.complete = json.at("mark");
   result.places.structure = json.at("sum");
   result.places.file_bytes = json.at("bytes");
-  for (const nlohmann::json& group : json.at("groups")) {
+  for (const Json& group : json.at("groups")) {
     result.places.groups.push_back({group.at(0), group.at(1), group.at(2), group.at(3)});
   }
   result.done = json.at("done").get<std::vector<uint64_t>>();

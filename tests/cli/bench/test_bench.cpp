@@ -2,10 +2,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -16,22 +18,21 @@ struct Timed {
   bool has_floor;
 };
 
-nlohmann::json bench(const std::vector<std::string>& options) {
+Json bench(const std::vector<std::string>& options) {
   std::vector<std::string> arguments{"bench", "--json", "--quiet", "--repeats", "1"};
   arguments.insert(arguments.end(), options.begin(), options.end());
   const ProgramResult result = run_attnscope(arguments);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   CHECK(result.err.empty());
-  return nlohmann::json::parse(result.out);
+  return Json::parse(result.out);
 }
 
 }  // namespace
 
 TEST_CASE("bench: every pass has its line, its entries and, where there is one, its floor") {
-  const nlohmann::json json =
-      bench({"--head", "384x16", "--case", "lse,weights,metrics,pyramid,row,tile,masks,threads",
-             "--threads", "3"});
+  const Json json = bench({"--head", "384x16", "--case",
+                           "lse,weights,metrics,pyramid,row,tile,masks,threads", "--threads", "3"});
   CHECK(json["format"] == "attnscope-bench/1");
   CHECK(json["machine"]["threads"] == 3);
   for (const char* ceiling : {"fma_gflops", "fma_gflops_one_thread", "exp_gigaelements"}) {
@@ -53,7 +54,7 @@ TEST_CASE("bench: every pass has its line, its entries and, where there is one, 
                                     {"S=384 d=16 weights mask 90%", -1, true}};
   REQUIRE(json["results"].size() == expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    const nlohmann::json& result = json["results"][i];
+    const Json& result = json["results"][i];
     INFO(result);
     CHECK(result["name"] == expected[i].name);
     const double seconds = result["seconds"];
@@ -73,12 +74,12 @@ TEST_CASE("bench: every pass has its line, its entries and, where there is one, 
 
 TEST_CASE("bench: an export is timed beside the disk, whose folder is left as it was") {
   const TemporaryFolder folder;
-  const nlohmann::json json =
+  const Json json =
       bench({"--head", "384x16", "--case", "export", "--folder", folder.path().string()});
   CHECK(json["machine"]["write_bytes_per_second"].get<double>() > 0);
   CHECK(json["machine"]["durable_write_bytes_per_second"].get<double>() > 0);
   REQUIRE(json["results"].size() == 2);
-  for (const nlohmann::json& result : json["results"]) {
+  for (const Json& result : json["results"]) {
     CHECK(result["bytes_per_second"].get<double>() * result["seconds"].get<double>() ==
           Approx(384 * 384 * 2 + 384 * 4));
     CHECK(result["ratio_to_floor"].get<double>() > 0);

@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "core/base/control_characters.h"
+#include "io/files/json_types.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

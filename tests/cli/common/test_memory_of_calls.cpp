@@ -1,11 +1,13 @@
 // What the calls of a large capture take counts against --memory.
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/sanitized.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -47,8 +49,7 @@ TEST_CASE("the calls of a large capture count against the memory, those of a sma
     const ProgramResult result = plan(capture, "64MiB");
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
-    return std::pair(nlohmann::json::parse(result.out)["budget_bytes"].get<int64_t>(),
-                     result.peak_bytes);
+    return std::pair(Json::parse(result.out)["budget_bytes"].get<int64_t>(), result.peak_bytes);
   };
   const auto [all, peak_of_few] = budget(few);
   const auto [left, peak_of_many] = budget(many);

@@ -2,13 +2,14 @@
 #include <cfloat>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -90,7 +91,7 @@ TEST_CASE("queries whose every bias is as low as a mask's are masked rows everyw
       }
       run({"export", "-o", out, "--force", "--product", "output"});
       CHECK(read_dataset(out, group + "output").values[0] == 0);
-      const json stats = json::parse(run({"stats", "--json"}));
+      const Json stats = Json::parse(run({"stats", "--json"}));
       CHECK(stats["heads"][1]["masked_rows"] == kPadding);
       run({"query", "--index", "3", "--json", "--cache", "none"});
     }

@@ -2,11 +2,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/recorded_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -67,7 +69,7 @@ TEST_CASE("q and k before RoPE become what the model had with --rope") {
   const std::string turned = (folder.path() / "turned.safetensors").string();
   REQUIRE(run_attnscope({"convert", path, "--rope", "cogvideox", "-o", turned}).exit_code == 0);
   CHECK(run_attnscope({"verify", turned}).exit_code == 0);
-  const auto info = nlohmann::json::parse(run_attnscope({"info", turned, "--json"}).out);
+  const auto info = Json::parse(run_attnscope({"info", turned, "--json"}).out);
   CHECK(info["calls"][0]["facts"]["q_state"]["value"] == "qk_norm,rope");
   const ProgramResult twice = run_attnscope({"info", turned, "--rope", "cogvideox"});
   CHECK(twice.exit_code == 2);

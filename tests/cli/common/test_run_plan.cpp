@@ -2,12 +2,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -54,7 +56,7 @@ TEST_CASE("every command's plan has the same fields") {
     const ProgramResult result = run_attnscope(arguments);
     INFO(c.command << "\n" << result.out << result.err);
     REQUIRE(result.exit_code == 0);
-    const auto plan = nlohmann::json::parse(result.out);
+    const auto plan = Json::parse(result.out);
     CHECK(plan["format"] == "attnscope-plan/1");
     CHECK(plan["command"] == c.command);
     CHECK(plan["heads"] == 16);
@@ -102,7 +104,7 @@ TEST_CASE("plans count what a mask leaves to compute") {
       const ProgramResult result = run_attnscope(arguments);
       INFO(c.command << "\n" << result.out << result.err);
       REQUIRE(result.exit_code == 0);
-      return nlohmann::json::parse(result.out)["flops"].get<double>();
+      return Json::parse(result.out)["flops"].get<double>();
     };
     INFO(c.command);
     const double all = flops("none"), causal = flops("causal");

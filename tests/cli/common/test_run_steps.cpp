@@ -2,6 +2,7 @@
 #include <string>
 
 #include "cli/common/run_steps.h"
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 
 namespace attnscope {
@@ -34,7 +35,7 @@ TEST_CASE("a result is printed as JSON where asked, as text unless it is in a fi
           as_json, in_file,
           [&] {
             ++json;
-            return nlohmann::ordered_json::object();
+            return OrderedJson::object();
           },
           [&] { ++text; });
     }

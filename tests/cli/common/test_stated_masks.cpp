@@ -4,13 +4,14 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -148,10 +149,10 @@ TEST_CASE("a stated mask and its entries give the same bits in every product") {
         CHECK(of_stated == pair.exported(pair.dense, options));
       }
       const auto stats = [&](const std::string& capture) {
-        return json::parse(
+        return Json::parse(
             run({"stats", capture, "--json", "--backend", backend, "--quiet"}))["heads"];
       };
-      const json heads = stats(pair.stated);
+      const Json heads = stats(pair.stated);
       CHECK(heads.size() == kBatch * kHeads);
       CHECK(heads == stats(pair.dense));
       const auto query = [&](const std::string& capture, const std::string& end) {
@@ -172,7 +173,7 @@ TEST_CASE("stated masks agree with double precision, and rows without keys are m
     INFO(mask.fact);
     const Pair pair(mask);
     const auto weights = pair.exported(pair.stated, {"--dtype", "f32"}).at("weights");
-    const json heads = json::parse(run({"stats", pair.stated, "--json", "--quiet"}))["heads"];
+    const Json heads = Json::parse(run({"stats", pair.stated, "--json", "--quiet"}))["heads"];
     const ReferenceCall call = random_call();
     size_t at = 0;
     for (int64_t b = 0; b < kBatch; ++b) {
@@ -219,12 +220,12 @@ TEST_CASE("copies state the mask as their source does, cut to the heads and batc
     run({"convert", pair.stated, "--batch", "1", "--heads", "1,3", "-o", file, "--quiet"});
     run({"convert", pair.stated, "-o", whole, "--quiet"});
     for (const std::string& copy : {file, whole}) {
-      const json call = json::parse(run({"info", copy, "--json"}))["calls"][0];
+      const Json call = Json::parse(run({"info", copy, "--json"}))["calls"][0];
       CHECK(call["facts"]["mask"]["value"] == mask.fact);
       CHECK(call["facts"]["format"]["value"] == "attnscope-capture/2");
       CHECK(call["unknown_keys"].empty());
     }
-    CHECK(json::parse(read_file(whole + "/capture.json"))["format"] == "attnscope-capture/2");
+    CHECK(Json::parse(read_file(whole + "/capture.json"))["format"] == "attnscope-capture/2");
     const auto of_copy = pair.exported(file, {"--dtype", "f32"});
     const auto cut =
         pair.exported(pair.stated, {"--batch", "1", "--heads", "1,3", "--dtype", "f32"});
@@ -233,7 +234,7 @@ TEST_CASE("copies state the mask as their source does, cut to the heads and batc
           pair.exported(pair.stated, {"--dtype", "f32"}));
     // Another mask leaves nothing of this one behind.
     run({"convert", pair.stated, "--mask", "none", "-o", file, "--force", "--quiet"});
-    const json none = json::parse(run({"info", file, "--json"}))["calls"][0]["facts"];
+    const Json none = Json::parse(run({"info", file, "--json"}))["calls"][0]["facts"];
     CHECK(none["mask"]["value"] == "none");
     CHECK(none["format"]["value"] == "attnscope-capture/1");
     CHECK(none.count("mask_block") == 0);
@@ -248,11 +249,11 @@ TEST_CASE("a pattern of blocks in causal order, given as the call's own mask and
   CHECK(pair.exported(plain, {"--mask", "block_causal:75", "--dtype", "f32"}) ==
         pair.exported(pair.dense, {"--dtype", "f32"}));
   run({"convert", plain, "--mask", "block_causal:75", "-o", pair.folder / "copy.safetensors"});
-  const json facts =
-      json::parse(run({"info", pair.folder / "copy.safetensors", "--json"}))["calls"][0]["facts"];
+  const Json facts =
+      Json::parse(run({"info", pair.folder / "copy.safetensors", "--json"}))["calls"][0]["facts"];
   CHECK(facts["mask"]["value"] == "block_causal:75");
-  const json lab =
-      json::parse(run({"mask", plain, "--mask", "block_causal:75", "--json"}))["heads"];
+  const Json lab =
+      Json::parse(run({"mask", plain, "--mask", "block_causal:75", "--json"}))["heads"];
   // Four whole blocks and one token.
   const double kept = 75.0 * 75 * (1 + 2 + 3 + 4) + 301;
   CHECK(lab[0]["density"].get<double>() == Approx(kept / (301.0 * 301)));

@@ -4,13 +4,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program_heads.h"
 #include "tests/support/reference_call.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 
@@ -190,7 +191,7 @@ TEST_CASE("tokens of any segment are chosen by its name") {
                                        "--batch", "0",  "--heads", "1",       "--cache",   "none"};
   auto as_json = shown;
   as_json.push_back("--json");
-  const auto seen = nlohmann::json::parse(run_attnscope(as_json).out)["heads"][0];
+  const auto seen = Json::parse(run_attnscope(as_json).out)["heads"][0];
   CHECK(seen["video_mass"].is_null());
   double of_reference = 0;
   for (size_t j = 10; j < 22; ++j) of_reference += whole[j];

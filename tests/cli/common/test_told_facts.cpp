@@ -2,13 +2,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program_heads.h"
 #include "tests/support/reference_call.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -2,13 +2,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -21,12 +22,12 @@ ReferenceCall call_of(uint64_t seed, int64_t tokens = 90) {
   return call.fact("step", "4").fact("layer", "2");
 }
 
-json run_json(std::vector<std::string> arguments) {
+Json run_json(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--json", "--quiet"});
   const auto result = run_attnscope(arguments);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out);
+  return Json::parse(result.out);
 }
 
 struct Expected {
@@ -62,7 +63,7 @@ Expected expected_of(const ReferenceCall& a, int64_t head_a, const ReferenceCall
   return e;
 }
 
-void check_close(const json& pair, const Expected& e) {
+void check_close(const Json& pair, const Expected& e) {
   CHECK(e.js_max > 0.01);
   CHECK(pair["mean_abs"].get<double>() == Approx(e.mean_abs).epsilon(1e-4));
   CHECK(pair["max_abs"].get<double>() == Approx(e.max_abs).epsilon(1e-4));
@@ -81,22 +82,22 @@ TEST_CASE("two captures are compared head by head, as in double") {
   const ReferenceCall a = call_of(1), b = call_of(2);
   a.write(folder.path() / "a.safetensors");
   b.write(folder.path() / "b.safetensors");
-  const json all = run_json({"diff", folder / "a.safetensors", folder / "b.safetensors"});
+  const Json all = run_json({"diff", folder / "a.safetensors", folder / "b.safetensors"});
   CHECK(all["format"] == "attnscope-diff/1");
   CHECK(all["a"] == "a.safetensors");
   REQUIRE(all["pairs"].size() == 3);
   for (int64_t head = 0; head < 3; ++head) {
-    const json& pair = all["pairs"][static_cast<size_t>(head)];
+    const Json& pair = all["pairs"][static_cast<size_t>(head)];
     CHECK(pair["a"]["head"] == head);
     CHECK(pair["b"]["head"] == head);
     check_close(pair, expected_of(a, head, b, head));
   }
   // Heads of one capture, in little memory, to the same bits as with two threads.
-  const json own = run_json({"diff", folder / "a.safetensors", "--heads", "0", "--b-head", "2"});
+  const Json own = run_json({"diff", folder / "a.safetensors", "--heads", "0", "--b-head", "2"});
   check_close(own["pairs"][0], expected_of(a, 0, a, 2));
   CHECK(own == run_json({"diff", folder / "a.safetensors", "--heads", "0", "--b-head", "2",
                          "--memory", "2MiB", "--threads", "1"}));
-  const json some = run_json(
+  const Json some = run_json(
       {"diff", folder / "a.safetensors", "--heads", "0", "--b-head", "2", "--sample", "10"});
   CHECK(some["pairs"][0]["rows"] == 10);
   CHECK(some["pairs"][0]["rows_of"] == 90);
@@ -113,9 +114,9 @@ TEST_CASE("files hold what is printed") {
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_attnscope(arguments);
   };
-  const json printed = json::parse(with({"--json"}).out);
+  const Json printed = Json::parse(with({"--json"}).out);
   REQUIRE(with({"-o", folder / "d.json"}).exit_code == 0);
-  CHECK(json::parse(read_file(folder / "d.json")) == printed);
+  CHECK(Json::parse(read_file(folder / "d.json")) == printed);
   REQUIRE(with({"-o", folder / "d.csv"}).exit_code == 0);
   std::istringstream lines(read_file(folder / "d.csv"));
   std::string names, first;

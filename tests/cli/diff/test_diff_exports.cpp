@@ -3,13 +3,14 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -28,12 +29,12 @@ ProgramResult run_diff(std::vector<std::string> arguments) {
   return run_attnscope(arguments);
 }
 
-json pairs_of(std::vector<std::string> arguments) {
+Json pairs_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
   const auto result = run_diff(std::move(arguments));
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out)["pairs"];
+  return Json::parse(result.out)["pairs"];
 }
 
 /// Captures a and b, and an export of each call.
@@ -65,8 +66,8 @@ struct Exports {
 TEST_CASE("exports of whole maps differ by what their captures differ by") {
   const Exports exports;
   const std::string a = exports.make("a", "a.h5"), b = exports.make("b", "b.h5");
-  const json found = pairs_of({a, b});
-  const json computed =
+  const Json found = pairs_of({a, b});
+  const Json computed =
       pairs_of({exports.folder / "a.safetensors", exports.folder / "b.safetensors"});
   REQUIRE(found.size() == 2);
   for (size_t h = 0; h < 2; ++h) {
@@ -83,11 +84,11 @@ TEST_CASE("exports of whole maps differ by what their captures differ by") {
     CHECK(found[h]["entries_of"] == kTokens * kTokens);
   }
   // Heads of one file, in little memory.
-  const json own = pairs_of({a, "--heads", "0", "--b-head", "1"});
+  const Json own = pairs_of({a, "--heads", "0", "--b-head", "1"});
   CHECK(own[0]["a"]["head"] == 0);
   CHECK(own[0]["b"]["head"] == 1);
   CHECK(own == pairs_of({a, "--heads", "0", "--b-head", "1", "--memory", "512KiB"}));
-  const json some = pairs_of({a, b, "--sample", "10"});
+  const Json some = pairs_of({a, b, "--sample", "10"});
   CHECK(some[0]["rows"] == 10);
   CHECK(some[0]["rows_of"] == kTokens);
 }
@@ -101,7 +102,7 @@ TEST_CASE("rounding of a file counts, as entries stand in it") {
   for (int64_t i = 0; i < kTokens; ++i) {
     for (const double weight : exports.a.row(0, 0, i)) largest = std::max(largest, weight);
   }
-  const json half = pairs_of({exact, rounded})[0], bytes = pairs_of({exact, packed})[0];
+  const Json half = pairs_of({exact, rounded})[0], bytes = pairs_of({exact, packed})[0];
   CHECK(half["max_abs"] > 0);
   CHECK(half["max_abs"].get<double>() <= largest * 0x1p-11);
   CHECK(bytes["max_abs"] > half["max_abs"]);
@@ -113,7 +114,7 @@ TEST_CASE("what only one file has is not compared, and counted") {
   const Exports exports;
   const std::string whole = exports.make("a", "a.h5");
   const std::string part = exports.make("b", "part.h5", {"--cols", "10:50", "--rows", "20:60"});
-  const json found = pairs_of({whole, part})[1];
+  const Json found = pairs_of({whole, part})[1];
   CHECK(found["rows"] == 40);
   CHECK(found["rows_of"] == kTokens);
   CHECK(found["entries"] == 40 * 40);
@@ -147,7 +148,7 @@ TEST_CASE("logits have differences, and no divergence") {
   const Exports exports;
   const std::string a = exports.make("a", "a.h5", {"--product", "logits"});
   const std::string b = exports.make("b", "b.h5", {"--product", "logits"});
-  const json found = pairs_of({a, b})[0];
+  const Json found = pairs_of({a, b})[0];
   CHECK(found["mean_abs"] > 0.01);
   CHECK(found["total_variation"].is_null());
   CHECK(found["js_mean"].is_null());
@@ -157,12 +158,12 @@ TEST_CASE("logits have differences, and no divergence") {
 TEST_CASE("an export beside a capture differs by what their captures differ by") {
   const Exports exports;
   const std::string a = exports.folder / "a.safetensors", b = exports.folder / "b.safetensors";
-  const json computed = pairs_of({a, b});
+  const Json computed = pairs_of({a, b});
   const std::string of_a = exports.make("a", "a.h5"), of_b = exports.make("b", "b.h5");
-  const json first = pairs_of({of_a, b}), second = pairs_of({a, of_b});
+  const Json first = pairs_of({of_a, b}), second = pairs_of({a, of_b});
   REQUIRE(first.size() == 2);
   for (size_t h = 0; h < 2; ++h) {
-    for (const json* const found : {&first[h], &second[h]}) {
+    for (const Json* const found : {&first[h], &second[h]}) {
       for (const auto& [name, value] : computed[h].items()) {
         INFO(name);
         if (!value.is_number_float()) continue;
@@ -178,13 +179,13 @@ TEST_CASE("an export beside a capture differs by what their captures differ by")
   CHECK(first == pairs_of({of_a, b, "--memory", "1500KiB", "--threads", "1"}));
   // What its own export rounded.
   const std::string half = exports.make("a", "f16.h5", {"--dtype", "f16", "--compress", "gzip"});
-  const json rounded = pairs_of({half, a})[0];
+  const Json rounded = pairs_of({half, a})[0];
   CHECK(rounded["max_abs"] > 0);
   CHECK(rounded["max_abs"] < 0x1p-11);
   CHECK(run_diff({half, a}).out.find("A f16 of the file") != std::string::npos);
   CHECK(pairs_of({of_a, a})[0]["max_abs"] < 1e-6);
   // A part of it.
-  const json part =
+  const Json part =
       pairs_of({a, exports.make("b", "part.h5", {"--cols", "10:50", "--rows", "20:60"})})[0];
   CHECK(part["entries"] == 1600);
   CHECK(part["entries_of"] == 40 * kTokens);
@@ -200,8 +201,8 @@ TEST_CASE("an export beside a capture differs by what their captures differ by")
 TEST_CASE("exported logits are compared with those of a capture") {
   const Exports exports;
   const std::string logits = exports.make("a", "logits.h5", {"--product", "logits"});
-  const json same = pairs_of({logits, exports.folder / "a.safetensors"})[0];
-  const json other = pairs_of({logits, exports.folder / "b.safetensors"})[0];
+  const Json same = pairs_of({logits, exports.folder / "a.safetensors"})[0];
+  const Json other = pairs_of({logits, exports.folder / "b.safetensors"})[0];
   CHECK(same["max_abs"] < 1e-5);
   CHECK(other["mean_abs"] > 0.01);
   CHECK(other["js_mean"].is_null());

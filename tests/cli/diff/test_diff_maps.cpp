@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -12,8 +13,8 @@
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -132,8 +133,8 @@ TEST_CASE("sums over frames and text are those of entries") {
   const std::string file = captures.folder / "d.h5";
   const auto result = captures.run({"--product", "frames", "-o", file, "--json"});
   REQUIRE(result.exit_code == 0);
-  const json printed = json::parse(result.out);
-  CHECK(printed["query_parts"] == json({"text", "t0", "t1"}));
+  const Json printed = Json::parse(result.out);
+  CHECK(printed["query_parts"] == Json({"text", "t0", "t1"}));
   const DatasetValues difference = read_dataset(file, "/difference");
   const DatasetValues absolute = read_dataset(file, "/abs_difference");
   REQUIRE(difference.shape == std::vector<int64_t>{1, 3, 3});

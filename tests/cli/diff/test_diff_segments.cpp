@@ -3,14 +3,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -58,7 +59,7 @@ VideoNumbers video_numbers(const ReferenceCall& a, int64_t text_a, const Referen
   return n;
 }
 
-void check_video(const json& row, const VideoNumbers& n) {
+void check_video(const Json& row, const VideoNumbers& n) {
   CHECK(row["query_segment"] == "video");
   CHECK(row["key_segment"] == "video");
   CHECK(row["rows"] == 80);
@@ -80,10 +81,10 @@ ProgramResult run_diff(const TemporaryFolder& folder, const std::string& a, cons
   return run_attnscope(arguments);
 }
 
-json rows_of(const ProgramResult& result) {
+Json rows_of(const ProgramResult& result) {
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out)["pairs"];
+  return Json::parse(result.out)["pairs"];
 }
 
 }  // namespace
@@ -93,7 +94,7 @@ TEST_CASE("captures with other prompts are compared over their video") {
   const ReferenceCall a = call_with(10, 1), b = call_with(14, 2);
   a.write(folder.path() / "a.safetensors");
   b.write(folder.path() / "b.safetensors");
-  const json rows = rows_of(run_diff(folder, "a.safetensors", "b.safetensors", {"--json"}));
+  const Json rows = rows_of(run_diff(folder, "a.safetensors", "b.safetensors", {"--json"}));
   REQUIRE(rows.size() == 1);
   check_video(rows[0], video_numbers(a, 10, b, 14));
   CHECK(rows[0]["max_query"] >= 10);
@@ -118,7 +119,7 @@ TEST_CASE("a file holds pairs of the same and of other tokens") {
     call_with(side == "a" ? 10 : 14, seed).write(folder.path() / side / "two.safetensors");
   }
   REQUIRE(run_diff(folder, "a", "b", {"-o", folder / "d.h5"}).exit_code == 0);
-  const json rows = rows_of(run_diff(folder, "a", "b", {"--json"}));
+  const Json rows = rows_of(run_diff(folder, "a", "b", {"--json"}));
   REQUIRE(rows.size() == 2);
   CHECK_FALSE(rows[0].contains("query_segment"));
   CHECK(rows[1]["query_segment"] == "video");
@@ -134,7 +135,7 @@ TEST_CASE("captures of the same tokens are compared by segment when asked to") {
   const ReferenceCall a = call_with(10, 1), b = call_with(10, 2);
   a.write(folder.path() / "a.safetensors");
   b.write(folder.path() / "b.safetensors");
-  const json rows =
+  const Json rows =
       rows_of(run_diff(folder, "a.safetensors", "b.safetensors", {"--json", "--segments"}));
   REQUIRE(rows.size() == 4);
   CHECK(rows[0]["query_segment"] == "text");
@@ -170,7 +171,7 @@ TEST_CASE("tokens that have nothing in common are refused, and what differs is n
           {"--product", "pooled:8", "-o", folder / "d.h5"});
   refusal("turned.safetensors", "segment by segment, all rows", {"--sample", "4"});
   // As many tokens, of another grid: the text alone is the same.
-  const json rows = rows_of(run_diff(folder, "a.safetensors", "turned.safetensors", {"--json"}));
+  const Json rows = rows_of(run_diff(folder, "a.safetensors", "turned.safetensors", {"--json"}));
   REQUIRE(rows.size() == 1);
   CHECK(rows[0]["query_segment"] == "text");
   CHECK(rows[0]["key_segment"] == "text");

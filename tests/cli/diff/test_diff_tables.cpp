@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -20,16 +21,16 @@ ProgramResult diff_of(std::vector<std::string> arguments) {
   return run_attnscope(arguments);
 }
 
-json diff_json_of(std::vector<std::string> arguments) {
+Json diff_json_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
   const auto result = diff_of(std::move(arguments));
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out);
+  return Json::parse(result.out);
 }
 
 /// A capture of two heads, and its numbers as NAME.json, .csv and .h5.
-json write_stats(const TemporaryFolder& folder, const std::string& name, uint64_t seed) {
+Json write_stats(const TemporaryFolder& folder, const std::string& name, uint64_t seed) {
   const std::string capture = folder / (name + ".safetensors");
   ReferenceCall({1, 2, 1, 40, 40, 16}, seed).fact("step", "4").fact("layer", "2").write(capture);
   for (const char* const end : {".json", ".csv", ".h5"}) {
@@ -37,7 +38,7 @@ json write_stats(const TemporaryFolder& folder, const std::string& name, uint64_
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
   }
-  return json::parse(read_file(folder / (name + ".json")));
+  return Json::parse(read_file(folder / (name + ".json")));
 }
 
 /// Three runs of two steps of one head, whose entropy is run + step; its class changes in two.
@@ -56,14 +57,14 @@ void write_runs(const std::string& path) {
 
 TEST_CASE("two tables of captures are compared number by number, whatever files they are") {
   const TemporaryFolder folder;
-  const json a = write_stats(folder, "a", 1), b = write_stats(folder, "b", 2);
-  const json all = diff_json_of({folder / "a.h5", folder / "b.csv"});
+  const Json a = write_stats(folder, "a", 1), b = write_stats(folder, "b", 2);
+  const Json all = diff_json_of({folder / "a.h5", folder / "b.csv"});
   CHECK(all["format"] == "attnscope-diff-metrics/1");
   CHECK(all["a"] == "a.h5");
   REQUIRE(all["pairs"].size() == 2);
   double changed = 0;
   for (size_t h = 0; h < 2; ++h) {
-    const json &of_a = a["heads"][h], &of_b = b["heads"][h], &found = all["pairs"][h];
+    const Json &of_a = a["heads"][h], &of_b = b["heads"][h], &found = all["pairs"][h];
     CHECK(found["a"]["head"] == h);
     CHECK(found["a_class"] == of_a["class"]);
     CHECK(found["b_class"] == of_b["class"]);
@@ -88,20 +89,20 @@ TEST_CASE("two tables of captures are compared number by number, whatever files 
   }
   CHECK(changed > 0.01);
   for (const char* const end_a : {".json", ".csv", ".h5"}) {
-    json other = diff_json_of({folder / (std::string("a") + end_a), folder / "b.json"});
+    Json other = diff_json_of({folder / (std::string("a") + end_a), folder / "b.json"});
     CHECK(other["pairs"] == all["pairs"]);
   }
   // Heads of one table.
-  const json own = diff_json_of({folder / "a.csv", "--heads", "0", "--b-head", "1"});
+  const Json own = diff_json_of({folder / "a.csv", "--heads", "0", "--b-head", "1"});
   CHECK(own["pairs"][0]["entropy_b"] == a["heads"][1]["entropy"]);
 }
 
 TEST_CASE("runs of a table have means, spreads and changes of class along the steps") {
   const TemporaryFolder folder;
   write_runs(folder / "t.csv");
-  const json found = diff_json_of({folder / "t.csv"});
+  const Json found = diff_json_of({folder / "t.csv"});
   REQUIRE(found["heads"].size() == 2);
-  const json& last = found["heads"][1];
+  const Json& last = found["heads"][1];
   CHECK(last["entropy_mean"] == 9);
   CHECK(last["entropy_std"] == 1);
   CHECK(last["entropy_ci95"].get<double>() ==
@@ -110,7 +111,7 @@ TEST_CASE("runs of a table have means, spreads and changes of class along the st
   CHECK(last["class"] == "sink");
   CHECK(last["class_share"].get<double>() == Approx(2.0 / 3));
   REQUIRE(found["class_changes"].size() == 1);
-  const json& change = found["class_changes"][0];
+  const Json& change = found["class_changes"][0];
   CHECK(change["step"] == 8);
   CHECK(change["layer"] == 3);
   CHECK(change["head"] == 1);
@@ -118,7 +119,7 @@ TEST_CASE("runs of a table have means, spreads and changes of class along the st
   CHECK(change["before"] == "text");
   CHECK(change["after"] == "sink");
   // The steps against each other: pairs of runs, each 8 apart.
-  const json steps = diff_json_of({folder / "t.csv", "--steps", "8", "--b-step", "0"});
+  const Json steps = diff_json_of({folder / "t.csv", "--steps", "8", "--b-step", "0"});
   CHECK(steps["paired"] == true);
   CHECK(steps["pairs"][0]["entropy_difference"] == 8);
   CHECK(steps["pairs"][0]["entropy_ci95"] == 0);
@@ -150,7 +151,7 @@ TEST_CASE("files of tables hold what is printed") {
   CHECK(read_file(folder / "n.csv") ==
         "step,layer,branch,kind,batch,head,before_step,before,after\r\n");
   REQUIRE(diff_of({folder / "t.csv", "-o", folder / "o.json"}).exit_code == 0);
-  CHECK(json::parse(read_file(folder / "o.json")) == diff_json_of({folder / "t.csv"}));
+  CHECK(Json::parse(read_file(folder / "o.json")) == diff_json_of({folder / "t.csv"}));
   const std::vector<std::vector<std::string>> lists{
       {}, {"--classes"}, {"--classes", "--steps", "0"}};
   for (size_t i = 0; i < lists.size(); ++i) {

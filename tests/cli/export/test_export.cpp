@@ -6,6 +6,7 @@
 #include "core/base/dtype.h"
 #include "core/problem/attention_problem.h"
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 #include "io/tensors/npy.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
@@ -264,14 +265,14 @@ TEST_CASE("what an export has written is told as JSON, also of one that was comp
       const auto result = run_attnscope(arguments);
       INFO(result.err);
       REQUIRE(result.exit_code == 0);
-      const auto json = nlohmann::json::parse(result.out);
+      const auto json = Json::parse(result.out);
       CHECK(json["format"] == "attnscope-export-result/1");
       CHECK(json["out"] == out);
       CHECK(json["heads"] == 4);
       CHECK((json["bytes_written"] > 0) == !again);
       CHECK((json["seconds"] > 0) == !again);
       CHECK(json.contains("tiles") == !pooled);
-      if (!pooled) CHECK(json["tiles_kept"] == (again ? json["tiles"] : nlohmann::json(0)));
+      if (!pooled) CHECK(json["tiles_kept"] == (again ? json["tiles"] : Json(0)));
       CHECK((result.err.find("is complete already") != std::string::npos) == again);
     }
   }

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -162,7 +164,7 @@ TEST_CASE("words of an export that were changed are not told") {
   for (const std::string& out : {maps, blocks, lse}) {
     const auto info = run_attnscope({"info", out, "--json"});
     REQUIRE(info.exit_code == 0);
-    const auto about = nlohmann::json::parse(info.out)["export"];
+    const auto about = Json::parse(info.out)["export"];
     CHECK_FALSE(about.contains("checked"));
     for (const std::string& words :
          {about["capture_hash"].get<std::string>(), std::string("\"layers\":")}) {
@@ -190,7 +192,7 @@ TEST_CASE("an LSE of an export that was changed is not told") {
   };
   const auto sound = query();
   REQUIRE(sound.exit_code == 0);
-  const auto lse = nlohmann::json::parse(sound.out)["heads"][0]["lse"].get<double>();
+  const auto lse = Json::parse(sound.out)["heads"][0]["lse"].get<double>();
   const auto stored = static_cast<float>(lse);
   std::string bytes = read_file(out);
   const size_t at = bytes.find(std::string(reinterpret_cast<const char*>(&stored), 4));

@@ -2,12 +2,13 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/tensor_files.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -23,8 +24,8 @@ bool contains(const std::string& text, const std::string& part) {
 }
 
 /// The guess about `fact` of a call; null where there is none.
-json guess_of(const json& call, const std::string& fact) {
-  for (const json& guess : call["guesses"]) {
+Json guess_of(const Json& call, const std::string& fact) {
+  for (const Json& guess : call["guesses"]) {
     if (guess["fact"] == fact) return guess;
   }
   return nullptr;
@@ -49,18 +50,18 @@ TEST_CASE("info tells what names said, and what they left out") {
                                "11, heads 0-1\n"));
   CHECK(contains(text.out, "left out: 7 files: note0, note1, note2, note3, note4 …\n"));
   CHECK(!contains(text.out, "note5"));
-  const json info = json::parse(run_attnscope({"info", folder.path(), "--json"}).out);
-  const json& named = info["named_folder"];
+  const Json info = Json::parse(run_attnscope({"info", folder.path(), "--json"}).out);
+  const Json& named = info["named_folder"];
   CHECK(named["pattern"] == pattern);
   CHECK(named["pattern_given"] == false);
   CHECK(named["files"] == 16);
-  CHECK(named["steps"] == json({0, 5}));
-  CHECK(named["layers"] == json({2, 11}));
-  CHECK(named["heads"] == json({0, 1}));
+  CHECK(named["steps"] == Json({0, 5}));
+  CHECK(named["layers"] == Json({2, 11}));
+  CHECK(named["heads"] == Json({0, 1}));
   CHECK(named["left_out"].size() == 7);
   CHECK(info["command"].is_null());
   REQUIRE(info["calls"].size() == 4);
-  const json step = guess_of(info["calls"][3], "step");
+  const Json step = guess_of(info["calls"][3], "step");
   CHECK(step["value"] == 5);
   CHECK(step["from"] == "the file's name, as " + pattern);
 }
@@ -80,15 +81,15 @@ TEST_CASE("a preset with history states a token map, where it is named and where
   for (const auto& result : {with({"--preset", "helios"}), with({})}) {
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
-    const json call = json::parse(result.out)["calls"][0];
-    const json& segments = call["query_segments"];
+    const Json call = Json::parse(result.out)["calls"][0];
+    const Json& segments = call["query_segments"];
     REQUIRE(segments.size() == 5);
     CHECK(segments[0]["name"] == "history_long");
-    CHECK(segments[0]["cell"] == json({16, 64, 64}));
+    CHECK(segments[0]["cell"] == Json({16, 64, 64}));
     CHECK(segments[4]["name"] == "video");
     CHECK(segments[4]["first_frame"] == 20);
-    CHECK(call["presets"] == json({"helios"}));
-    const auto command = json::parse(result.out)["command"].get<std::string>();
+    CHECK(call["presets"] == Json({"helios"}));
+    const auto command = Json::parse(result.out)["command"].get<std::string>();
     CHECK(contains(command, " --preset helios --scale "));
     CHECK_FALSE(contains(command, "--grid"));
   }
@@ -118,11 +119,11 @@ TEST_CASE("info tells each guess about bare tensors, and the command that says t
   CHECK(contains(text.out, "guessed    scale 0.125, from: 1/sqrt(64), the head dimension\n"));
   CHECK(contains(text.out, "guessed    kind self, from: as many queries as keys\n"));
   arguments.emplace_back("--json");
-  const json info = json::parse(run_attnscope(arguments).out);
-  const json& call = info["calls"][0];
-  CHECK(call["presets"] == json({"ltx-video"}));
+  const Json info = Json::parse(run_attnscope(arguments).out);
+  const Json& call = info["calls"][0];
+  CHECK(call["presets"] == Json({"ltx-video"}));
   CHECK(call["fits"] ==
-        json::array({{{"name", "ltx-video"}, {"grid", "21x16x22"}, {"text", "none"}}}));
+        Json::array({{{"name", "ltx-video"}, {"grid", "21x16x22"}, {"text", "none"}}}));
   CHECK(guess_of(call, "layout")["value"] == "bshd");
   CHECK(guess_of(call, "scale")["value"] == 0.125);
   CHECK(info["named_folder"].is_null());
@@ -134,7 +135,7 @@ TEST_CASE("info tells each guess about bare tensors, and the command that says t
   std::istringstream words(command.substr(std::string("attnscope view ").size()));
   std::vector<std::string> pasted{"info", "--json"};
   for (std::string word; words >> word;) pasted.push_back(word);
-  const json again = json::parse(run_attnscope(pasted).out);
+  const Json again = Json::parse(run_attnscope(pasted).out);
   for (const char* fact : {"layout", "grid", "text", "scale", "mask"}) {
     INFO(fact);
     CHECK(guess_of(again["calls"][0], fact).is_null());

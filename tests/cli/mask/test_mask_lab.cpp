@@ -4,17 +4,18 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/synthetic.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
 
-using Json = nlohmann::json;
 using Bits = std::vector<uint8_t>;  ///< [tokens, tokens]
 
 bool contains(const std::string& text, const std::string& part) {

@@ -6,15 +6,15 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "io/files/json_types.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
-
-using Json = nlohmann::json;
 
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

@@ -1,6 +1,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/cli/query/query_reference.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -8,6 +9,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/program.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -142,7 +144,7 @@ TEST_CASE("volumes are averaged over heads, layers and steps") {
   }
   const auto result = run_attnscope({"query", capture, "--query", "1,2,3", "--mean", "heads",
                                      "--mean", "layers", "--json", "--quiet"});
-  const auto json = nlohmann::json::parse(result.out);
+  const auto json = Json::parse(result.out);
   CHECK(json["mean"] == "heads, layers");
   REQUIRE(json["heads"].size() == 2);
   CHECK(json["heads"][1]["step"] == 1);

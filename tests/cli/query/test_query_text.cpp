@@ -1,11 +1,13 @@
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 #include "tests/support/helpers.h"
 #include "tests/support/program.h"
 #include "tests/support/reference_call.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -59,10 +61,10 @@ TEST_CASE("a text token's row is a volume, a word's the mean of its pieces' rows
   }
   const auto summary =
       run_attnscope({"query", path, "--text-token", "dragon", "--json", "--quiet"});
-  const auto json = nlohmann::json::parse(summary.out);
-  CHECK(json["text_token"] == nlohmann::json{"dragon"});
+  const auto json = Json::parse(summary.out);
+  CHECK(json["text_token"] == Json{"dragon"});
   CHECK(json["query"] == "text token dragon");
-  CHECK(json["heads"][0]["text_tokens"] == nlohmann::json{1, 2});
+  CHECK(json["heads"][0]["text_tokens"] == Json{1, 2});
 }
 
 TEST_CASE("each batch item's word is looked up in its own prompt") {
@@ -98,8 +100,8 @@ TEST_CASE("outputs of a mean say which tokens it is of") {
   const auto result = run_attnscope(arguments);
   REQUIRE(result.exit_code == 0);
   CHECK(contains(result.err, "note: text tokens (3) and patches (3) are averaged together"));
-  const nlohmann::json tokens{0, 1, 3, 8, 9, 27};
-  const auto json = nlohmann::json::parse(result.out);
+  const Json tokens{0, 1, 3, 8, 9, 27};
+  const auto json = Json::parse(result.out);
   CHECK(json["tokens"] == tokens);
   CHECK_FALSE(json["heads"][0].contains("tokens"));
   CHECK(json["query"] == "mean of 6 queries (1,2,3; 0,1:2,0:2; text token 3; 1 more)");
@@ -109,11 +111,11 @@ TEST_CASE("outputs of a mean say which tokens it is of") {
   CHECK(run_attnscope(arguments).err.empty());
   const auto patches = run_attnscope({"query", path, "--query", "0:2,0,0", "--json"});
   CHECK(patches.err.empty());
-  CHECK(nlohmann::json::parse(patches.out)["tokens"] == nlohmann::json{4, 16});
+  CHECK(Json::parse(patches.out)["tokens"] == Json{4, 16});
   const auto rollout =
       run_attnscope({"rollout", path, "--query", "1,2,3", "--text-token", "2", "--json"});
   CHECK(contains(rollout.err, "text tokens (1) and patches (1)"));
-  CHECK(nlohmann::json::parse(rollout.out)["tokens"] == nlohmann::json{2, 27});
+  CHECK(Json::parse(rollout.out)["tokens"] == Json{2, 27});
 }
 
 TEST_CASE("where prompts differ each head says its tokens") {
@@ -128,10 +130,10 @@ TEST_CASE("where prompts differ each head says its tokens") {
     more.insert(more.begin(), query.begin(), query.end());
     return run_attnscope(more);
   };
-  const auto json = nlohmann::json::parse(with({"--json", "-o", folder / "whole.h5"}).out);
+  const auto json = Json::parse(with({"--json", "-o", folder / "whole.h5"}).out);
   CHECK(json["tokens"].is_null());
-  CHECK(json["heads"][0]["tokens"] == nlohmann::json{1, 2});
-  CHECK(json["heads"][1]["tokens"] == nlohmann::json{0});
+  CHECK(json["heads"][0]["tokens"] == Json{1, 2});
+  CHECK(json["heads"][1]["tokens"] == Json{0});
   const DatasetValues tokens = read_dataset(folder / "whole.h5", "tokens");
   CHECK(tokens.shape == std::vector<int64_t>{2, 2});
   CHECK(tokens.values == std::vector<double>{1, 2, 0, -1});

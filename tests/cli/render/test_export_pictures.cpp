@@ -7,12 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -96,7 +98,7 @@ TEST_CASE("a heatmap of exported numbers is that of the capture") {
                          "1-3", "--heads", "0,2", "--json", "--quiet", "-o", folder / name});
       INFO(result.err);
       REQUIRE(result.exit_code == 0);
-      return nlohmann::json::parse(result.out);
+      return Json::parse(result.out);
     };
     const auto expected = json_of(capture, metric + "-capture.png");
     const auto got = json_of(stats, metric + "-stats.png");

@@ -2,6 +2,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "io/pictures/colour_scale.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/call_file.h"
@@ -14,8 +15,6 @@ using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
-
-using Json = nlohmann::json;
 
 bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;

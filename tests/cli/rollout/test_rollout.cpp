@@ -3,6 +3,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
@@ -10,6 +11,7 @@
 #include "tests/support/program.h"
 #include "tests/support/synthetic.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -132,7 +134,7 @@ TEST_CASE("a rollout is a row, or a column, of the product of all layers") {
       sum += expected[static_cast<size_t>(j)];
     }
     CHECK(worst < 2e-6);
-    const auto json = nlohmann::json::parse(result.out);
+    const auto json = Json::parse(result.out);
     CHECK(json["format"] == "attnscope-rollout/1");
     CHECK(json["layers"] == std::vector<int>{0, 7, 9});
     CHECK(json["direction"] == (c.reverse ? "to_outputs" : "to_inputs"));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cli/serve/capture_tiles.h"
+#include "io/files/json_types.h"
 #include "kernels/backend_factory.h"
 #include "tests/cli/serve/served_program.h"
 #include "tests/support/catch.h"
@@ -43,7 +44,7 @@ class ProgramWindow {
   explicit ProgramWindow(const ServedProgram& program) : line_(program.port()) {
     line_.send(websocket_request(program.port()));
     REQUIRE(status_of(line_.receive_answer()) == 101);
-    line_.send(websocket_frame(kText, program.token()));
+    line_.send(websocket_frame(test::kText, program.token()));
     REQUIRE(line_.receive_frame().second.starts_with("attnscope tiles "));
     send({MessageType::greeted, to_wire(kProtocol)});
   }
@@ -97,7 +98,7 @@ std::string answer_to(int port, const std::string& request) {
 }
 
 /// Of a growing capture in a folder, the file of one step.
-void record_step(const fs::path& dump, int64_t step, nlohmann::json& listed) {
+void record_step(const fs::path& dump, int64_t step, Json& listed) {
   const std::string name = "step" + std::to_string(step) + ".safetensors";
   fs::create_directory(dump);
   ReferenceCall({1, 2, 2, 40, 40, 8}, static_cast<uint64_t>(step))
@@ -107,7 +108,7 @@ void record_step(const fs::path& dump, int64_t step, nlohmann::json& listed) {
       .write(dump / name);
   listed.push_back({{"file", name}});
   write_bytes(dump / "catalogue.part",
-              nlohmann::json{{"format", "attnscope-capture/1"}, {"calls", listed}}.dump());
+              Json{{"format", "attnscope-capture/1"}, {"calls", listed}}.dump());
   fs::rename(dump / "catalogue.part", dump / "capture.json");
 }
 
@@ -280,7 +281,7 @@ TEST_CASE("serve --follow lets a window in before there is anything, and shows w
         200);
   ProgramWindow early(program);
   // The first file is written while it is looked at.
-  nlohmann::json listed = nlohmann::json::array();
+  Json listed = Json::array();
   record_step(folder.path() / "elsewhere", 0, listed);
   const std::string bytes = read_file(folder / "elsewhere/step0.safetensors");
   fs::create_directory(dump);
@@ -317,7 +318,7 @@ TEST_CASE("serve --follow lets a window in before there is anything, and shows w
 TEST_CASE("serve tells a window of a file that was changed meanwhile") {
   const TemporaryFolder folder;
   const fs::path dump = folder.path() / "dump";
-  nlohmann::json listed = nlohmann::json::array();
+  Json listed = Json::array();
   record_step(dump, 0, listed);
   ServedProgram program({dump.string(), "--cache", "none"});
   REQUIRE(program.wait_for_address());

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -15,8 +16,8 @@
 #include "tests/support/skip.h"
 #include "tests/support/synthetic.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 namespace {
 
@@ -29,19 +30,19 @@ struct Grid {
   int64_t frame_keys() const { return height * width; }
 };
 
-json run_json(std::vector<std::string> arguments) {
+Json run_json(std::vector<std::string> arguments) {
   const auto result = run_attnscope(arguments);
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  return json::parse(result.out);
+  return Json::parse(result.out);
 }
 
 Grid sample_grid() {
-  const json info = json::parse(
+  const Json info = Json::parse(
       run_attnscope({"stats", sample("moving-shapes"), "--layers", "2", "--heads", "0", "--json",
                      "--with", "frame_frame,offset_kernel,column_mass", "--quiet"})
           .out);
-  const json& head = info["heads"][0];
+  const Json& head = info["heads"][0];
   Grid grid;
   grid.frames = static_cast<int64_t>(head["frame_frame"].size()) - 1;
   grid.height = (static_cast<int64_t>(head["offset_kernel"][0].size()) + 1) / 2;
@@ -110,7 +111,7 @@ Expected from_map(const double* map, const Grid& grid, int64_t band) {
   return e;
 }
 
-void check_near(const json& got, double expected, double tolerance) {
+void check_near(const Json& got, double expected, double tolerance) {
   CHECK(std::fabs(got.get<double>() - expected) <= tolerance);
 }
 
@@ -123,7 +124,7 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
                          folder / "map.h5", "--quiet"})
               .exit_code == 0);
   const auto map = read_dataset(folder / "map.h5", kGroup + "weights");
-  const json stats =
+  const Json stats =
       run_json({"stats", sample("moving-shapes"), "--layers", "2", "--exact", "--json", "--quiet",
                 "--with", "column_mass,offset_kernel,frame_frame,entropy_rows"});
   CHECK(stats["format"] == "attnscope-stats/1");
@@ -131,7 +132,7 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
   const int64_t n = grid.tokens();
   REQUIRE(map.shape == std::vector<int64_t>{1, 4, n, n});
   for (size_t h = 0; h < 4; ++h) {
-    const json& head = stats["heads"][h];
+    const Json& head = stats["heads"][h];
     CHECK(head["head"] == h);
     CHECK(head["rows"] == n);
     const Expected e = from_map(map.values.data() + static_cast<int64_t>(h) * n * n, grid,
@@ -159,13 +160,13 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
     check_near(kernel[static_cast<size_t>(grid.frames - 1)][static_cast<size_t>(grid.height - 1)]
                      [static_cast<size_t>(grid.width - 1)],
                e.offset_zero, 1e-5);
-    for (const json& line : head["frame_frame"]) {
+    for (const Json& line : head["frame_frame"]) {
       double sum = 0;
-      for (const json& mass : line) sum += mass.get<double>();
+      for (const Json& mass : line) sum += mass.get<double>();
       CHECK(std::fabs(sum - 1) < 1e-5);
     }
     double entropy = 0;
-    for (const json& row : head["entropy_rows"]) entropy += row.get<double>();
+    for (const Json& row : head["entropy_rows"]) entropy += row.get<double>();
     check_near(head["entropy"], entropy / static_cast<double>(n), 1e-9);
   }
 }
@@ -176,7 +177,7 @@ TEST_CASE("what a call without a grid does not have is null") {
   for (const std::string text : {"none", "6@start"}) {
     INFO(text);
     ReferenceCall({1, 1, 1, 20, 20, 8}, 5).fact("text", text).write(path);
-    const json head = run_json({"stats", path, "--json", "--quiet"})["heads"][0];
+    const Json head = run_json({"stats", path, "--json", "--quiet"})["heads"][0];
     for (const char* name : {"video_mass", "same_frame_mass", "same_position_mass", "local_mass"}) {
       INFO(name);
       CHECK(head[name].is_null());
@@ -196,13 +197,13 @@ TEST_CASE("what a call without a grid does not have is null") {
 }
 
 TEST_CASE("sampled stats come with the error that they have") {
-  const json exact = run_json({"stats", sample("moving-shapes"), "--json", "--quiet"});
-  const json sampled =
+  const Json exact = run_json({"stats", sample("moving-shapes"), "--json", "--quiet"});
+  const Json sampled =
       run_json({"stats", sample("moving-shapes"), "--json", "--quiet", "--sample", "128"});
   REQUIRE(sampled["heads"].size() == exact["heads"].size());
   int64_t far = 0, checked = 0;
   for (size_t i = 0; i < sampled["heads"].size(); ++i) {
-    const json& s = sampled["heads"][i];
+    const Json& s = sampled["heads"][i];
     CHECK(s["rows"] == 128);
     for (const char* name : {"entropy", "text_mass", "same_frame_mass", "local_mass"}) {
       const double error = s[std::string(name) + "_stderr"].get<double>();
@@ -229,7 +230,7 @@ TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
     INFO(result.err);
     REQUIRE(result.exit_code == 0);
   }
-  const json stats = json::parse(read_file(folder / "s.json"));
+  const Json stats = Json::parse(read_file(folder / "s.json"));
   const auto entropy = read_dataset(folder / "s.h5", kGroup + "entropy");
   const auto frames = read_dataset(folder / "s.h5", kGroup + "frame_frame");
   CHECK(entropy.shape == std::vector<int64_t>{1, 4});
@@ -237,7 +238,7 @@ TEST_CASE("stats files hold the same numbers in every format", "[numbers]") {
   const std::string csv = read_file(folder / "s.csv");
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 17);
   CHECK(csv.rfind("step,layer,branch,kind,batch,head,class,entropy,", 0) == 0);
-  for (const json& head : stats["heads"]) {
+  for (const Json& head : stats["heads"]) {
     CHECK(csv.find(head["entropy"].dump()) != std::string::npos);
     if (head["layer"] != 2) continue;
     const auto h = head["head"].get<size_t>();
@@ -264,7 +265,7 @@ TEST_CASE("a call whose keys are counted on all rows stands beside one of more r
     INFO(result.err);
     CHECK(result.exit_code == 0);
   }
-  const json stats = json::parse(read_file(out / "s.json"));
+  const Json stats = Json::parse(read_file(out / "s.json"));
   CHECK(stats["heads"][0].contains("keys_for_50_stderr"));
   CHECK_FALSE(stats["heads"][1].contains("keys_for_50_stderr"));
   const std::string csv = read_file(out / "s.csv");
@@ -319,7 +320,7 @@ TEST_CASE("stats name the class of every synthetic head") {
     synth.insert(synth.end(), {"--preset", "cogvideox-5b"});
   }
   REQUIRE(run_attnscope(synth).exit_code == 0);
-  const json stats = run_json({"stats", folder / "heads", "--json", "--quiet"});
+  const Json stats = run_json({"stats", folder / "heads", "--json", "--quiet"});
   const char* const classes[] = {"spatial", "temporal", "text", "sink", "local", "global"};
   REQUIRE(stats["heads"].size() == 6);
   for (size_t h = 0; h < 6; ++h) {
@@ -330,9 +331,9 @@ TEST_CASE("stats name the class of every synthetic head") {
 }
 
 TEST_CASE("numbers that a call does not define are null") {
-  const json bare =
+  const Json bare =
       run_json({"stats", test_data("minilm/layer00.safetensors"), "--json", "--quiet"});
-  for (const json& head : bare["heads"]) {
+  for (const Json& head : bare["heads"]) {
     CHECK(head["entropy"].is_number());
     for (const char* name : {"same_frame_mass", "same_position_mass", "spatial_score",
                              "temporal_score", "local_mass", "padding_mass", "band"}) {
@@ -340,7 +341,7 @@ TEST_CASE("numbers that a call does not define are null") {
       CHECK(head[name].is_null());
     }
   }
-  const json sigmoid = run_json({"stats", sample("moving-shapes"), "--layers", "0", "--heads", "0",
+  const Json sigmoid = run_json({"stats", sample("moving-shapes"), "--layers", "0", "--heads", "0",
                                  "--score", "sigmoid", "--json", "--quiet"});
   CHECK(sigmoid["heads"][0]["entropy"].is_null());
   CHECK(sigmoid["heads"][0]["class"] == "undefined");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -14,8 +15,8 @@
 #include "tests/support/skip.h"
 #include "tests/support/synthetic.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using nlohmann::json;
 
 TEST_CASE("interrupted stats go on where they were") {
   const TemporaryFolder folder;
@@ -242,7 +243,7 @@ TEST_CASE("a complete output is not computed again, and nothing else is taken fo
     INFO(again.err);
     CHECK(again.exit_code == 0);
     CHECK(again.err.find("is complete already") != std::string::npos);
-    // --json prints what the undisturbed run does.
+    // --Json prints what the undisturbed run does.
     const auto printed = stats(out, {"--resume", "--json", "--quiet"});
     INFO(printed.err);
     CHECK(printed.exit_code == 0);

@@ -1,11 +1,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/recorded_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -41,7 +43,7 @@ TEST_CASE("verify of a right capture says so, and nothing warns") {
   CHECK(run_attnscope({"info", dump}).err == "");
   const ProgramResult sample_result = run_attnscope({"verify", sample("moving-shapes"), "--json"});
   CHECK(sample_result.exit_code == 0);
-  const auto json = nlohmann::json::parse(sample_result.out);
+  const auto json = Json::parse(sample_result.out);
   CHECK(json["format"] == "attnscope-verify/1");
   CHECK(json["good"] == true);
   CHECK(json["checked"] == 4);
@@ -57,7 +59,7 @@ TEST_CASE("one call that can be checked is enough for verify --strict") {
   const std::string dump = write_capture(folder, [](RecordedCall& call) { call.outputs = false; });
   const ProgramResult r = run_attnscope({"verify", dump, "--strict", "--json"});
   CHECK(r.exit_code == 0);
-  const auto json = nlohmann::json::parse(r.out);
+  const auto json = Json::parse(r.out);
   CHECK(json["good"] == true);
   CHECK(json["checked"] == 1);
   CHECK(run_attnscope({"verify", dump, "--strict", "--layers", "7"}).exit_code == 3);
@@ -71,7 +73,7 @@ TEST_CASE("verify of a wrong capture names the call and the culprit, with exit c
   CHECK(contains(r.out, "differs: layer 7, uncond+cond, joint: 8 of 8 heads"));
   CHECK(contains(r.out, "scale: with scale 0.125 (1/sqrt(head_dim)) instead of 1"));
   CHECK(contains(r.out, "agrees: 1 of 2 calls"));
-  const auto json = nlohmann::json::parse(run_attnscope({"verify", dump, "--json"}).out);
+  const auto json = Json::parse(run_attnscope({"verify", dump, "--json"}).out);
   CHECK(json["good"] == false);
   CHECK(json["calls"][0]["verdict"] == "agrees");
   CHECK(json["calls"][1]["verdict"] == "differs");
@@ -80,8 +82,8 @@ TEST_CASE("verify of a wrong capture names the call and the culprit, with exit c
   CHECK(run_attnscope({"verify", dump, "--layers", "0"}).exit_code == 0);
   const ProgramResult few =
       run_attnscope({"verify", dump, "--heads", "1,3", "--branch", "cond", "--json"});
-  CHECK(nlohmann::json::parse(few.out)["calls"][1]["heads"] == 2);
-  CHECK(nlohmann::json::parse(few.out)["calls"][1]["worst"]["batch"] == 1);
+  CHECK(Json::parse(few.out)["calls"][1]["heads"] == 2);
+  CHECK(Json::parse(few.out)["calls"][1]["worst"]["batch"] == 1);
   CHECK(run_attnscope({"verify", dump, "--scale", "0.125"}).exit_code == 0);
 }
 
@@ -126,11 +128,11 @@ TEST_CASE("what verify cannot check it says") {
                     0) == 0);
   const ProgramResult as_json = run_attnscope({"verify", path, "--json"});
   CHECK(as_json.exit_code == 0);
-  const auto json = nlohmann::json::parse(as_json.out);
+  const auto json = Json::parse(as_json.out);
   CHECK(json["good"].is_null());
   CHECK(json["checked"] == 0);
   CHECK(run_attnscope({"verify", path, "--strict"}).exit_code == 3);
-  CHECK(nlohmann::json::parse(run_attnscope({"verify", path, "--strict", "--json"}).out) == json);
+  CHECK(Json::parse(run_attnscope({"verify", path, "--strict", "--json"}).out) == json);
   CHECK(run_attnscope({"verify", path, "--score", "sigmoid"}).exit_code == 2);
   CHECK(run_attnscope({"verify", (folder.path() / "missing").string()}).exit_code == 1);
   CHECK(run_attnscope({"verify"}).exit_code == 2);

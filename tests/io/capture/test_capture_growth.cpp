@@ -7,6 +7,7 @@
 #include "io/capture/capture.h"
 #include "io/capture/capture_growth.h"
 #include "io/files/input_set.h"
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/reference_call.h"
@@ -14,7 +15,6 @@
 
 using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "io/files/file_text.h"
 #include "io/files/json_text.h"
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
@@ -56,9 +57,9 @@ TEST_CASE("a regular file is read, and nothing else is waited for") {
 }
 
 TEST_CASE("JSON is written as a text that every terminal shows") {
-  const nlohmann::ordered_json json{{"model", "x\u009b31m\u202e\x1b\ufeff é \xff"}};
+  const OrderedJson json{{"model", "x\u009b31m\u202e\x1b\ufeff é \xff"}};
   const std::string text = json_text(json);
   CHECK(text == "{\"model\":\"x\\u009b31m\\u202e\\u001b\\ufeff é \ufffd\"}");
-  CHECK(nlohmann::ordered_json::parse(text)["model"] == "x\u009b31m\u202e\x1b\ufeff é \ufffd");
-  CHECK(json_text(nlohmann::ordered_json{{"a", 1}}, 2) == "{\n  \"a\": 1\n}");
+  CHECK(OrderedJson::parse(text)["model"] == "x\u009b31m\u202e\x1b\ufeff é \ufffd");
+  CHECK(json_text(OrderedJson{{"a", 1}}, 2) == "{\n  \"a\": 1\n}");
 }

@@ -16,6 +16,7 @@
 
 #include "core/base/error.h"
 #include "io/files/file_lock.h"
+#include "io/files/json_types.h"
 #include "io/helper/ask_helper.h"
 #include "tests/io/helper/test_questions.h"
 #include "tests/support/catch.h"
@@ -30,8 +31,6 @@ using namespace attnscope::test;
 using namespace std::chrono_literals;
 
 namespace {
-
-using Json = nlohmann::json;
 
 void use_helper(std::chrono::milliseconds processor_time = 30s,
                 std::chrono::milliseconds standstill = 60s) {

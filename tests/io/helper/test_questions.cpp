@@ -11,11 +11,10 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 
 namespace attnscope::test {
 namespace {
-
-using Json = nlohmann::json;
 
 bool spoilt = false;
 

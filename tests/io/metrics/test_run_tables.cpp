@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "io/files/json_types.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
@@ -15,7 +16,6 @@
 
 using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -70,7 +70,7 @@ MetricRun sample_run(const std::string& name) {
   return run;
 }
 
-const Json kOptions{{"model", "M"}, {"sample", nullptr}, {"backend", "cpu"}};
+const OrderedJson kOptions{{"model", "M"}, {"sample", nullptr}, {"backend", "cpu"}};
 
 const std::vector<double>& numbers_of(const MetricGroup& group, const char* name) {
   return std::get<std::vector<double>>(group.find(name)->values);
@@ -133,21 +133,21 @@ TEST_CASE("a group is the same when it was read back from its line") {
     std::vector<int64_t> numbers;
     for (size_t h = 0; h < heads; ++h) numbers.push_back(static_cast<int64_t>(2 * h));
     const MetricGroup group = sample_group(3, numbers, 0.1);
-    const MetricGroup again = parse_group_line(Json::parse(group_line(group).dump()));
+    const MetricGroup again = parse_group_line(OrderedJson::parse(group_line(group).dump()));
     check_same({kOptions, {}, {group}}, {kOptions, {}, {again}});
   }
   for (const char* const name : {"call", "batch", "variables"}) {
-    Json line = group_line(sample_group(3, {0}, 0));
+    OrderedJson line = group_line(sample_group(3, {0}, 0));
     line.erase(name);
     CHECK_THROWS(parse_group_line(line));
   }
-  for (const auto& [name, value] : {std::pair<const char*, Json>{"values", "AAA="},
+  for (const auto& [name, value] : {std::pair<const char*, OrderedJson>{"values", "AAA="},
                                     {"values", "????????????"},
                                     {"shape", {int64_t{1} << 62}},
                                     {"type", "f16"},
                                     {"axes", {"x"}}}) {
     INFO(name << " " << value);
-    Json line = group_line(sample_group(3, {0}, 0));
+    OrderedJson line = group_line(sample_group(3, {0}, 0));
     line["variables"][3][name] = value;
     CHECK_THROWS(parse_group_line(line));
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "io/files/json_types.h"
 #include "io/results/head_json.h"
 #include "io/results/stats_files.h"
 #include "io/results/stats_hdf5.h"
@@ -18,7 +19,6 @@
 
 using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::ordered_json;
 
 namespace {
 
@@ -36,14 +36,14 @@ std::vector<std::string> fields_of(const std::string& line) {
 TEST_CASE("a head's record is the same when it was read back from its JSON") {
   for (const bool sampled : {false, true}) {
     const HeadRecord record = sample_record(1, sampled);
-    const Json json = head_json(record);
+    const OrderedJson json = head_json(record);
     CHECK(json["entropy"].is_number_float());
     CHECK(json["band"].is_number_integer());
     CHECK(json.contains("entropy_stderr") == sampled);
     CHECK_FALSE(json.contains("sink_mass_stderr"));
     CHECK(json["class_scores"]["local"].is_null());
     CHECK(json["frame_frame"][1][0].is_null());
-    const auto again = parse_head_json(Json::parse(json.dump()));
+    const auto again = parse_head_json(OrderedJson::parse(json.dump()));
     REQUIRE(again);
     CHECK(again->name == record.name);
     for (const HeadField& field : head_fields()) {
@@ -62,7 +62,7 @@ TEST_CASE("numbers that a head does not have are null, and stay so") {
   record.metrics.local_mass = {};
   record.metrics.band.reset();
   record.metrics.sinks.clear();
-  const Json json = head_json(record);
+  const OrderedJson json = head_json(record);
   CHECK(json["local_mass"].is_null());
   CHECK(json["band"].is_null());
   CHECK(json["sinks"].is_array());
@@ -74,23 +74,23 @@ TEST_CASE("numbers that a head does not have are null, and stay so") {
 }
 
 TEST_CASE("what is no record of a head is not taken for one") {
-  const Json whole = head_json(sample_record(0, true));
+  const OrderedJson whole = head_json(sample_record(0, true));
   REQUIRE(parse_head_json(whole));
-  CHECK_FALSE(parse_head_json(Json::parse("{", nullptr, false)));
-  CHECK_FALSE(parse_head_json(Json::array()));
+  CHECK_FALSE(parse_head_json(OrderedJson::parse("{", nullptr, false)));
+  CHECK_FALSE(parse_head_json(OrderedJson::array()));
   for (const auto& [name, value] : whole.items()) {
     INFO(name);
-    Json other = whole;
-    other[name] = Json{{"no", "such"}};
+    OrderedJson other = whole;
+    other[name] = OrderedJson{{"no", "such"}};
     CHECK_FALSE(parse_head_json(other));
     const bool optional = name.ends_with("_stderr") || parse_head_array(name);
     other.erase(name);
     CHECK(parse_head_json(other).has_value() == optional);
   }
-  Json ragged = whole;
+  OrderedJson ragged = whole;
   ragged["frame_frame"][1].push_back(0.5);
   CHECK_FALSE(parse_head_json(ragged));
-  Json classless = whole;
+  OrderedJson classless = whole;
   classless["class"] = "sinks";
   CHECK_FALSE(parse_head_json(classless));
 }
@@ -116,7 +116,7 @@ TEST_CASE("a standard error that only some heads have is a column all the same")
       const std::vector<std::string> fields = fields_of(line);
       REQUIRE(fields.size() == names.size());
       const auto& error = record.metrics.entropy.standard_error;
-      CHECK(fields[static_cast<size_t>(column)] == (error ? Json(*error).dump() : ""));
+      CHECK(fields[static_cast<size_t>(column)] == (error ? OrderedJson(*error).dump() : ""));
       CHECK(fields.back() == "250\r");
     }
     const std::string out = folder / ("s" + std::to_string(turn) + ".h5");

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/capture/capture.h"
+#include "io/files/json_types.h"
 #include "io/stream/join_chunks.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -364,12 +365,12 @@ TEST_CASE(
   stream.add(0, chunk(0, 0, 4, 9));
   stream.add(1, chunk(1, 4, 2, 9));
   const CallEntry& call = *stream.join().calls[0].call;
-  const auto words = nlohmann::json::parse(facts_of(call, "queries"));
-  CHECK(words == nlohmann::json::parse(R"([{"name": "words", "modality": "text", "count": 6,
+  const auto words = Json::parse(facts_of(call, "queries"));
+  CHECK(words == Json::parse(R"([{"name": "words", "modality": "text", "count": 6,
       "position": 0, "words": ["w0", "w1", "w2", "", "w4", ""]}])"));
-  auto keys = nlohmann::json::parse(R"([{"name": "prompt", "modality": "text", "count": 3}])");
+  auto keys = Json::parse(R"([{"name": "prompt", "modality": "text", "count": 3}])");
   keys.push_back(words[0]);
-  CHECK(nlohmann::json::parse(facts_of(call, "keys")) == keys);
+  CHECK(Json::parse(facts_of(call, "keys")) == keys);
   CHECK(call.problem->num_keys() == 9);
   CHECK(call.mask->shape()[0] == 2);
 

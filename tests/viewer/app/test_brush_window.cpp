@@ -1,6 +1,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/helpers.h"
 #include "tests/support/hidden_window.h"
@@ -89,7 +90,7 @@ TEST_CASE("the wheel zooms the matrix at the mouse, and goes back") {
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   const auto width = [&](const char* name) {
-    const auto rect = nlohmann::json::parse(read_bytes(folder / name))["view"]["rect"];
+    const auto rect = Json::parse(read_bytes(folder / name))["view"]["rect"];
     return rect[3].get<double>() - rect[2].get<double>();
   };
   CHECK(width("in.json") == Approx(1024 / std::pow(1.25, 3)));

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/picture_compare.h"
@@ -19,8 +20,8 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

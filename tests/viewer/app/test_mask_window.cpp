@@ -3,6 +3,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/picture_compare.h"
@@ -49,7 +50,7 @@ TEST_CASE("the window's numbers of a mask are those of attnscope mask") {
   arguments.insert(arguments.end(), {"--json", "--quiet"});
   const auto command = run_attnscope(arguments);
   REQUIRE(command.exit_code == 0);
-  const auto heads = nlohmann::json::parse(command.out)["heads"];
+  const auto heads = Json::parse(command.out)["heads"];
   const WindowResult result = run_window(folder.path().string(), head, script);
   INFO(result.err << result.out);
   REQUIRE(result.exit_code == 0);
@@ -161,13 +162,13 @@ TEST_CASE("a mask that is saved is read by attnscope mask and by the window") {
   const auto command = run_attnscope(arguments);
   REQUIRE(command.exit_code == 0);
   CHECK_FALSE(contains(command.err, "is measured on"));
-  const auto facts = nlohmann::json::parse(read_file(folder / "kept.npy.json"));
+  const auto facts = Json::parse(read_file(folder / "kept.npy.json"));
   CHECK(facts["capture"] == std::filesystem::path(kSample).filename().string());
   CHECK(facts["mask"] == "spatial:frames=1");
   CHECK(facts["block"] == 2);
   CHECK(facts["heads"][0]["layer"] == 2);
   CHECK(facts["heads"][0]["head"] == 0);
-  const auto row = nlohmann::json::parse(command.out)["heads"][0];
+  const auto row = Json::parse(command.out)["heads"][0];
   CHECK(printed(result.out, "density") == Approx(row["density"].get<double>()).epsilon(1e-5));
   const auto failed = [&](const std::string& script) {
     const WindowResult run = run_window(folder.path().string(), head, script);

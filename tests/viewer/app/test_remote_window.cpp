@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/png_picture.h"
@@ -19,8 +20,8 @@
 #include "tests/support/waiting.h"
 
 using attnscope::Rgb;
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

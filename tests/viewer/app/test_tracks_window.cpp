@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/picture_compare.h"
@@ -39,13 +40,13 @@ TEST_CASE("probes have the numbers of their row and key, which are those of stat
                 "probe 700 200\n");
   CHECK(r.err == "");
   REQUIRE(r.exit_code == 0);
-  const auto tracks = nlohmann::json::parse(line_with(r.out, "{\"q\""))["tracks"];
+  const auto tracks = Json::parse(line_with(r.out, "{\"q\""))["tracks"];
   const ProgramResult stats =
       run_attnscope({"stats", kSample, "--layers", "2", "--heads", "0", "--json", "--quiet",
                      "--with", "column_mass,entropy_rows,lse_rows"});
   INFO(stats.err);
   REQUIRE(stats.exit_code == 0);
-  const auto head = nlohmann::json::parse(stats.out)["heads"][0];
+  const auto head = Json::parse(stats.out)["heads"][0];
   const auto near = [&](const char* mine, const char* array, size_t place) {
     INFO(mine);
     CHECK(tracks[mine].get<double>() == Approx(head[array][place].get<double>()).epsilon(1e-6));
@@ -98,16 +99,16 @@ TEST_CASE("a click on two frames' mass shows them in the map; probes tell the ma
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   const auto rect_in = [&](const char* name) {
-    return nlohmann::json::parse(read_file(folder.path() / name))["view"]["rect"];
+    return Json::parse(read_file(folder.path() / name))["view"]["rect"];
   };
   // Sixteen words, then frames of 12 × 12.
-  CHECK(rect_in("clicked.json") == nlohmann::json{448.0, 592.0, 736.0, 880.0});
-  CHECK(rect_in("back.json") == nlohmann::json{0.0, 1024.0, 0.0, 1024.0});
+  CHECK(rect_in("clicked.json") == Json{448.0, 592.0, 736.0, 880.0});
+  CHECK(rect_in("back.json") == Json{0.0, 1024.0, 0.0, 1024.0});
   const ProgramResult stats = run_attnscope({"stats", kSample, "--layers", "2", "--heads", "0",
                                              "--json", "--quiet", "--with", "frame_frame"});
   REQUIRE(stats.exit_code == 0);
-  const auto expected = nlohmann::json::parse(stats.out)["heads"][0]["frame_frame"];
-  const auto tracks = nlohmann::json::parse(line_with(r.out, "{\"q\""))["tracks"];
+  const auto expected = Json::parse(stats.out)["heads"][0]["frame_frame"];
+  const auto tracks = Json::parse(line_with(r.out, "{\"q\""))["tracks"];
   // The text is frame 0 there.
   const auto& row = expected.size() == 8 ? expected[4][6] : expected[4 * 8 + 6];
   CHECK(tracks["frame_mass"].get<double>() == Approx(row.get<double>()).epsilon(1e-6));
@@ -120,7 +121,7 @@ TEST_CASE("a click on two frames' mass shows them in the map; probes tell the ma
     mean += each.get<double>() / 5 / 144;
   }
   CHECK(tracks["by_dt"].get<double>() == Approx(mean).epsilon(1e-6));
-  const auto entry = nlohmann::json::parse(line_with(r.out, "{\"q\""));
+  const auto entry = Json::parse(line_with(r.out, "{\"q\""));
   CHECK(tracks["over_dt"].get<double>() ==
         Approx(entry["weight"].get<double>() / mean).epsilon(1e-6));
 }
@@ -140,11 +141,11 @@ TEST_CASE(
       "expect pins == none\n");
   INFO(r.err << r.out);
   REQUIRE(r.exit_code == 0);
-  const auto view = nlohmann::json::parse(read_file(folder.path() / "there.json"))["view"];
-  CHECK(view["rect"] == nlohmann::json{10.5, 110.5, 850.5, 950.5});
-  CHECK(view["query"] == nlohmann::json{60});
+  const auto view = Json::parse(read_file(folder.path() / "there.json"))["view"];
+  CHECK(view["rect"] == Json{10.5, 110.5, 850.5, 950.5});
+  CHECK(view["query"] == Json{60});
   REQUIRE(view["pins"].size() == 2);
-  CHECK(view["pins"][1] == nlohmann::json{{"number", 5}, {"query", 60}, {"key", 900}});
+  CHECK(view["pins"][1] == Json{{"number", 5}, {"query", 60}, {"key", 900}});
   // The session brings them back.
   const WindowResult again = run_window(folder.path().string(), {"--session", "there.json"},
                                         "wait exact\nexpect pins != none\nhover \"Matrix/Pin 5\"\n"
@@ -167,8 +168,8 @@ TEST_CASE("pins and tracks follow the order of the matrix") {
       "expect pins == none\nshot placed.png\norder stored\nwait exact\nshot stored.png\n");
   INFO(r.err << r.out);
   REQUIRE(r.exit_code == 0);
-  CHECK(nlohmann::json::parse(read_file(folder.path() / "placed.json"))["view"]["rect"] ==
-        nlohmann::json{756.5, 796.5, 724.5, 764.5});
+  CHECK(Json::parse(read_file(folder.path() / "placed.json"))["view"]["rect"] ==
+        Json{756.5, 796.5, 724.5, 764.5});
 }
 
 TEST_CASE("tracks that cannot be had are told in one line") {

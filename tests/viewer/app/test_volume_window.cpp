@@ -3,14 +3,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/program.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
-using Json = nlohmann::json;
 
 namespace {
 

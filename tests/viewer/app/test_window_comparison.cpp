@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/program.h"
@@ -11,6 +12,7 @@
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -25,11 +27,11 @@ ReferenceCall call_of(uint64_t seed, int64_t tokens = 300) {
   return ReferenceCall({1, 2, 1, tokens, tokens, 16}, seed);
 }
 
-std::vector<nlohmann::json> probes_of(const std::string& out) {
+std::vector<Json> probes_of(const std::string& out) {
   std::istringstream stream(out);
-  std::vector<nlohmann::json> probes;
+  std::vector<Json> probes;
   for (std::string line; std::getline(stream, line);) {
-    if (line.front() == '{') probes.push_back(nlohmann::json::parse(line));
+    if (line.front() == '{') probes.push_back(Json::parse(line));
   }
   return probes;
 }
@@ -81,7 +83,7 @@ TEST_CASE("a second capture is compared, and found again by its session") {
   REQUIRE(r.exit_code == 0);
   const auto probes = probes_of(r.out);
   REQUIRE(probes.size() == 2);
-  const auto check = [&](const nlohmann::json& probe, int64_t head, size_t query, size_t key) {
+  const auto check = [&](const Json& probe, int64_t head, size_t query, size_t key) {
     const double of_a = a.row(0, head, static_cast<int64_t>(query))[key];
     const double of_b = b.row(0, 1, static_cast<int64_t>(query))[key];
     CHECK(probe["weight"].get<double>() == Approx(of_a).epsilon(1e-4));
@@ -95,7 +97,7 @@ TEST_CASE("a second capture is compared, and found again by its session") {
                                        "expect difference == signed\nwait exact\nprobe 250 3\n");
   INFO(back.err);
   REQUIRE(back.exit_code == 0);
-  CHECK(probes_of(back.out) == std::vector<nlohmann::json>{probes[1]});
+  CHECK(probes_of(back.out) == std::vector<Json>{probes[1]});
 }
 
 TEST_CASE("two exports are subtracted, ranked, and found again by their session") {

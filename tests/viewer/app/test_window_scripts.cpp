@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/project_paths.h"
@@ -13,6 +14,7 @@
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 
+using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
@@ -38,10 +40,10 @@ void make_export(const std::filesystem::path& out, const std::string& options) {
 }
 
 /// The weights (null: 0 is not meant, but none) that `probe` printed.
-std::vector<nlohmann::json> weights_of(const std::string& out) {
-  std::vector<nlohmann::json> weights;
+std::vector<Json> weights_of(const std::string& out) {
+  std::vector<Json> weights;
   for (const std::string& line : lines_of(out)) {
-    if (line.front() == '{') weights.push_back(nlohmann::json::parse(line)["weight"]);
+    if (line.front() == '{') weights.push_back(Json::parse(line)["weight"]);
   }
   return weights;
 }
@@ -92,7 +94,7 @@ TEST_CASE("weights that are stored as u8 codes are not called exact") {
   const WindowResult floats = run_window(folder.path().string(), {"f32.h5"}, probe);
   REQUIRE(codes.exit_code == 0);
   REQUIRE(floats.exit_code == 0);
-  const auto code = nlohmann::json::parse(codes.out), exact = nlohmann::json::parse(floats.out);
+  const auto code = Json::parse(codes.out), exact = Json::parse(floats.out);
   CHECK(code["exact"] == false);
   CHECK(exact["exact"] == true);
   const double value = exact["weight"].get<double>();
@@ -112,13 +114,13 @@ TEST_CASE("blocks and single rows of an export are looked at") {
   CHECK(blocks.exit_code == 0);
   const std::vector<std::string> lines = lines_of(blocks.out);
   REQUIRE(lines.size() == 3);
-  const auto of_block = nlohmann::json::parse(lines[0]);
+  const auto of_block = Json::parse(lines[0]);
   CHECK(of_block["weight"].is_null());
   CHECK(of_block["exact"] == false);
   CHECK(of_block["block"] == 16);
   CHECK(of_block["block_max"] > of_block["block_mean"]);
-  CHECK(nlohmann::json::parse(lines[1])["exact"] == true);
-  CHECK(nlohmann::json::parse(lines[2])["exact"] == false);
+  CHECK(Json::parse(lines[1])["exact"] == true);
+  CHECK(Json::parse(lines[2])["exact"] == false);
 }
 
 TEST_CASE("a script in a hidden window chooses, clicks and expects") {
@@ -183,7 +185,7 @@ TEST_CASE("what a window's probe tells agrees with double precision") {
   const auto lines = lines_of(r.out);
   REQUIRE(lines.size() == 4);
   for (const std::string& line : lines) {
-    const auto entry = nlohmann::json::parse(line);
+    const auto entry = Json::parse(line);
     const double expected = call.row(0, 1, entry["q"].get<int64_t>())[entry["k"].get<size_t>()];
     INFO(line);
     CHECK(std::abs(entry["weight"].get<double>() - expected) <= 1e-4 * expected);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/script/script_runner.h"
@@ -287,7 +288,7 @@ TEST_CASE("probes and prints are lines") {
   Run run("probe 3 4\nprobe 3 0\nprint query_ms\nprint query\nprint layer\nprint exact");
   CHECK(run.go().empty());
   REQUIRE(run.host.printed.size() == 6);
-  const auto probed = nlohmann::json::parse(run.host.printed[0]);
+  const auto probed = Json::parse(run.host.printed[0]);
   CHECK(probed.size() == 5);
   CHECK(probed["q"] == 3);
   CHECK(probed["k"] == 4);
@@ -295,8 +296,8 @@ TEST_CASE("probes and prints are lines") {
   CHECK(probed["logit"] == -1.5);
   CHECK(probed["exact"] == true);
   CHECK(run.host.printed[0].find('\n') == std::string::npos);
-  CHECK(nlohmann::json::parse(run.host.printed[1])["logit"].is_null());
-  CHECK(nlohmann::json::parse(run.host.printed[1])["weight"] == 0);
+  CHECK(Json::parse(run.host.printed[1])["logit"].is_null());
+  CHECK(Json::parse(run.host.printed[1])["weight"] == 0);
   CHECK(run.host.printed[2] == "query_ms 1.23457");
   CHECK(run.host.printed[3] == "query none");
   CHECK(run.host.printed[4] == "layer 1");
@@ -309,7 +310,7 @@ TEST_CASE("a probe waits until its numbers are there") {
   CHECK(run.go().empty());
   CHECK(run.host.frame >= 20);
   REQUIRE(run.host.printed.size() == 2);
-  CHECK(nlohmann::json::parse(run.host.printed[0])["logit"] == -1.5);
+  CHECK(Json::parse(run.host.printed[0])["logit"] == -1.5);
   CHECK(run.host.printed[1] == "layer 1");
   Run never("probe 3 4");
   never.host.probed_from = 1 << 20;
@@ -325,7 +326,7 @@ TEST_CASE("a script compares, and probes tell both sides") {
   CHECK(run.go().empty());
   CHECK(run.host.log == std::vector<std::string>{"open", "show b", "show a"});
   REQUIRE(run.host.printed.size() == 3);
-  const auto json = nlohmann::json::parse(run.host.printed[0]);
+  const auto json = Json::parse(run.host.printed[0]);
   CHECK(json["weight"].get<double>() == std::exp(-1.5));
   CHECK(json["b"]["weight"].get<double>() == std::exp(-2.5));
   CHECK(json["b"]["logit"] == -2.5);
@@ -333,10 +334,10 @@ TEST_CASE("a script compares, and probes tell both sides") {
   CHECK(json["difference"]["logit"] == 1);
   CHECK(json["difference"]["log2_ratio"].get<double>() == Approx(1 / std::log(2.0)));
   // A masked entry of A: no ratio to 0, and no logit.
-  const auto masked = nlohmann::json::parse(run.host.printed[1]);
+  const auto masked = Json::parse(run.host.printed[1]);
   CHECK(masked["difference"]["log2_ratio"].is_null());
   CHECK(masked["difference"]["logit"].is_null());
-  CHECK_FALSE(nlohmann::json::parse(run.host.printed[2]).contains("b"));
+  CHECK_FALSE(Json::parse(run.host.printed[2]).contains("b"));
   CHECK(error_of("b show on") == "s:1: b show: there is no side B");
   CHECK(has(error_of("b capture elsewhere"), "s:1: b capture elsewhere: this window"));
   CHECK(has(error_of("b layer 9"), "s:1: layer 9: not in this capture (it has 1, 3)"));

@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
@@ -53,8 +54,8 @@ std::string refused(const std::string& text) {
 }
 
 /// The text of a good session with a change.
-std::string changed(const std::function<void(nlohmann::json&)>& change) {
-  auto json = nlohmann::json::parse(session_text(unusual("/folder/c"), "/folder"));
+std::string changed(const std::function<void(Json&)>& change) {
+  auto json = Json::parse(session_text(unusual("/folder/c"), "/folder"));
   change(json);
   return json.dump();
 }
@@ -101,7 +102,7 @@ TEST_CASE("where packed sequences are cut and how files are named come back too"
   session.facts.cu_seqlens = "0,9,24";
   session.facts.told = {{"layer", "17"}, {"model", "m"}};
   session.facts.cu_seqlens_k = (folder.path() / "cuts.npz").string() + ":cu";
-  const auto json = nlohmann::json::parse(session_text(session, folder.path()));
+  const auto json = Json::parse(session_text(session, folder.path()));
   CHECK(json["facts"]["cu_seqlens"] == "0,9,24");
   CHECK(json["facts"]["cu_seqlens_k"] == "cuts.npz:cu");
   const Session back = parse_session(json.dump(), "s.json", folder.path());
@@ -115,8 +116,7 @@ TEST_CASE("where packed sequences are cut and how files are named come back too"
 TEST_CASE("paths below the session's folder are relative, so that both can be moved") {
   const TemporaryFolder folder;
   const auto stored = [&](const path& capture) {
-    return nlohmann::json::parse(session_text(unusual(capture), folder.path()))["capture"]
-        .get<std::string>();
+    return Json::parse(session_text(unusual(capture), folder.path()))["capture"].get<std::string>();
   };
   CHECK(stored(folder.path() / "a" / "b") == "a/b");
   CHECK(stored(folder.path() / "a/../c/") == "c");
@@ -145,7 +145,7 @@ TEST_CASE("a mask's file moves with the session, and is not written over by it")
   Session session = unusual(folder.path() / "c");
   session.view.mask = {true, folder / "blocks.npy", 32};
   const std::string text = session_text(session, folder.path());
-  CHECK(nlohmann::json::parse(text)["view"]["mask"]["text"] == "blocks.npy");
+  CHECK(Json::parse(text)["view"]["mask"]["text"] == "blocks.npy");
   CHECK(parse_session(text, "s", "/moved").view.mask == MaskLook{true, "/moved/blocks.npy", 32});
   CHECK(has(thrown_text(ErrorCode::file,
                         [&] { write_session(session, folder.path() / "blocks.npy", true); }),
@@ -181,7 +181,6 @@ TEST_CASE("a session file is written whole or not at all, and never over its cap
 }
 
 TEST_CASE("what is wrong in a session is named by file and key") {
-  using Json = nlohmann::json;
   CHECK(has(refused("{"), "s.json: is no valid JSON"));
   CHECK(has(refused("[]"), "s.json: expected an object"));
   CHECK(has(refused(changed([](Json& j) { j["format"] = "attnscope-session/2"; })),

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/commands/command_actions.h"
@@ -256,7 +257,7 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   session.view.other = other;
   session.other_capture = folder.path() / "second";
   const std::string text = session_text(session, folder.path());
-  CHECK(nlohmann::json::parse(text)["b"]["capture"] == "second");
+  CHECK(Json::parse(text)["b"]["capture"] == "second");
   const Session back = parse_session(text, "s.json", folder.path());
   CHECK(back.other_capture == folder.path() / "second");
   CHECK(restored_view(back, picker, limits).other == other);
@@ -270,8 +271,8 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   session.view.other->range = {};
   const Session split = parse_session(session_text(session, folder.path()), "s", folder.path());
   CHECK(restored_view(split, picker, limits).other == session.view.other);
-  const auto changed = [&](const char* key, const nlohmann::json& value) {
-    auto json = nlohmann::json::parse(text);
+  const auto changed = [&](const char* key, const Json& value) {
+    auto json = Json::parse(text);
     json["b"][key] = value;
     return thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); });
   };
@@ -280,12 +281,12 @@ TEST_CASE("a session brings side B back, and one without is as before") {
   CHECK(has(changed("rangd", 1), "did you mean range?"));
   CHECK(has(changed("range", {2, 1}), "low end"));
   CHECK(has(changed("capture", ""), "s: b.capture: is empty"));
-  auto json = nlohmann::json::parse(text);
+  auto json = Json::parse(text);
   json["b"].erase("capture");
   json["b"].erase("head");
   CHECK(has(thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); }),
             "b.head: is missing"));
-  json = nlohmann::json::parse(text);
+  json = Json::parse(text);
   json["b"]["head"]["layer"] = 7;
   const Session lost = parse_session(json.dump(), "s", folder.path());
   CHECK(has(usage_text([&] { restored_view(lost, picker, limits); }), "session: layer 7"));

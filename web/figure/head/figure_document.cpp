@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "web/figure/figure_page.h"
 
 namespace attnscope {
@@ -29,7 +30,7 @@ std::vector<int32_t> run_pairs(const FigureMap& map) {
 
 void write_figure(const FigureSource& source, const FigureCut& cut, const FigureMap& map,
                   const std::function<void(std::string_view)>& append) {
-  const nlohmann::ordered_json facts = figure_facts(source, cut, map);
+  const OrderedJson facts = figure_facts(source, cut, map);
   const std::vector<int32_t> runs = run_pairs(map);
   FigurePage page{source.title, facts, {}};
   page.data = {{"q", map.q}, {"k", map.k}, bytes_of("base", map.pyramid.codes)};

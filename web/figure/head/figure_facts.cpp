@@ -7,18 +7,17 @@
 
 #include "core/base/version.h"
 #include "io/capture/evictions.h"
+#include "io/files/json_types.h"
 #include "io/pictures/colormap.h"
 
 namespace attnscope {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-Json segment_json(const TokenSegment& segment, int64_t batch) {
-  Json json{{"name", segment.name},
-            {"kind", modality_name(segment.modality)},
-            {"begin", segment.tokens.begin},
-            {"end", segment.tokens.end}};
+OrderedJson segment_json(const TokenSegment& segment, int64_t batch) {
+  OrderedJson json{{"name", segment.name},
+                   {"kind", modality_name(segment.modality)},
+                   {"begin", segment.tokens.begin},
+                   {"end", segment.tokens.end}};
   if (segment.is_raster()) json["grid"] = segment.grid;
   if (segment.valid.size() == 1) {
     json["valid"] = segment.valid.front();
@@ -29,17 +28,18 @@ Json segment_json(const TokenSegment& segment, int64_t batch) {
 }
 
 /// What stands where in a sequence, in its order.
-Json segments_json(const TokenGrid& tokens, int64_t batch) {
-  Json list = Json::array();
+OrderedJson segments_json(const TokenGrid& tokens, int64_t batch) {
+  OrderedJson list = OrderedJson::array();
   for (const TokenSegment& segment : tokens.segments()) {
     list.push_back(segment_json(segment, batch));
   }
   if (tokens.has_map()) return list;
   const IndexRange text = tokens.text_range(), video = tokens.video_range();
-  Json words{{"name", "text"}, {"kind", "text"}, {"begin", text.begin}, {"end", text.end}};
+  OrderedJson words{{"name", "text"}, {"kind", "text"}, {"begin", text.begin}, {"end", text.end}};
   const std::vector<int64_t>& valid = tokens.text_valid();
   if (!valid.empty()) words["valid"] = valid[valid.size() == 1 ? 0 : static_cast<size_t>(batch)];
-  Json frames{{"name", "video"}, {"kind", "video"}, {"begin", video.begin}, {"end", video.end}};
+  OrderedJson frames{
+      {"name", "video"}, {"kind", "video"}, {"begin", video.begin}, {"end", video.end}};
   if (tokens.has_grid()) frames["grid"] = {tokens.frames(), tokens.height(), tokens.width()};
   if (!text.empty()) list.push_back(words);
   if (!video.empty()) list.push_back(frames);
@@ -47,13 +47,13 @@ Json segments_json(const TokenGrid& tokens, int64_t batch) {
   return list;
 }
 
-Json side_json(const CutTokens& cut, const TokenGrid& tokens, const CallEntry& call,
-               int64_t batch) {
-  Json json{{"first", cut.first},
-            {"stride", cut.stride},
-            {"count", cut.count},
-            {"total", cut.total},
-            {"segments", segments_json(tokens, batch)}};
+OrderedJson side_json(const CutTokens& cut, const TokenGrid& tokens, const CallEntry& call,
+                      int64_t batch) {
+  OrderedJson json{{"first", cut.first},
+                   {"stride", cut.stride},
+                   {"count", cut.count},
+                   {"total", cut.total},
+                   {"segments", segments_json(tokens, batch)}};
   if (tokens.has_grid()) {
     json["film"] = {{"begin", tokens.video_range().begin},
                     {"grid", {tokens.frames(), tokens.height(), tokens.width()}}};
@@ -66,8 +66,8 @@ Json side_json(const CutTokens& cut, const TokenGrid& tokens, const CallEntry& c
 }
 
 /// Each colour map as 256 colours in hexadecimal digits.
-Json colours_json() {
-  Json maps = Json::object();
+OrderedJson colours_json() {
+  OrderedJson maps = OrderedJson::object();
   for (const std::string& name : colormap_names()) {
     std::string text;
     for (int i = 0; i < 256; ++i) {
@@ -81,30 +81,31 @@ Json colours_json() {
 
 }  // namespace
 
-Json figure_facts(const FigureSource& source, const FigureCut& cut, const FigureMap& map) {
+OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const FigureMap& map) {
   const AttentionProblem& problem = *cut.problem;
-  Json facts{{"format", "attnscope-figure/1"},
-             {"version", version()},
-             {"title", source.title},
-             {"command", source.command},
-             {"prompt", source.call.prompt},
-             {"backend", source.backend},
-             {"score", score_name(problem.score())},
-             {"score_number", static_cast<int>(problem.score())},
-             {"mask", problem.mask().describe()},
-             {"scale", problem.scale()},
-             {"dtype", dtype_name(problem.q().dtype())},
-             {"dtype_number", static_cast<int>(problem.q().dtype())},
-             {"dim", problem.head_dim()},
-             {"queries", side_json(cut.rows, problem.query_tokens(), source.call, cut.batch)},
-             {"keys", side_json(cut.keys, problem.key_tokens(), source.call, cut.batch)},
-             {"evicted", !evictions_of(source.call).empty()},
-             {"mask_lists", map.mask ? map.mask->starts.size() - 1 : 0},
-             {"mask_runs", map.mask ? map.mask->runs.size() : 0},
-             {"level", map.pyramid.level},
-             {"texels", {map.pyramid.rows, map.pyramid.cols}},
-             {"range", {map.pyramid.low, map.pyramid.high}},
-             {"colours", colours_json()}};
+  OrderedJson facts{
+      {"format", "attnscope-figure/1"},
+      {"version", version()},
+      {"title", source.title},
+      {"command", source.command},
+      {"prompt", source.call.prompt},
+      {"backend", source.backend},
+      {"score", score_name(problem.score())},
+      {"score_number", static_cast<int>(problem.score())},
+      {"mask", problem.mask().describe()},
+      {"scale", problem.scale()},
+      {"dtype", dtype_name(problem.q().dtype())},
+      {"dtype_number", static_cast<int>(problem.q().dtype())},
+      {"dim", problem.head_dim()},
+      {"queries", side_json(cut.rows, problem.query_tokens(), source.call, cut.batch)},
+      {"keys", side_json(cut.keys, problem.key_tokens(), source.call, cut.batch)},
+      {"evicted", !evictions_of(source.call).empty()},
+      {"mask_lists", map.mask ? map.mask->starts.size() - 1 : 0},
+      {"mask_runs", map.mask ? map.mask->runs.size() : 0},
+      {"level", map.pyramid.level},
+      {"texels", {map.pyramid.rows, map.pyramid.cols}},
+      {"range", {map.pyramid.low, map.pyramid.high}},
+      {"colours", colours_json()}};
   if (source.call.timestep) facts["timestep"] = *source.call.timestep;
   return facts;
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "io/capture/call/call_entry.h"
+#include "io/files/json_types.h"
 #include "web/figure/head/figure_map.h"
 
 namespace attnscope {
@@ -17,7 +17,6 @@ struct FigureSource {
 };
 
 /// All that the page's script has to know beside the arrays.
-nlohmann::ordered_json figure_facts(const FigureSource& source, const FigureCut& cut,
-                                    const FigureMap& map);
+OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const FigureMap& map);
 
 }  // namespace attnscope

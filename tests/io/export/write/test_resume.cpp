@@ -14,6 +14,7 @@
 #include "io/export/read/export_verify.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
+#include "io/files/json_types.h"
 #include "io/results/head_json.h"
 #include "io/results/record_journal.h"
 #include "tests/support/catch.h"
@@ -186,7 +187,7 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
     if (kind == "pooled") spec.detail = PoolBlocks{16, false};
     return spec;
   };
-  const nlohmann::ordered_json identity = record_list_header(
+  const OrderedJson identity = record_list_header(
       "stats", {{"capture_hash", spec_of("stats").capture_hash}, {"options", {{"exact", false}}}});
   const auto is_record = [](const auto& json) { return parse_head_json(json).has_value(); };
   const auto start = [&](const std::string& kind, const std::string& out, bool force) {
