@@ -109,8 +109,8 @@ function(attnscope_unite)
   endforeach()
 endfunction()
 
-# Libraries of text, files and panes, but for those that compute pixels. Of the last kind
-# are those that are fast enough without optimisation where a sanitizer slows all down.
+# Libraries of text, files and panes are light, but for those that compute pixels. The last list names the
+# libraries that are fast enough without optimisation where a sanitizer slows all down.
 set(ATTNSCOPE_LIGHT_LIBRARIES "^(cli|io_.*|viewer_.*)$")
 set(ATTNSCOPE_PIXEL_LIBRARIES "^(io_pictures|viewer_tiles|viewer_textures)$")
 set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
