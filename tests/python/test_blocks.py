@@ -128,11 +128,15 @@ class Unknown(CaptureTest):
         self.assertEqual(len({c.file for c in calls}), 2)
 
     def test_what_the_first_format_says_stays_in_it(self) -> None:
-        calls = self.run_model(Stacks(refiner=[Single()], blocks=[Single(), Single()]))
-        self.assertEqual(self.places(calls), [(n, None, None) for n in range(3)])
+        calls = self.run_model(Stacks(blocks=[Single(), Single()]))
+        self.assertEqual(self.places(calls), [(n, None, None) for n in range(2)])
         self.assertEqual({c.facts["format"] for c in calls}, {"attnscope-capture/1"})
         self.assertEqual(calls[1].file, "step0000_layer001_self.safetensors")
         self.assertNotIn("queries", calls[0].facts)
+        beside = self.run_model(Stacks(refiner=[Single()], blocks=[Single(), Single()]), "beside")
+        self.assertEqual(self.places(beside), [(None, "refiner.0", "attn"), (0, None, None), (1, None, None)])
+        self.assertEqual([c.file for c in beside[1:]], [c.file for c in calls])
+        self.assertEqual([c.facts["format"] for c in beside], [f"attnscope-capture/{n}" for n in (2, 1, 1)])
 
     def test_a_name_that_no_capture_can_hold(self) -> None:
         model = Stacks(blocks=[Block()])

@@ -136,6 +136,25 @@ class Families(CaptureTest):
         lengths = {c.facts["branches"][0]: c["q"].shape[2] for c in read_capture(self.folder / "mochi")}
         self.assertEqual(lengths, {"cond": 77, "uncond": 74})
 
+    def test_several_videos_of_mochi(self) -> None:
+        """Each has calls of its own, so two of a branch are told apart by names or not at all."""
+        small = small_models.mochi()
+        two = {n: torch.cat([t, t]) for n, t in small.arguments.items() if "prompt" in n}
+        with self.refused("MochiTransformer3DModel: 2 videos of the branch 'cond'", "one at a time"):
+            with attnscope_capture.capture(small.pipe, self.folder / "two", steps=1):
+                small.run(2, **two)
+        self.assertFalse(list((self.folder / "two").glob("*.safetensors*")))
+        names = ["uncond", "uncond.2", "cond", "cond.2"]
+        spy = Spy()
+        with spy(), attnscope_capture.capture(small.pipe, self.folder / "named", branches=names, branch="all", steps=0):
+            small.run(2, **two)
+        calls = read_capture(self.folder / "named")
+        blocks = len(small.pipe.transformer.transformer_blocks)
+        self.assertEqual([c.facts["branches"] for c in calls], [[n] for n in names] * blocks)
+        joint = [seen for seen in spy.calls if seen["q"].shape[2] > 72]  # without those that pool the text
+        for call, seen in zip(calls, joint):
+            self.assertTrue(torch.equal(call["q"], seen["q"]), call.file)
+
     def test_flux(self) -> None:
         self.check_family("flux")
 

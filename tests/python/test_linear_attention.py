@@ -137,12 +137,12 @@ class Linear(Recording):
                 products = q.double() @ k.double().transpose(2, 3)
                 out = (products / products.sum(-1, keepdim=True) @ v.double()).float()
             good = Call(q, k, v, out, None, 0.0, False, 1.0, "test", score=score, normaliser=normaliser)
-            check_result(good, 1, 1)
+            check_result(good, [1], (1, 2))
             with self.refused("not that of score " + score):
-                check_result(replace(good, out=out * 1.3), 1, 1)
+                check_result(replace(good, out=out * 1.3), [1], (1, 2))
         wrong = replace(good, score="linear:normaliser", normaliser=call["normaliser"] * 1.5)
         with self.refused("not that of score linear:normaliser"):
-            check_result(wrong, 0, 0)
+            check_result(wrong, [0], (0, 1))
 
 
 @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")

@@ -138,7 +138,7 @@ class Transformers(CaptureTest):
         for call in self.run_model(model, "picture", inputs={**picture, "use_cache": False}, tokenizer=Words()):
             told = {n: call.facts[n] for n in ("text", "tokens", "grid", "queries") if n in call.facts}
             self.assertEqual(told, {}, call.facts["layer_name"])
-        (call,) = self.run_model(model, "words", inputs={"input_ids": IDS[1:], "use_cache": False}, layers=1)
+        (call,) = self.run_model(model, "words", inputs={"input_ids": IDS[1:], "use_cache": False}, blocks="*language*")
         self.assertEqual(call.facts["text"], "all")
         with torch.no_grad(), capture(model, self.folder / "stream", blocks="*language_model*"):
             model.generate(**picture, max_new_tokens=3, do_sample=False)
@@ -189,17 +189,17 @@ class Transformers(CaptureTest):
                 tokenizer=Words(),
                 inputs={"input_ids": IDS, "decoder_input_ids": other, "use_cache": False},
             )
-            seen = [(c.facts["layer"], c.facts["kind"], c.facts["tokens"][1][1]) for c in calls]
+            seen = [(c.facts.get("layer", c.facts.get("block")), c.facts["kind"], c.facts["tokens"][1][1]) for c in calls]
             own = f"w{int(other[1, 1])}"
             self.assertEqual(
                 seen,
                 [
                     (0, "self", "w9"),
                     (1, "self", "w9"),
-                    (2, "self", own),
-                    (2, "cross", "w9"),
-                    (3, "self", own),
-                    (3, "cross", "w9"),
+                    ("decoder.layers.0", "self", own),
+                    ("decoder.layers.0", "cross", "w9"),
+                    ("decoder.layers.1", "self", own),
+                    ("decoder.layers.1", "cross", "w9"),
                 ],
             )
 

@@ -373,6 +373,19 @@ class Positions(CaptureTest):
         with torch.no_grad(), self.refused("6 queries and 18 keys", "begin_chunk", "slots="):
             with capture(model, self.folder / "c"):
                 model(tokens, kept)
+        for name in ("cache", "past", "attention_cache"):  # whatever it is called, and where `**` takes it
+
+            class Renamed(Cached):
+                def forward(self, x: torch.Tensor, **kw: Any) -> torch.Tensor:
+                    return super().forward(x, *kw.values())
+
+            other = Renamed().eval()
+            with torch.no_grad(), self.refused("6 queries and 18 keys", f"the forward's argument {name}"):
+                with capture(other, self.folder / f"c-{name}"):
+                    other(tokens, **{name: kept})
+            with torch.no_grad(), capture(other, self.folder / f"n-{name}", slots="attn2"):
+                other(tokens, **{name: None}) if name == "past" else other(tokens)
+        self.assertEqual(read_capture(self.folder / "n-past")[0].facts["kind"], "self")
         with torch.no_grad(), capture(model, self.folder / "d", slots="attn1") as cap:
             cap.begin_chunk(1, query_position=12, key_positions=0)
             model(tokens, kept)
@@ -400,6 +413,14 @@ class Positions(CaptureTest):
             self.assertEqual(call.facts["kind"], "self")
             self.assertEqual([s["modality"] for s in call.facts["queries"] + call.facts["keys"]], ["other"] * 2)
             self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
+    def test_a_cache_that_an_attention_module_keeps(self) -> None:
+        model = Video().eval()
+        with torch.no_grad():
+            model(*part(0, 2), keep=[slice(0, None)])
+        with torch.no_grad(), self.refused("6 queries and 18 keys", "the attribute cached of Attention"):
+            with capture(model, self.folder / "c"):
+                model(*part(2, 3))
 
     def test_begin_chunk_refuses_what_is_no_position(self) -> None:
         model = Video().eval()

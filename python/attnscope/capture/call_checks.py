@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 
@@ -35,6 +35,18 @@ def check_calls(model: Model, slots: Iterable[Slot], forward: Forward) -> None:
                 "it. Switch them off (transformer.disable_cache(), "
                 'set_attention_backend("native")) or leave the layer out'
             )
+
+
+def check_items(model: Model, names: Sequence[str], items: Iterable[int]) -> None:
+    """Raises CaptureError where a model that makes a call for each batch item has several of one branch."""
+    chosen = [names[i] for i in items]
+    twice = next((name for name in chosen if chosen.count(name) > 1), None)
+    if model.family is not None and model.family.per_sample and twice is not None:
+        raise CaptureError(
+            f"{type(model.first).__name__}: {chosen.count(twice)} videos of the branch {twice!r}, of which each has "
+            "calls of its own: run one at a time, or name each item of the batch, as in "
+            'branches=["uncond", "uncond.2", "cond", "cond.2"], branch="both"'
+        )
 
 
 def call_items(

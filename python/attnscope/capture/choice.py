@@ -14,11 +14,11 @@ def parse_numbers(spec: str | int | Iterable[int] | None, what: str) -> Callable
     """A test for what "0,3-7", "8-", "0-39:5", "all", 3 or [0, 4] choose."""
     if spec is None or spec == "all":
         return lambda n: True
-    if isinstance(spec, int):
+    if isinstance(spec, int) and not isinstance(spec, bool):
         spec = [spec]
     if not isinstance(spec, str):
         chosen = set(spec) if isinstance(spec, Iterable) else set()
-        if not chosen or any(not isinstance(n, int) or n < 0 for n in chosen):
+        if not chosen or any(not isinstance(n, int) or isinstance(n, bool) or n < 0 for n in chosen):
             raise CaptureError(f"{what}: expected whole numbers from 0 (got {spec!r})")
         return lambda n: n in chosen
     ranges = []

@@ -17,6 +17,8 @@ from .patching import replaced
 from .tensors import Call
 from .tokens import Segment, grid_segment
 
+# What forwards of transformers call their cache: from 5.24 on, and before.
+CACHES = ("cache", "past_key_values")
 # Caches of transformers whose keys are the latest of a stream, in order; those of others may lie anywhere.
 ORDERED_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer", "StaticLayer", "StaticSlidingWindowLayer")
 MASKED_BIAS = -(2.0**22)  # a bias that masks, as the capture format has it
@@ -98,13 +100,14 @@ class ChunkTeller:
         self._update = None
         if self._said is not None or not hf:
             return self._said, None
-        cache = given.get("past_key_values")
+        name = next((n for n in CACHES if given.get(n) is not None), CACHES[0])
+        cache = given.get(name)
         if cache is None and given.get("use_cache") is not True:
             return None, None
         before = int(cache.get_seq_length()) if hasattr(cache, "get_seq_length") else 0
         if cache is not None and not hasattr(cache, "get_seq_length"):
             raise CaptureError(
-                f"past_key_values is a {type(cache).__name__}, of which the positions of keys are not known: "
+                f"{name} is a {type(cache).__name__}, of which the positions of keys are not known: "
                 f"{HOW_TO_PLACE}"
             )
         if before == 0 or self._stream < 0:

@@ -180,23 +180,31 @@ def hook_around(
     stack: contextlib.ExitStack,
     module: torch.nn.Module,
     before: Callable[[Any, tuple, dict], None],
-    after: Callable[[Any, Any, Any], None] | None = None,
+    after: Callable[[Any, Any, Any], None] = lambda called, args, output: None,
+    leave: Callable[[Any], None] = lambda called: None,
 ) -> None:
-    """Calls before(module, args, kwargs) and after(module, args, output) around the module's forwards,
-    outside of its compiled code, until `stack` is closed. module: as it is called, compiled or not."""
+    """Calls before(module, args, kwargs) and after(module, args, output) around the module's forwards, and
+    leave(module) after these or where a forward ended in an error, outside of its compiled code, until `stack` is
+    closed. module: as it is called, compiled or not."""
     real = vars(module).get("_compiled_call_impl")
     if real is None:
         stack.callback(module.register_forward_pre_hook(before, with_kwargs=True).remove)
-        if after is not None:
-            stack.callback(module.register_forward_hook(after).remove)
+        stack.callback(module.register_forward_hook(after).remove)
+
+        def last(called: Any, args: Any, output: Any) -> None:
+            leave(called)
+
+        stack.callback(module.register_forward_hook(last, always_call=True).remove)
         return
 
     @functools.wraps(real)
     def call(*args: Any, **kwargs: Any) -> Any:
-        before(module, args, kwargs)
-        output = real(*args, **kwargs)
-        if after is not None:
+        try:
+            before(module, args, kwargs)
+            output = real(*args, **kwargs)
             after(module, args, output)
+        finally:
+            leave(module)
         return output
 
     stack.enter_context(replaced(module, "_compiled_call_impl", call))

@@ -64,7 +64,7 @@ class Dump:
         self._plan = plan
         self._adds = adds
         self._rank = rank
-        self._names: set[str] = set()
+        self._names: dict[str, str] = {}  # of files, without their endings -> the module that made the call
         self._snapshot = Snapshot()
 
     @property
@@ -123,7 +123,7 @@ class Dump:
             **(named or {}),
         }
         if (call.source is not None or call.answered) and (part is None or part.has_keys):
-            check_result(call, items[0], first)
+            check_result(call, items, (first, end))
         facts = {
             **self._head_facts(self.writer.root),
             **facts,
@@ -144,6 +144,22 @@ class Dump:
         if extra:
             facts["extra"] = extra
         self._hand_over(Job(name, tensors, facts, held=forward is not None and forward.held), forward)
+        if forward is not None:
+            forward.files.append(name)
+
+    def drop(self, files: list[str]) -> int:
+        """The calls of these files are no part of the capture; how many they were."""
+        if files and self._sink is not None:
+            raise CaptureError(
+                f"a forward ended in an error after {len(files)} of its calls were measured, and the run went on: "
+                "what was measured of it cannot be taken back. Start the run again"
+            )
+        for name in files:
+            del self._names[Path(name).stem]
+        if files:
+            assert isinstance(self.writer, Writer)
+            self.writer.drop(files)
+        return len(files)
 
     def add_video(self, video: Any, tokens: int, frames_per_latent: int | None) -> None:
         """Adds pictures of the video, one for each of `tokens` token frames, to the catalogue."""
@@ -170,7 +186,7 @@ class Dump:
 
     def _add_to(self, root: dict[str, Any], old: Mapping[str, Any]) -> None:
         """Goes on with a capture: what holds for all of its calls stays where it holds for ours."""
-        self._names = {Path(c["file"]).stem for c in old["calls"]}
+        self._names = {Path(c["file"]).stem: "" for c in old["calls"]}
         if self._options.prompt is not None:
             root["prompt"] = self._options.prompt
         for name in ("model", "prompt"):
@@ -222,9 +238,10 @@ class Dump:
 
     def _name(self, facts: dict[str, Any], slot: Slot | None, call_name: str) -> str:
         """The name of the call's file. The facts get block and slot where layer and kind do not tell it."""
-        name = self._short_name(facts)
+        name, module = self._short_name(facts), slot.name if slot is not None else ""
         if slot is not None:
-            alone = slot.alone and call_name == slot.place.slot and name not in self._names
+            taken = self._names.get(name, module) != module  # by another module of the block
+            alone = slot.alone and call_name == slot.place.slot and not taken
             if slot.named or not alone:
                 facts |= {"block": slot.place.block, "slot": call_name}
                 check_place(slot.place.block)
@@ -234,13 +251,13 @@ class Dump:
                 name += self._branch_suffix(facts)
         if name in self._names:
             raise CaptureError(
-                f"{name}: this step, layer, kind and branch came twice (several items of "
-                "a branch in calls of their own?): run one video at a time"
+                f"{name}: this step, layer, kind and branch came twice: give every step of the run a number of its "
+                "own (cap.begin_step(n)), and capture each run of the model in a block of its own"
                 if not self._adds
                 else f"{name}: {self._folder} holds this step, layer and kind already: give another step= "
                 "or layer="
             )
-        self._names.add(name)
+        self._names[name] = module
         return name + ".safetensors"
 
     def _short_name(self, facts: Mapping[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,8 +23,8 @@ from .tensors import Call
 
 # q_state of q and k that were taken at the attention call itself: whatever the model applies, it had.
 AS_GIVEN = "as given to attention"
-# What forwards call a cache of keys that they are given.
-CACHE_ARGUMENTS = ("past_key_values", "past_key_value", "kv_cache", "kv_caches", "layer_past")
+# What arguments of forwards and attributes of attention modules that are a cache of keys are called.
+CACHE_NAME = re.compile(r"(^|_)(cache|caches|cached)(_|$)|^(past|pasts|layer_past|past_(kv|keys?|key_values?)s?)$")
 # How arguments begin by which a model of transformers gets something else than words.
 OTHER_INPUTS = ("pixel_", "image", "video", "input_features", "input_values", "audio", "speech", "mm_")
 # What the tokens of a call are, in short or as a map.
@@ -43,19 +44,25 @@ class FactTeller:
         kind = self._options.kind or slot.kind
         if kind is None:
             kind = "cross" if slot.crosses or call.q.shape[2] != call.k.shape[2] else "self"
-            cached = self._model.hf or any(forward.arguments.get(n) is not None for n in CACHE_ARGUMENTS)
-            if cached and kind == "cross" and not slot.crosses:
-                raise CaptureError(
-                    f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: a cache of keys is in "
-                    "use, and nothing tells where they stand in the stream: say it with cap.begin_chunk(n, "
-                    "query_position=…, key_positions=[…]); transformers: pass past_key_values= or "
-                    "use_cache=True to the model's forward, or use_cache=False. Cross-attention beside it is "
-                    'left out by slots=, or told by kind="cross"'
-                )
+            if kind == "cross" and not slot.crosses:
+                self._check_no_cache(slot, forward, call)
             whole = forward.sequences is None  # a grid, and what stands beside it
             if kind == "self" and whole and forward.grid and (self._options.text or self._model.hf):
                 kind = "joint"
         return kind
+
+    def _check_no_cache(self, slot: Slot, forward: Forward, call: Call) -> None:
+        """Raises CaptureError where more keys than queries may be those of a cache."""
+        given = cache_of(slot.module, forward.arguments)
+        if given is None and not self._model.hf:
+            return
+        raise CaptureError(
+            f"{slot.name}: {call.q.shape[2]} queries and {call.k.shape[2]} keys: a cache of keys is in use"
+            f"{f' ({given})' if given else ''}, and nothing tells where they stand in the stream: say it with "
+            "cap.begin_chunk(n, query_position=…, key_positions=[…]); transformers: pass cache= (before 5.24: "
+            "past_key_values=) or use_cache=True to the model's forward, or use_cache=False. Cross-attention beside "
+            'it is left out by slots=, or told by kind="cross"'
+        )
 
     def times(self, slot: Slot, forward: Forward) -> int:
         """How many batch items of a call belong to one batch item of the forward."""
@@ -199,15 +206,27 @@ class FactTeller:
         return facts
 
 
+def cache_of(module: torch.nn.Module, given: Mapping[str, Any]) -> str | None:
+    """What is called a cache of keys: an argument of the forward or an attribute of the attention module."""
+    for name, value in given.items():
+        if CACHE_NAME.search(name) and value is not None and not isinstance(value, (bool, int, float, str)):
+            return f"the forward's argument {name}"
+    for name, value in {**vars(module), **vars(module).get("_buffers", {})}.items():
+        if CACHE_NAME.search(name) and has_tensor(value):
+            return f"the attribute {name} of {type(module).__name__}"
+    return None
+
+
+def has_tensor(value: Any) -> bool:
+    """Is it a tensor, or does it hold one?"""
+    parts = value.values() if isinstance(value, dict) else value
+    return isinstance(value, torch.Tensor) or (
+        isinstance(value, (dict, list, tuple)) and any(has_tensor(part) for part in parts)
+    )
+
+
 def is_mixed(given: Mapping[str, Any]) -> bool:
     """Do the arguments of a forward give a model of transformers something else than words?"""
-
-    def has_tensor(value: Any) -> bool:
-        parts = value.values() if isinstance(value, dict) else value
-        return isinstance(value, torch.Tensor) or (
-            isinstance(value, (dict, list, tuple)) and any(has_tensor(part) for part in parts)
-        )
-
     return any(name.startswith(OTHER_INPUTS) and has_tensor(value) for name, value in given.items())
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +13,7 @@ import torch
 from .chunks import Chunk
 from .grids import Grid
 from .layouts import Sequences
+from .turns import Memory
 
 
 @dataclass
@@ -32,9 +35,24 @@ class Forward:
     chunk: Chunk | None = None  # the piece of a stream that it is
     mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
+    files: list[str] = field(default_factory=list)  # of the calls that were recorded
+    before: Memory | None = None  # what told steps and chunks before it
 
     def is_piece(self, module: str) -> bool:
         """Is a call of the attention module `module` one of a stream? An encoder's beside its decoder is not."""
         config = getattr(self.model, "config", None)
         beside = getattr(config, "is_encoder_decoder", False) and "decoder" not in module
         return self.chunk is not None and not beside
+
+
+def named_arguments(
+    signature: inspect.Signature, module: torch.nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a forward by name; what its `**` parameter takes, whatever it is called, as well."""
+    given = dict(kwargs)
+    with contextlib.suppress(TypeError):
+        given = dict(signature.bind(module, *args, **kwargs).arguments)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                given.update(given.pop(name, {}))
+    return given

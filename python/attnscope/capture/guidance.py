@@ -37,16 +37,16 @@ class BranchTeller:
 
     def watch(self, stack: contextlib.ExitStack) -> None:
         """Learns the names of the cache_context that a pipeline enters before each forward."""
-        for transformer in self._model.transformers.values():
-            real = getattr(transformer, "cache_context", None)
+        # Of the class: a copy that is made of the transformer within the block would take along its attributes.
+        for cls in dict.fromkeys(map(type, self._model.transformers.values())):
+            real = getattr(cls, "cache_context", None)
             if callable(real):
-                watched = self._watched_context(transformer, real)
-                stack.enter_context(replaced(transformer, "cache_context", watched))
+                stack.enter_context(replaced(cls, "cache_context", self._watched_context(real)))
 
-    def _watched_context(self, transformer: Any, real: Callable[..., Any]) -> Callable[..., Any]:
+    def _watched_context(self, real: Callable[..., Any]) -> Callable[..., Any]:
         @contextlib.contextmanager
-        def cache_context(name: str, *args: Any, **kwargs: Any) -> Iterator[Any]:
-            with self.named(transformer, name), real(name, *args, **kwargs) as value:
+        def cache_context(this: Any, name: str, *args: Any, **kwargs: Any) -> Iterator[Any]:
+            with self.named(this, name), real(this, name, *args, **kwargs) as value:
                 yield value
 
         return cache_context

@@ -71,20 +71,24 @@ class SlotStack(threading.local):
             return
         for slot in slots:
             stack.callback(slot.module.register_forward_pre_hook(self._enter(slot)).remove)
-            stack.callback(slot.module.register_forward_hook(self._leave, always_call=True).remove)
+            stack.callback(slot.module.register_forward_hook(self._leave(slot), always_call=True).remove)
 
     def _enter(self, slot: Slot) -> Callable[..., None]:
         def enter(module: torch.nn.Module, args: Any) -> None:
             if torch.compiler.is_compiling():
                 refuse_compiled(COMPILED_MEANWHILE)
-            else:
+            elif module is slot.module:  # and no copy of it, which has its hooks
                 self._running.append(slot)
 
         return enter
 
-    def _leave(self, module: Any, args: Any, output: Any) -> None:
-        if not torch.compiler.is_compiling() and self._running:
-            self._running.pop()
+    # A function, since copy.deepcopy() of the model takes methods apart, and their owner with them.
+    def _leave(self, slot: Slot) -> Callable[..., None]:
+        def leave(module: torch.nn.Module, args: Any, output: Any) -> None:
+            if not torch.compiler.is_compiling() and module is slot.module and self._running:
+                self._running.pop()
+
+        return leave
 
 
 def watch_scheduler(

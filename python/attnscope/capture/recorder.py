@@ -13,14 +13,14 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
-from .call_checks import call_items, check_any_call, check_calls
+from .call_checks import call_items, check_any_call, check_calls, check_items
 from .choice import largest_named, parse_numbers
 from .chunks import ChunkTeller
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts, is_mixed
-from .forward import Forward
+from .forward import Forward, named_arguments
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
@@ -37,6 +37,7 @@ from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
+from .turns import Memory, Turns
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
@@ -68,6 +69,8 @@ class Capture:
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
         self._forward: Forward | None = None
+        self._turns = Turns()
+        self._failed: Forward | None = None  # it ended in an error, and no other has begun
         self._stack = contextlib.ExitStack()
         self._watch = PromptWatch(model, self._model.family)
         self._facts = FactTeller(self._model, options, self._watch)
@@ -111,7 +114,7 @@ class Capture:
             self._dump.open(self._stack)
             self._watch.install(self._stack)
             self._branches.watch(self._stack)
-            for line in self._model.not_recorded():
+            for line in [*self._model.not_recorded(), *self._model.layers_told()]:
                 self._say(line)
             if self._model.hf:
                 self._chunks.watch(self._stack)
@@ -119,7 +122,8 @@ class Capture:
             check_together(self._model)
             self._running.install(self._stack, self._model)
             for name in self._model.transformers:
-                hook_around(self._stack, self._model.as_called(name), self._begin(name), self._end(name))
+                called = self._model.as_called(name)
+                hook_around(self._stack, called, self._begin(name), self._end(name), self._leave(name))
             hooks = CallHooks(self._see, self._see_compiled)
             hooks.install(self._stack, self._model.all_slots())
         except BaseException:
@@ -131,6 +135,7 @@ class Capture:
         refusal = error if isinstance(error, LabelError) else None
         if error is None:
             try:
+                self._drop_failed()
                 self._counter.finish()
             except LabelError as unfinished:
                 refusal = unfinished
@@ -143,6 +148,7 @@ class Capture:
         self.writer.raise_error()
         if refusal is not None:
             raise refusal
+        self._turns.raise_refusal()
         if not self.writer.calls:
             raise CaptureError(
                 self._arrivals.why_nothing(bool(self._model.transformers), self._counter.steps, self._selection)
@@ -157,23 +163,27 @@ class Capture:
 
     def _begin(self, name: str) -> Callable[..., None]:
         signature = inspect.signature(type(self._model.transformers[name]).forward)
+        watched = self._model.as_called(name)
 
         def begin(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if torch.compiler.is_compiling():
                 refuse_compiled(COMPILED_MEANWHILE)
                 return
+            if called is not watched:  # a copy of the model has its hooks
+                return
+            self._turns.begin()
             module = self._model.transformers[name]
             self._running.clear()
             self._forward = None
-            given = dict(kwargs)
-            with contextlib.suppress(TypeError):
-                given = dict(signature.bind(module, *args, **kwargs).arguments)
-                given.update(given.pop("kwargs", {}))
+            self._drop_failed()
+            given = named_arguments(signature, module, args, kwargs)
             if given.get("skip_layers") is not None:
                 self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
                 return
             check_gradients(module)
+            before = Memory(self._counter, self._chunks)
             self._forward = self._describe(module, given)
+            self._forward.before = before
 
         return begin
 
@@ -191,6 +201,7 @@ class Capture:
             self._end_step()
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
+        check_items(self._model, names or [], items)
         chosen = self._step_test(step) and self._selection.chunk(chunk and chunk.number) and (names is None or bool(items))
         self._arrivals.forward(names, names is None or bool(items), chosen)
         if names is not None and not items and branch is None:
@@ -233,9 +244,10 @@ class Capture:
 
     def _end(self, name: str) -> Callable[..., None]:
         chosen = [s for s in self._model.slots[name] if self._selection.module(s)]
+        watched = self._model.as_called(name)
 
         def end(called: Any, args: Any, output: Any) -> None:
-            if torch.compiler.is_compiling():
+            if torch.compiler.is_compiling() or called is not watched or not self._turns.is_mine():
                 return
             forward, self._forward = self._forward, None
             if forward is None:
@@ -246,6 +258,31 @@ class Capture:
             check_calls(self._model, chosen if forward.chosen else (), forward)
 
         return end
+
+    def _leave(self, name: str) -> Callable[[Any], None]:
+        watched = self._model.as_called(name)
+
+        def leave(called: Any) -> None:
+            if torch.compiler.is_compiling() or called is not watched or not self._turns.is_mine():
+                return
+            forward, self._forward = self._forward, None
+            if forward is not None and forward.before is not None:
+                forward.before.bring_back()
+                self._failed = forward
+            self._turns.end()
+
+        return leave
+
+    def _drop_failed(self) -> None:
+        """What a forward that failed has left is no part of the capture where the run goes on after it."""
+        forward, self._failed = self._failed, None
+        if forward is None:
+            return
+        count = self._dump.drop(forward.files)
+        self._say(
+            f"step {forward.step}: a forward ended in an error, and the run went on: {count} calls that it made "
+            "are left out, and it is no step"
+        )
 
     # ---- a call
 
@@ -260,6 +297,7 @@ class Capture:
         if not self._model.transformers:
             self._record_bare(call)
         elif slot is not None and forward is not None:
+            self._turns.check_call(slot.name)
             self._record_slot(slot, forward, call)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
@@ -282,6 +320,7 @@ class Capture:
         if not self._selection.slot(call_name):
             return
         call.check(slot.name)
+        call = call.spread(slot.name)
         whole = self._parts.whole(slot, call_name, forward, call)
         shape = whole.shape if whole is not None else call
         if forward.is_piece(slot.name):
@@ -370,6 +409,7 @@ class Capture:
             return
         call = call.with_batch()
         call.check(f"call {layer}")
+        call = call.spread(f"call {layer}")
         if call.exchanged:
             raise CaptureError(
                 f"call {layer}: processes exchange parts of its keys, and nothing tells which this one holds: "

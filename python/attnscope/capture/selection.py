@@ -66,7 +66,15 @@ class Selection:
         count = 1 + max((s.layer for s in slots if s.layer is not None), default=-1)
         last = largest_named(o.layers)
         if last is not None and last >= count:
-            raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last})")
+            stacks = dict.fromkeys(s.place.stack or s.place.block for s in slots if s.layer is None)
+            more = f"; attention in {', '.join(stacks)} is chosen by blocks=" if stacks else ""
+            raise CaptureError(f"layers: the model has layers 0 to {count - 1} (asked for {last}){more}")
+        with_attention = sorted({s.layer for s in slots if s.layer is not None})
+        if with_attention and not self._all_layers and not any(map(self._layer, with_attention)):
+            raise CaptureError(
+                f"layers: of layers 0 to {count - 1} attention that can be recorded is in "
+                f"{', '.join(map(str, with_attention))} (asked for {o.layers!r})"
+            )
         names = list(dict.fromkeys(s.place.slot for s in slots))
         if not any(self._slot(name + more) for name in names for more in FURTHER):
             raise CaptureError(f"slots: the model has {', '.join(names)} (asked for {o.slots!r})")

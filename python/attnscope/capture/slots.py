@@ -16,9 +16,10 @@ from .families import FAMILIES, Family
 from .forward import Forward
 from .layouts import Layout
 from .models import LAYOUTS
-from .stacks import Place, layer_numbers, place_of, uncompiled
+from .stacks import Place, layer_numbers, outermost_layers, place_of, uncompiled
 
 
+SHOWN_LAYERS = 12  # numbers of layers that are named
 IMAGE_CALL = ".image"  # what a slot's name gains for its call with image keys
 
 
@@ -107,8 +108,8 @@ def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> l
     """Innermost attention modules inside lists of blocks, or, with a pattern, the modules whose names it
     matches.
 
-    A layer is an entry of an outermost list where this tells the modules of a kind apart; in other models
-    (with several attention modules of a kind a block, or lists within lists) it is a block of the main stack.
+    A layer is an entry of the longest outermost list where entries tell the modules of a kind apart; in other
+    models (with several attention modules of a kind a block, or lists within lists) it is a block of the main stack.
     """
     found = {n.replace("_orig_mod.", "").removesuffix("._orig_mod"): m for n, m in model.named_modules()}
     if pattern is not None:
@@ -122,7 +123,12 @@ def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> l
         block = re.match(r".*?\.\d+(?=\.)", name)
         layer = layers.setdefault(block[0] if block else name, len(layers))
         slots.append(Slot(found[name], layer, prefix + name, place_of(model, name)))
-    if not all(is_alone(s, slots) for s in slots):
+    if all(is_alone(s, slots) for s in slots):
+        own = outermost_layers(inner)
+        for slot in slots:
+            slot.layer = own[slot.name.removeprefix(prefix)]
+            slot.alone = slot.layer is not None
+    else:
         number_main_stack(slots)
     for slot in slots:
         slot.place = Place(prefix + slot.place.block, slot.place.slot)
@@ -239,6 +245,12 @@ class Model:
         more = {why: f" and {len(names) - 1} more" if len(names) > 1 else "" for why, names in self.unseen.items()}
         return [f"not recorded: {names[0]}{more[why]}: {why}" for why, names in self.unseen.items()]
 
+    def layers_told(self) -> list[str]:
+        """A line for each transformer of an unknown class whose layers are not all that there is."""
+        if self.family is not None or self.layout is not None:
+            return []
+        return [line for found in self.slots.values() for line in _layers_told(found)]
+
     def as_called(self, name: str) -> torch.nn.Module:
         """The transformer `name` as its owner calls it: what torch.compile made of it, or itself."""
         return self.owner if isinstance(self.owner, torch.nn.Module) else getattr(self.owner, name)
@@ -250,3 +262,20 @@ class Model:
             if name:
                 return os.path.basename(os.path.normpath(name)) if os.path.isdir(name) else name
         return type(self.first).__name__ if self.first is not None else ""
+
+
+def _layers_told(slots: Sequence[Slot]) -> list[str]:
+    """What a user should know of the numbers of layers: which list has them, which have attention, what has none."""
+    numbers = sorted({s.layer for s in slots if s.layer is not None})
+    main = next((s.place.stack for s in slots if s.layer is not None), "")
+    others = list(dict.fromkeys(s.place.stack or s.place.block for s in slots if s.layer is None))
+    lines = []
+    if others:
+        lines.append(
+            f"layers are the blocks of {main}; attention in {', '.join(others)} goes by the names of its blocks "
+            f'(blocks="{others[0]}.*")'
+        )
+    if numbers and numbers != list(range(len(numbers))):
+        shown = ", ".join(map(str, numbers[:SHOWN_LAYERS])) + (" …" if len(numbers) > SHOWN_LAYERS else "")
+        lines.append(f"attention that can be recorded is in layers {shown} of {main}")
+    return lines

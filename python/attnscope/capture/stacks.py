@@ -65,7 +65,8 @@ def layer_numbers(places: Sequence[Place], main: Sequence[str] = ()) -> dict[str
     """Numbers the blocks of the model's main stack in the order in which they run: layer by block.
 
     main: the lists of the main stack in this order. Without it: the attention blocks of a U-Net from
-    its first down to its last up block; of any other model, those of its longest list.
+    its first down to its last up block; of any other model, those of its longest list by their own numbers, of
+    which those without attention have some.
     """
     blocks = list(dict.fromkeys(p.block for p in places))
     stacks: dict[str, list[str]] = {}
@@ -77,8 +78,37 @@ def layer_numbers(places: Sequence[Place], main: Sequence[str] = ()) -> dict[str
     elif any(_unet_key(b) for b in blocks):
         chosen = sorted((b for b in blocks if _unet_key(b)), key=_unet_key)
     else:
-        chosen = max(stacks.values(), key=len, default=[])
+        chosen = max(stacks.values(), key=_length, default=[])
+        own = {block: number_of(block) for block in chosen}
+        if None not in own.values():
+            return own  # type: ignore[return-value]
     return {block: layer for layer, block in enumerate(chosen)}
+
+
+def outermost_layers(names: Sequence[str]) -> dict[str, int | None]:
+    """The layers of attention modules that stand in lists of blocks: the number in the longest of the outermost
+    lists; None for those of other lists. Where there is no list, modules are counted."""
+    entries = {name: re.match(r".+?\.\d+(?=\.|$)", name) for name in names}
+    blocks = {name: entry[0] for name, entry in entries.items() if entry}
+    if not blocks:
+        return {name: layer for layer, name in enumerate(names)}
+    stacks: dict[str, list[str]] = {}
+    for block in blocks.values():
+        stacks.setdefault(block.rpartition(".")[0], []).append(block)
+    main = max(stacks.values(), key=_length)
+    return {name: number_of(blocks[name]) if blocks.get(name) in main else None for name in names}
+
+
+def number_of(block: str) -> int | None:
+    """The block's own number in its list; None where it stands in none."""
+    last = block.rpartition(".")[2]
+    return int(last) if last.isdigit() else None
+
+
+def _length(blocks: Sequence[str]) -> int:
+    """How long a list is, as far as its blocks with attention tell."""
+    numbers = [number_of(block) for block in blocks]
+    return len(blocks) if None in numbers else 1 + max(numbers)  # type: ignore[type-var, operator]
 
 
 def _unet_key(block: str) -> tuple[int, ...]:

@@ -58,14 +58,35 @@ class Call:
         q, k, v, out = (t.unsqueeze(0) for t in (self.q, self.k, self.v, self.out))
         return replace(self, q=q, k=k, v=v, out=out)
 
+    def spread(self, where: str) -> Call:
+        """The same with a batch of one size and as many heads in v as in k, as the kernel spreads them.
+
+        Raises CaptureError where they do not fit each other; `where`: the call's name in the message.
+        """
+        sizes = {name: t.shape[0] for name, t in (("q", self.q), ("k", self.k), ("v", self.v))}
+        batch, heads = max(sizes.values()), self.q.shape[1]
+        key_heads = max(self.k.shape[1], self.v.shape[1])
+        if set(sizes.values()) - {1, batch}:
+            raise CaptureError(f"{where}: q, k and v have batches of {', '.join(map(str, sizes.values()))}: expected one size, or 1")
+        if heads == 1 < key_heads:  # PyTorch spreads the one over those of the keys
+            heads = key_heads
+        if any(key_heads % t.shape[1] for t in (self.k, self.v)):
+            key_heads = heads
+        q, k, v = (
+            _spread(where, name, t, batch, n)
+            for name, t, n in (("q", self.q, heads), ("k", self.k, key_heads), ("v", self.v, key_heads))
+        )
+        return self if (q is self.q and k is self.k and v is self.v) else replace(self, q=q, k=k, v=v)
+
     def check(self, where: str) -> None:
         """Raises CaptureError where a capture cannot state the call; `where`: its name in the message."""
         if self.dropout > 0:
             raise CaptureError(
                 f"{where}: attention dropout {self.dropout} makes the map random: call model.eval()"
             )
-        if self.q.ndim != 4 or self.k.ndim != 4:
-            raise CaptureError(f"{where}: expected q [B, H, N, d] (got {list(self.q.shape)})")
+        if any(t.ndim != 4 for t in (self.q, self.k, self.v)):
+            shapes = ", ".join(str(list(t.shape)) for t in (self.q, self.k, self.v))
+            raise CaptureError(f"{where}: expected q, k and v [B, H, N, d] (got {shapes})")
         if self.causal and self.exchanged:
             raise CaptureError(f"{where}: causal attention split over processes cannot be recorded")
         if self.causal and self.mask is not None:
@@ -114,6 +135,15 @@ class Call:
             return StoredMask({"mask": "causal" if self.causal else "none"}, {})
         lengths = (self.q.shape[2], self.k.shape[2])
         return stored_mask(self.mask, items, heads, lengths, self.out.dtype, limit)
+
+
+def _spread(where: str, name: str, tensor: torch.Tensor, batch: int, heads: int) -> torch.Tensor:
+    """The tensor with so many batch items and heads, each of its own repeated; itself where it has them."""
+    if heads % tensor.shape[1]:
+        raise CaptureError(f"{where}: {name} has {tensor.shape[1]} heads beside {heads}, which are no multiple of them")
+    if tensor.shape[0] != batch:
+        tensor = tensor.expand(batch, -1, -1, -1)
+    return tensor if tensor.shape[1] == heads else tensor.repeat_interleave(heads // tensor.shape[1], 1)
 
 
 class Snapshot:

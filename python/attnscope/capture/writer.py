@@ -8,7 +8,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -78,7 +78,8 @@ class Writer:
         self._next = 0.0  # when it is written again although calls wait
         self._error: BaseException | None = None
         self._lock = threading.Lock()
-        self._jobs: queue.Queue[Job | bool | None] = queue.Queue(QUEUED_CALLS)
+        self._sizes = {call["file"]: 0 for call in self.calls}  # bytes by file; of those that were there, none
+        self._jobs: queue.Queue[Job | bool | frozenset[str] | None] = queue.Queue(QUEUED_CALLS)
         self._held: list[tuple[str, Mapping[str, Any], int]] = []  # name, facts, bytes
         self._thread = threading.Thread(target=self._run, name="attnscope-writer", daemon=True)
         self._thread.start()
@@ -91,6 +92,10 @@ class Writer:
     def settle(self, keep: bool) -> None:
         """The calls that are held become part of the capture, or are removed."""
         self._jobs.put(keep)
+
+    def drop(self, names: Collection[str]) -> None:
+        """The calls of these files are no part of the capture."""
+        self._jobs.put(frozenset(names))
 
     def raise_error(self) -> None:
         """Raises what the thread failed with, once, as a CaptureError."""
@@ -132,6 +137,8 @@ class Writer:
             try:
                 if isinstance(job, Job):
                     self._write(job)
+                elif isinstance(job, frozenset):
+                    self._drop(job)
                 else:
                     self._settle(keep=job)
                 self._catch_up()
@@ -157,12 +164,27 @@ class Writer:
 
     def _list(self, name: str, facts: Mapping[str, Any], size: int) -> None:
         self.bytes += size
+        self._sizes[name] = size
         short = ("step", "chunk", "layer", "block", "slot", "kind", "branches")
         if facts.get("format") == FORMAT_2:
             self.root["format"] = FORMAT_2
         self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
         self._lines.append(_entry(self.calls[-1]))
         self._unlisted = True
+
+    def _drop(self, names: frozenset[str]) -> None:
+        """Takes calls out of the catalogue, then removes their files: a killed run lists none that is gone."""
+        for name, _, _ in [held for held in self._held if held[0] in names]:
+            (self.folder / (name + HELD)).unlink(missing_ok=True)
+        self._held = [held for held in self._held if held[0] not in names]
+        listed = [n for n, call in enumerate(self.calls) if call["file"] in names]
+        for n in reversed(listed):
+            self.bytes -= self._sizes.pop(self.calls[n]["file"])
+            del self.calls[n], self._lines[n]
+        if listed:
+            self.write_catalogue()
+        for name in names:
+            (self.folder / name).unlink(missing_ok=True)
 
     def _settle(self, keep: bool) -> None:
         held, self._held = self._held, []
