@@ -86,27 +86,41 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
-# attnscope_unite(SOURCES…): sources of one folder, which are compiled sixteen at a time, as one: what
-# headers and templates cost is paid once for them all. What is local to a file must therefore have a
-# name of its own within its folder. Only in targets with UNITY_BUILD; CMake compiles sources with
-# options of their own alone.
-function(attnscope_unite)
-  list(LENGTH ARGN files)
-  if(NOT ATTNSCOPE_UNITY OR files EQUAL 0)
-    return()
-  endif()
-  list(GET ARGN 0 first)
-  get_filename_component(folder "${first}" DIRECTORY)
-  file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
-  string(MAKE_C_IDENTIFIER "${folder}" name)
-  # Of equal size, rather than sixteen and a rest.
-  math(EXPR groups "(${files} + 15) / 16")
-  set(index 0)
+# attnscope_unite(OUT NAME SOURCES…): OUT is what is to be compiled for sources of one folder. Sixteen at a
+# time are compiled as one: what headers and templates cost is paid once for them all. What is local to a
+# file must therefore have a name of its own within its folder. Sources with options of their own are
+# compiled alone: these must be set before. NAME is that of the units. Unlike CMake's own, they name
+# files by their paths below the project, so that a compiler cache knows those of another clone or build.
+function(attnscope_unite out name)
+  set(alone "")
+  set(united "")
   foreach(file IN LISTS ARGN)
-    math(EXPR group "${index} * ${groups} / ${files}")
-    set_source_files_properties("${file}" PROPERTIES UNITY_GROUP ${name}_${group})
-    math(EXPR index "${index} + 1")
+    get_source_file_property(options "${file}" COMPILE_OPTIONS)
+    get_source_file_property(definitions "${file}" COMPILE_DEFINITIONS)
+    if(options OR definitions OR NOT ATTNSCOPE_UNITY)
+      list(APPEND alone "${file}")
+    else()
+      file(RELATIVE_PATH file "${PROJECT_SOURCE_DIR}" "${file}")
+      list(APPEND united "${file}")
+    endif()
   endforeach()
+  list(LENGTH united files)
+  math(EXPR groups "(${files} + 15) / 16")
+  # Of equal size, rather than sixteen and a rest.
+  foreach(group RANGE 1 ${groups})
+    if(files EQUAL 0)
+      break()
+    endif()
+    math(EXPR first "(${group} - 1) * ${files} / ${groups}")
+    math(EXPR count "${group} * ${files} / ${groups} - ${first}")
+    list(SUBLIST united ${first} ${count} part)
+    list(TRANSFORM part REPLACE "(.+)" "#include \"\\1\"\n")
+    list(JOIN part "" includes)
+    set(unit "${CMAKE_CURRENT_BINARY_DIR}/units/${name}_${group}.cpp")
+    file(CONFIGURE OUTPUT "${unit}" CONTENT "${includes}" @ONLY)
+    list(APPEND alone "${unit}")
+  endforeach()
+  set(${out} ${alone} PARENT_SCOPE)
 endfunction()
 
 # Libraries of text, files and panes are light, but for those that compute pixels. The last list names the
@@ -133,8 +147,6 @@ function(attnscope_library name)
   add_library(attnscope::${name} ALIAS attnscope_${name})
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
-  set_target_properties(attnscope_${name} PROPERTIES UNITY_BUILD ${ATTNSCOPE_UNITY}
-                        UNITY_BUILD_MODE GROUP)
   attnscope_position_independent(attnscope_${name})
   if(name MATCHES "${ATTNSCOPE_LIGHT_LIBRARIES}" AND NOT name MATCHES "${ATTNSCOPE_PIXEL_LIBRARIES}")
     attnscope_optimise_lightly(attnscope_${name})
