@@ -25,6 +25,10 @@ class BareAttention(torch.nn.Module):
         return x
 
 
+def own_function(x: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(x, x, x)
+
+
 class Block(torch.nn.Module):
     def __init__(self, times: int = 1) -> None:
         super().__init__()
@@ -137,6 +141,35 @@ class Unknown(CaptureTest):
         self.assertEqual(self.places(beside), [(None, "refiner.0", "attn"), (0, None, None), (1, None, None)])
         self.assertEqual([c.file for c in beside[1:]], [c.file for c in calls])
         self.assertEqual([c.facts["format"] for c in beside], [f"attnscope-capture/{n}" for n in (2, 1, 1)])
+
+    def test_modules_that_are_not_called_attention(self) -> None:
+        """They are found by what their code calls; modules= names those of which that cannot be seen."""
+
+        class Mixer(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.mixed(x[:, None])[:, 0]
+
+            def mixed(self, x: torch.Tensor) -> torch.Tensor:
+                return F.scaled_dot_product_attention(x, x, x)
+
+        class Hidden(torch.nn.Module):
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return own_function(x[:, None])[:, 0]
+
+        class Holder(torch.nn.Module):
+            def __init__(self, mixer: torch.nn.Module) -> None:
+                super().__init__()
+                self.mixer, self.norm = mixer, torch.nn.LayerNorm(8)
+
+            def forward(self, x: torch.Tensor) -> torch.Tensor:
+                return self.norm(x + self.mixer(x))
+
+        calls = self.run_model(Stacks(blocks=[Holder(Mixer()) for _ in range(2)]))
+        self.assertEqual([c.facts["layer_name"] for c in calls], ["blocks.0.mixer", "blocks.1.mixer"])
+        with self.refused("no attention modules were found", "modules="):
+            self.run_model(Stacks(blocks=[Holder(Hidden())]), "hidden")
+        calls = self.run_model(Stacks(blocks=[Holder(Hidden())]), "named", modules="mixer$")
+        self.assertEqual([c.facts["layer_name"] for c in calls], ["blocks.0.mixer"])
 
     def test_a_name_that_no_capture_can_hold(self) -> None:
         model = Stacks(blocks=[Block()])

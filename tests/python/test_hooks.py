@@ -140,6 +140,24 @@ class Registry(CaptureTest):
         with self.refused("softcap", "sdpa"):
             transformers_call("flex_attention", None, {"softcap": 30.0}, None)
 
+    def test_arguments_that_nobody_knows(self) -> None:
+        """What is not known to change no weight is refused: sinks of a query look like plain softmax in some rows."""
+        q = torch.randn(1, 2, 5, 8)
+        tensors = {"query": q, "key": q, "value": q}
+        out = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2)
+        neutral = {"position_ids": torch.arange(5)[None], "use_cache": True, "output_attentions": False, "layer_idx": 3}
+        neutral |= {"cu_seq_lens_q": torch.tensor([0, 5]), "max_length_q": 5, "sliding_window": 4, "softcap": None}
+        call = transformers_call("mine", None, {**tensors, **neutral}, (out, None))
+        self.assertTrue(call.q is q and call.causal)
+        for name in ("sinks", "s_aux", "position_bias", "indices", "cache", "head_mask", "something"):
+            with self.refused("transformers attention mine", f"argument {name} "):
+                transformers_call("mine", None, {**tensors, name: torch.zeros(1, 2, 5, 1)}, (out, None))
+        given = {**tensors, "enable_gqa": False, "return_lse": False, "_parallel_config": None, "window_size": (-1, -1)}
+        self.assertIsNone(dispatched_call("_flash_3", given, out).mask)
+        for name, value in (("window_size", (16, 16)), ("softcap", 30.0), ("score_mod", len)):
+            with self.refused("diffusers backend flash", f"argument {name} ", "native"):
+                dispatched_call("flash", {**given, name: value}, out)
+
 
 class Wrapped(CaptureTest):
     """A user's own function, which is one call whatever it calls."""

@@ -233,7 +233,7 @@ class Texts(CaptureTest):
                 self.assertEqual(segment.get("words"), [words] if segment["name"] == "text" else None)
 
     def test_t5_is_text_alone(self) -> None:
-        """The first format says it: an encoder and a decoder of words."""
+        """The first format says it of the longer list, the encoder; the decoder's calls go by name beside it."""
         from transformers import T5Config, T5Model
 
         torch.manual_seed(1)
@@ -256,9 +256,11 @@ class Texts(CaptureTest):
                 again = model(**inputs)[0]
         self.assertTrue(torch.equal(plain, again))
         calls = read_capture(self.folder / "d")
-        seen = [(c.facts["layer"], c.facts["kind"], c.facts["text"], c.facts["format"][-1]) for c in calls]
-        kinds = [(0, "self"), (1, "self"), (2, "self"), (2, "cross")]
-        self.assertEqual(seen, [(layer, kind, "all", "1") for layer, kind in kinds])
+        place = [c.facts.get("layer", c.facts.get("block")) for c in calls]
+        self.assertEqual(place, [0, 1, "decoder.block.0", "decoder.block.0"])
+        seen = [(c.facts["kind"], c.facts["text"], c.facts["format"][-1]) for c in calls]
+        kinds = [("self", "1"), ("self", "1"), ("self", "2"), ("cross", "2")]
+        self.assertEqual(seen, [(kind, "all", form) for kind, form in kinds])
         for call in calls:
             self.assertLess(output_error(call), TOLERANCE[torch.float32])
 

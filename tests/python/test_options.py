@@ -11,7 +11,7 @@ from support import CaptureTest, read_capture
 from test_other_models import Own
 
 WRONG: dict[str, list[Any]] = {
-    "layers": ["last", [], 1.5, [0, "a"], -1, "7"],
+    "layers": ["last", [], 1.5, [0, "a"], -1, "7", True, [True]],
     "steps": ["-1", "", 1.5, [-1]],
     "heads": ["0,2", "99", 2.5, -1],
     "chunks": ["x", 0.5],

@@ -222,6 +222,11 @@ class Loops(LoopTest):
         owner = pipeline(model, do_classifier_free_guidance=True)
         self.run_loop(model, step, owner, branch="both")
         self.assertEqual(self.recorded(), [(i, ["uncond", "cond"]) for i in range(3)])
+        self.assertNotIn("without names", self.said.getvalue())
+        self.run_loop(model, step, name="alone", branch="both")  # nobody tells the halves' order: said, not guessed
+        self.assertEqual(self.recorded("alone"), [(i, None) for i in range(3)])
+        line = "a batch of 2 of uncond and cond, by its context 'cond_uncond', is recorded without names"
+        self.assertEqual(self.said.getvalue().count(line), 1)
 
     def test_two_forwards_without_names_are_refused(self) -> None:
         for owner in (False, True):

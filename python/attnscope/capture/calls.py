@@ -22,8 +22,30 @@ ARGUMENTS = {
 NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "kernel_options")
 # What the names of backends that quantise q, k or v have in them.
 QUANTISED = ("sage", "int8", "fp8")
-# Arguments of transformers' attention functions that change weights and are no mask.
-SHAPING = ("softcap", "s_aux", "position_bias", "head_mask", "cache")
+# Arguments of transformers' attention functions that change no weight, or that the mask has in it. Any other one
+# that is given is refused: softcap, s_aux, sinks, position_bias, indices, cache …
+NEUTRAL_NAMED = (
+    "position_ids",
+    "cache_position",
+    "use_cache",
+    "layer_idx",
+    "output_attentions",
+    "output_hidden_states",
+    "output_router_logits",
+    "return_dict",
+    "num_items_in_batch",
+    "cu_seq_lens_q",
+    "cu_seq_lens_k",
+    "max_length_q",
+    "max_length_k",
+    "seq_idx",
+    "target_dtype",
+    "sliding_window",
+    *NEUTRAL,
+)
+# Those that transformers_call() and dispatched_call() look at.
+READ_NAMED = ("query", "key", "value", "attention_mask", "is_causal", "dropout", "scaling")
+READ_DISPATCHED = ("query", "key", "value", "attn_mask", "is_causal", "dropout_p", "scale", "_parallel_config")
 
 
 def is_exchanged(given: Mapping[str, Any]) -> bool:
@@ -38,6 +60,14 @@ def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call
     its mask then says nothing of this process' keys alone.
     """
     source = f"diffusers backend {backend}"
+    shaping = _unread(given, (*READ_DISPATCHED, *NEUTRAL))
+    if given.get("window_size") in ((-1, -1), [-1, -1]):
+        shaping.remove("window_size")
+    if shaping:
+        raise CaptureError(
+            f"{source}: what its argument {', '.join(shaping)} does to the map cannot be recorded: choose another "
+            'backend, transformer.set_attention_backend("native")'
+        )
     q, k, v = (given[n].transpose(1, 2) for n in ("query", "key", "value"))
     out = (result[0] if isinstance(result, tuple) else result).transpose(1, 2)
     mask, causal = given.get("attn_mask"), bool(given.get("is_causal", False))
@@ -55,6 +85,11 @@ def dispatched_call(backend: str, given: Mapping[str, Any], result: Any) -> Call
         mask = _own_mask(source, mask, k.shape[2], ring)
     scale, approximation = given.get("scale"), _approximation(backend)
     return Call(q, k, v, out, mask, dropout, causal, scale, source, approximation, exchanged)
+
+
+def _unread(given: Mapping[str, Any], known: tuple[str, ...]) -> list[str]:
+    """The arguments that are given and not known."""
+    return [name for name, value in given.items() if value is not None and name not in known]
 
 
 def _own_mask(source: str, mask: Any, keys: int, ring: bool) -> torch.Tensor | None:
@@ -83,12 +118,14 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     Raises CaptureError where an argument changes the weights in a way that a capture cannot state.
     """
     source = f"transformers attention {name}"
-    shaping = [n for n in SHAPING if given.get(n) is not None]
+    shaping = _unread(given, (*READ_NAMED, *NEUTRAL_NAMED))
     if "flash" in name and given.get("sliding_window") is not None:
         shaping.append("sliding_window")
     if shaping:
-        names = ", ".join(shaping)
-        raise CaptureError(f'{source}: {names} cannot be recorded: use attn_implementation="sdpa"')
+        raise CaptureError(
+            f"{source}: what its argument {', '.join(shaping)} does to the map cannot be recorded: load the model with "
+            'attn_implementation="sdpa", where its class has it'
+        )
     q, k, v, mask = (given.get(n) for n in ("query", "key", "value", "attention_mask"))
     causal = given.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal

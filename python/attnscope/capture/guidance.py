@@ -109,6 +109,11 @@ class BranchTeller:
                     f'{type(transformer).__name__}: name those of a batch with branches=["…"], one an '
                     f"item; where they are forwards of their own, {HOW_TO_NAME}"
                 )
+            if self.has_both(transformer):
+                self._say(
+                    f"a batch of {batch} of uncond and cond, by its context {self._context(transformer)!r}, is recorded "
+                    'without names, since nothing tells their order: branches=["uncond", "cond"] does'
+                )
             return None
         if batch is None:
             raise LabelError("branches: the forward has no batched tensor to count")

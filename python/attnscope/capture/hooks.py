@@ -159,7 +159,8 @@ class CallHooks:
             if compiling:
                 hand_out(lambda: tell(result))
             else:
-                self._seen(tell(result))
+                with torch.no_grad():  # what is computed of the call is no part of the model's graph
+                    self._seen(tell(result))
         return result
 
     def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:

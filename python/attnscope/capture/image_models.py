@@ -186,7 +186,9 @@ def _unet(model: Any, a: Given) -> dict[str, Sequence[Segment]]:
     return {**sequences, "text": [text_of(a, mask="encoder_attention_mask")]}
 
 
-UNET = Layout((), _unet, {"* attn1": "image", "* attn2": "image > text"}, guidance="batch")
+# What an IP adapter's keys are made of is projected within the model: how many there are is not told.
+ADAPTED = {"* attn2.image*": "image > image_prompt"}
+UNET = Layout((), _unet, {"* attn1": "image", "* attn2": "image > text", **ADAPTED}, guidance="batch")
 
 
 def _framed(name: str, frames: int) -> list[Segment]:
@@ -209,6 +211,7 @@ MOTION_UNET = Layout(
         "*transformer_in.* *": "frames",
         "* attn1": "image",
         "* attn2": "image > text",
+        **ADAPTED,
     },
     guidance="batch",
     times={

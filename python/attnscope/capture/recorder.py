@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,11 @@ from .arrivals import Arrivals
 from .call_checks import call_items, check_any_call, check_calls, check_items
 from .choice import largest_named, parse_numbers
 from .chunks import ChunkTeller
-from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
 from .dump import Dump
 from .errors import CaptureError, LabelError
 from .facts import AS_GIVEN, FactTeller, bare_facts, is_mixed
-from .forward import Forward, named_arguments
+from .forward import Forward
+from .forward_watch import ForwardWatch
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
@@ -37,7 +36,6 @@ from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
 from .tensors import Call
-from .turns import Memory, Turns
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
@@ -68,13 +66,12 @@ class Capture:
         self._branches = BranchTeller(self._model, options, self._say)
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
-        self._forward: Forward | None = None
-        self._turns = Turns()
-        self._failed: Forward | None = None  # it ended in an error, and no other has begun
         self._stack = contextlib.ExitStack()
         self._watch = PromptWatch(model, self._model.family)
         self._facts = FactTeller(self._model, options, self._watch)
         self._maps = MapTeller(self._model, options, self._facts, self._say)
+        owners = (self._counter, self._chunks)
+        self._forwards = ForwardWatch(self._model, self._begin, self._end, self._drop, owners)
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
@@ -121,9 +118,7 @@ class Capture:
             watch_scheduler(self._stack, self._model.owner, self._counter, self._say)
             check_together(self._model)
             self._running.install(self._stack, self._model)
-            for name in self._model.transformers:
-                called = self._model.as_called(name)
-                hook_around(self._stack, called, self._begin(name), self._end(name), self._leave(name))
+            self._forwards.install(self._stack)
             hooks = CallHooks(self._see, self._see_compiled)
             hooks.install(self._stack, self._model.all_slots())
         except BaseException:
@@ -135,7 +130,7 @@ class Capture:
         refusal = error if isinstance(error, LabelError) else None
         if error is None:
             try:
-                self._drop_failed()
+                self._forwards.drop_failed()
                 self._counter.finish()
             except LabelError as unfinished:
                 refusal = unfinished
@@ -148,7 +143,7 @@ class Capture:
         self.writer.raise_error()
         if refusal is not None:
             raise refusal
-        self._turns.raise_refusal()
+        self._forwards.turns.raise_refusal()
         if not self.writer.calls:
             raise CaptureError(
                 self._arrivals.why_nothing(bool(self._model.transformers), self._counter.steps, self._selection)
@@ -161,31 +156,13 @@ class Capture:
 
     # ---- a forward of the transformer
 
-    def _begin(self, name: str) -> Callable[..., None]:
-        signature = inspect.signature(type(self._model.transformers[name]).forward)
-        watched = self._model.as_called(name)
-
-        def begin(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-            if torch.compiler.is_compiling():
-                refuse_compiled(COMPILED_MEANWHILE)
-                return
-            if called is not watched:  # a copy of the model has its hooks
-                return
-            self._turns.begin()
-            module = self._model.transformers[name]
-            self._running.clear()
-            self._forward = None
-            self._drop_failed()
-            given = named_arguments(signature, module, args, kwargs)
-            if given.get("skip_layers") is not None:
-                self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
-                return
-            check_gradients(module)
-            before = Memory(self._counter, self._chunks)
-            self._forward = self._describe(module, given)
-            self._forward.before = before
-
-        return begin
+    def _begin(self, module: torch.nn.Module, given: dict[str, Any]) -> Forward | None:
+        self._running.clear()
+        if given.get("skip_layers") is not None:
+            self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
+            return None
+        check_gradients(module)
+        return self._describe(module, given)
 
     def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
         """Step, branch, grid and text of the forward that begins."""
@@ -242,42 +219,14 @@ class Capture:
         if self._arrivals.end_step():
             self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
 
-    def _end(self, name: str) -> Callable[..., None]:
-        chosen = [s for s in self._model.slots[name] if self._selection.module(s)]
-        watched = self._model.as_called(name)
+    def _end(self, forward: Forward, called: torch.nn.Module) -> None:
+        if self._first:
+            check_any_call(forward, called)
+        self._first = False
+        slots = self._model.slots[self._model.name_of(forward.model)] if forward.chosen else ()
+        check_calls(self._model, [s for s in slots if self._selection.module(s)], forward)
 
-        def end(called: Any, args: Any, output: Any) -> None:
-            if torch.compiler.is_compiling() or called is not watched or not self._turns.is_mine():
-                return
-            forward, self._forward = self._forward, None
-            if forward is None:
-                return
-            if self._first:
-                check_any_call(forward, called)
-            self._first = False
-            check_calls(self._model, chosen if forward.chosen else (), forward)
-
-        return end
-
-    def _leave(self, name: str) -> Callable[[Any], None]:
-        watched = self._model.as_called(name)
-
-        def leave(called: Any) -> None:
-            if torch.compiler.is_compiling() or called is not watched or not self._turns.is_mine():
-                return
-            forward, self._forward = self._forward, None
-            if forward is not None and forward.before is not None:
-                forward.before.bring_back()
-                self._failed = forward
-            self._turns.end()
-
-        return leave
-
-    def _drop_failed(self) -> None:
-        """What a forward that failed has left is no part of the capture where the run goes on after it."""
-        forward, self._failed = self._failed, None
-        if forward is None:
-            return
+    def _drop(self, forward: Forward) -> None:
         count = self._dump.drop(forward.files)
         self._say(
             f"step {forward.step}: a forward ended in an error, and the run went on: {count} calls that it made "
@@ -293,11 +242,11 @@ class Capture:
         self._see_slot(self._running.numbered(number), call)
 
     def _see_slot(self, slot: Slot | None, call: Call) -> None:
-        forward = self._forward
+        forward = self._forwards.forward
         if not self._model.transformers:
             self._record_bare(call)
         elif slot is not None and forward is not None:
-            self._turns.check_call(slot.name)
+            self._forwards.turns.check_call(slot.name)
             self._record_slot(slot, forward, call)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:

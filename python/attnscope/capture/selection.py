@@ -7,7 +7,7 @@ from .errors import CaptureError
 from .options import Options
 from .slots import IMAGE_CALL, Model, Slot
 
-FURTHER = ("", IMAGE_CALL, *(f".{n}" for n in range(2, 100)))  # what names of calls add to their module's
+FURTHER = ("", IMAGE_CALL, *(f"{IMAGE_CALL}.{n}" for n in range(2, 10)), *(f".{n}" for n in range(2, 100)))  # what names of calls add to their module's
 
 
 class Selection:
@@ -61,7 +61,9 @@ class Selection:
             return
         if not slots:
             raise CaptureError(
-                "no attention modules were found in the model; capture(None, …) records every call in a block"
+                "no attention modules were found in the model: no class of its lists of blocks has Attention in its "
+                "name or calls an attention function itself. Name the modules that do with modules=, a regular "
+                "expression for their names; capture(None, …) records every call in a block"
             )
         count = 1 + max((s.layer for s in slots if s.layer is not None), default=-1)
         last = largest_named(o.layers)

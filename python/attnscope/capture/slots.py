@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .callers import calls_attention
 from .compiled import is_compiled
 from .errors import CaptureError
 from .families import FAMILIES, Family
@@ -49,6 +50,8 @@ class Slot:
         for every call beside the main one, which is the last where image keys come first."""
         if self.image_keys and due > 1:
             return self.place.slot if index else self.place.slot + IMAGE_CALL
+        if index and hasattr(getattr(self.module, "processor", None), "to_k_ip"):  # IP adapters, after the text
+            return self.place.slot + IMAGE_CALL + (f".{index}" if index > 1 else "")
         return f"{self.place.slot}.{index + 1}" if index else self.place.slot
 
     @property
@@ -72,9 +75,10 @@ def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
 
 
 def _is_attention(module: torch.nn.Module) -> bool:
-    return bool(re.search(r"Attention|Attn", type(module).__name__)) and bool(
-        any(True for _ in module.parameters(recurse=True))
-    )
+    """By its class's name. A processor (an IP adapter's is a module) is a part of the module that it serves."""
+    name = type(module).__name__
+    called_so = re.search(r"Attention|Attn", name) and "Processor" not in name
+    return bool(called_so) and any(True for _ in module.parameters(recurse=True))
 
 
 def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Slot]:
@@ -105,8 +109,8 @@ def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Sl
 
 
 def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> list[Slot]:
-    """Innermost attention modules inside lists of blocks, or, with a pattern, the modules whose names it
-    matches.
+    """Innermost attention modules inside lists of blocks, by their classes' names or, where none is called so, by
+    who calls attention; or, with a pattern, the modules whose names it matches.
 
     A layer is an entry of the longest outermost list where entries tell the modules of a kind apart; in other
     models (with several attention modules of a kind a block, or lists within lists) it is a block of the main stack.
@@ -115,7 +119,10 @@ def generic_slots(model: torch.nn.Module, prefix: str, pattern: str | None) -> l
     if pattern is not None:
         names = [n for n in found if n and re.search(pattern, n)]
     else:
-        names = [n for n, m in found.items() if re.search(r"\.\d+(\.|$)", n) and _is_attention(m)]
+        in_lists = [n for n in found if re.search(r"\.\d+(\.|$)", n)]
+        names = [n for n in in_lists if _is_attention(found[n])] or [
+            n for n in in_lists if calls_attention(found[n])
+        ]
     inner = [n for n in names if not any(o.startswith(n + ".") for o in names)]
     layers: dict[str, int] = {}
     slots = []
