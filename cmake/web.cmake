@@ -73,8 +73,9 @@ else()
   message(STATUS "Web: the window is left out, which needs the sources of ImGui (scripts/setup web)")
 endif()
 # Debian's emscripten runs on any node, whose own scripts are found by this path alone; compiled files
-# are kept by the cache that the main build has.
-set(environment NODE_PATH=/usr/share/nodejs "NINJA_STATUS=[page %f/%t] ")
+# are kept by the cache that the main build has: emscripten puts it before the compiler itself, which is
+# known again wherever it is called from.
+set(environment --unset=CMAKE_CXX_COMPILER_LAUNCHER NODE_PATH=/usr/share/nodejs "NINJA_STATUS=[page %f/%t] ")
 if(CMAKE_CXX_COMPILER_LAUNCHER MATCHES "ccache")
   list(APPEND environment "EM_COMPILER_WRAPPER=${CMAKE_CXX_COMPILER_LAUNCHER}")
 endif()
