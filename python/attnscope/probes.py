@@ -289,7 +289,7 @@ class Probe(Capture):
         raise CaptureError("add_video: a probe keeps numbers alone; capture() keeps pictures")
 
     def _see_slot(self, slot: Slot | None, call: SeenCall) -> None:
-        forward = self._forward
+        forward = self._forwards.forward
         step = forward.step if forward is not None else self._bare[0]
         if call.q.is_cuda and (forward is None or forward.chosen):
             torch.cuda.synchronize(call.q.device)  # what the model has to compute anyway is no overhead
