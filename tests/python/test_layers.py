@@ -1,5 +1,6 @@
 """Layers are the model's own numbers: of the longest of its lists of blocks; attention elsewhere goes by name."""
 
+import json
 import unittest
 from typing import Any
 
@@ -7,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 from attnscope_capture import capture
-from support import CaptureTest, read_capture
+from support import CaptureTest, has_program, program, read_capture
 
 SIZES = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 16}
 X = torch.randn(2, 6, 16, generator=torch.Generator().manual_seed(0))
@@ -94,6 +95,17 @@ class Layers(CaptureTest):
         self.assertEqual([n for n, _ in self.record(model, inputs, blocks=f"{blocks}.*")], [f"{blocks}.0"])
         with self.refused("layers 0 to 1", f"attention in {blocks}.* is chosen by blocks="):
             self.record(model, inputs, layers=2)
+
+    @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
+    def test_the_program_reads_both(self) -> None:
+        self.record(Lists(front="aa", main="-a-a"))
+        told = json.loads(program("info", self.folder / "d", "--json").stdout)
+        places = [(call["layer"], call.get("block")) for call in told["calls"]]
+        self.assertEqual(places, [(None, "front.0"), (None, "front.1"), (1, None), (3, None)])
+        program("verify", self.folder / "d")
+        for choice, count in ((("--layers", "3"), 1), (("--blocks", "front.*"), 2)):
+            told = json.loads(program("stats", self.folder / "d", *choice, "--json").stdout)
+            self.assertEqual(len({head.get("block") or head["layer"] for head in told["heads"]}), count)
 
     def test_lists_of_ones_own(self) -> None:
         """The longest list counts, with its blocks that do not attend; each layer is a block's own number."""

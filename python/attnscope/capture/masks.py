@@ -70,13 +70,24 @@ def stored_mask(
     return found
 
 
-def mask_rows(mask: Any, item: int, head: int, rows: torch.Tensor, lengths: tuple[int, int]) -> torch.Tensor:
-    """Some rows of a call's mask for a batch item and head: bool or numbers [len(rows) or 1, Nk]."""
+def mask_rows(
+    mask: Any, item: int, heads: tuple[int, int], rows: torch.Tensor, lengths: tuple[int, int]
+) -> torch.Tensor:
+    """Some rows of a call's mask for a batch item and the heads [first, end): bool or numbers
+    [H or 1, len(rows) or 1, Nk or 1]. Nothing else of the mask is copied."""
     if is_block_mask(mask):
-        entries = BlockEntries(mask, [item], (head, head + 1), lengths)
-        return torch.cat([entries.rows(0, 0, i, i + 1) for i in rows.tolist()])
-    part = chosen_mask(mask, [item], (head, head + 1))[0, 0]
-    return part if part.shape[0] == 1 else part[rows.to(part.device)]
+        entries = BlockEntries(mask, [item], heads, lengths)
+        return torch.stack(
+            [
+                torch.cat([entries.rows(0, h, i, i + 1) for i in rows.tolist()])
+                for h in range(entries.shape[1])
+            ]
+        )
+    while mask.ndim < 4:
+        mask = mask.unsqueeze(0)
+    part = mask[item if mask.shape[0] > 1 else 0]
+    part = part[heads[0] : heads[1]] if part.shape[0] > 1 else part
+    return part if part.shape[1] == 1 else part[:, rows.to(part.device)]
 
 
 def _full_blocks(

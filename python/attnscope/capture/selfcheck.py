@@ -67,22 +67,13 @@ def _errors(call: Call, item: int, heads: tuple[int, int], rows: torch.Tensor) -
         later = torch.arange(keys, device=k.device) > rows[:, None]
         logits = logits.masked_fill(later, -torch.inf)
     if call.mask is not None:
-        logits = _masked(call, logits, item, heads, rows)
+        mask = mask_rows(call.mask, item, heads, rows, (call.q.shape[2], keys)).to(logits.device)
+        logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
     used = logits.isfinite().any(-1, keepdim=True)  # what a kernel makes of a row without keys says nothing
     expected = (logits.softmax(-1).reshape(len(k), -1, keys) @ v).view(end - first, len(rows), -1)
     got = call.out[item, first:end][:, rows].double()
     away = torch.where(used, expected - got, 0).abs().amax((1, 2))
     return away / torch.where(used, got, 0).abs().amax((1, 2)).clamp(min=1e-30)
-
-
-def _masked(
-    call: Call, logits: torch.Tensor, item: int, heads: tuple[int, int], rows: torch.Tensor
-) -> torch.Tensor:
-    """The logits [H, R, Nk] with the rows of the call's mask."""
-    lengths = (call.q.shape[2], call.k.shape[2])
-    parts = [mask_rows(call.mask, item, head, rows, lengths).to(logits.device) for head in range(*heads)]
-    mask = torch.stack(parts)
-    return logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
 
 
 def _no_softmax(call: Call, error: float, item: int, head: int) -> CaptureError:
