@@ -66,6 +66,30 @@ class Training(CaptureTest):
                     for call in calls:
                         self.assertLess(output_error(call), TOLERANCE[torch.float32])
 
+    def test_checkpointing_of_a_library(self) -> None:
+        import small_models
+
+        model = small_models.cogvideox().pipe.transformer
+        inputs = {
+            "hidden_states": torch.randn(1, 3, 4, 8, 12),
+            "encoder_hidden_states": torch.randn(1, 6, 12),
+            "timestep": torch.tensor([500]),
+        }
+
+        def gradients() -> list[torch.Tensor]:
+            model.zero_grad()
+            model(**inputs).sample.square().sum().backward()
+            return [p.grad for p in model.parameters() if p.grad is not None]
+
+        plain = gradients()
+        model.enable_gradient_checkpointing()
+        with capture(model, self.folder / "d"):
+            again = gradients()
+        self.assertGreater(len(again), 10)
+        for a, b in zip(plain, again, strict=True):
+            self.assertTrue(torch.allclose(a, b, rtol=1e-4, atol=1e-6 * float(a.abs().max())))
+        self.assertEqual([c.facts["layer"] for c in read_capture(self.folder / "d")], [0, 1, 2])
+
 
 if __name__ == "__main__":
     unittest.main()

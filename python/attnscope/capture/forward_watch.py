@@ -64,8 +64,7 @@ class ForwardWatch:
             self.forward = None
             self.drop_failed()
             remembered = Memory(*self._owners)
-            with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
-                self.forward = self._begin(transformer, named_arguments(signature, transformer, args, kwargs))
+            self.forward = self._begin(transformer, named_arguments(signature, transformer, args, kwargs))
             if self.forward is not None:
                 self.forward.before = remembered
 

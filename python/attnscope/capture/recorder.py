@@ -161,8 +161,9 @@ class Capture:
         if given.get("skip_layers") is not None:
             self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
             return None
-        check_gradients(module)
-        return self._describe(module, given)
+        check_gradients(module, self._model.as_called(self._model.name_of(module)))
+        with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
+            return self._describe(module, given)
 
     def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
         """Step, branch, grid and text of the forward that begins."""

@@ -54,11 +54,14 @@ def no_calls(model: torch.nn.Module) -> CaptureError:
     )
 
 
-def check_gradients(model: torch.nn.Module) -> None:
-    """Refuses a forward that would run attention twice."""
+def check_gradients(model: torch.nn.Module, called: torch.nn.Module) -> None:
+    """Refuses a forward of compiled code that runs attention twice; `called`: the model as it is called.
+
+    Of other code the second time, for gradients, is after the forward, and not recorded.
+    """
     checkpoints = any(getattr(m, "gradient_checkpointing", False) for m in model.modules())
-    if torch.is_grad_enabled() and checkpoints:
+    if torch.is_grad_enabled() and checkpoints and is_compiled(called):
         raise CaptureError(
-            "gradient checkpointing runs attention twice: run under "
-            "torch.no_grad(), or call disable_gradient_checkpointing()"
+            "gradient checkpointing runs attention of the compiled model twice, in one graph: run under "
+            "torch.no_grad(), call disable_gradient_checkpointing(), or capture it before it is compiled"
         )
