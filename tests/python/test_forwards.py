@@ -6,11 +6,12 @@ import copy
 import threading
 import unittest
 from collections.abc import Callable
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 
-from attnscope_capture import capture
+from attnscope_capture import Capture, Options, capture
 from support import CaptureTest, read_capture
 
 Hook = Callable[["Model", int], None]
@@ -133,6 +134,34 @@ class Forwards(CaptureTest):
                 for stamp in (5.0, 4.0):
                     model(X, torch.tensor([stamp]))
         self.assertEqual(self.labels(), [(0, 0, 5.0), (0, 1, 5.0), (0, 2, 5.0), (1, 0, 4.0)])
+
+    def test_what_a_sink_has_taken_is_not_taken_back(self) -> None:
+        class Numbers:
+            def __init__(self) -> None:
+                self.root: dict[str, Any] = {}
+                self.calls: list[str] = []
+
+            def open(self, stack: Any, root: dict[str, Any]) -> None:
+                self.root = root
+
+            def take(self, job: Any) -> None:
+                self.calls.append(job.name)
+
+            def settle(self, keep: bool) -> None:
+                pass
+
+            def raise_error(self) -> None:
+                pass
+
+        for at, count in ((4, 4), (3, 6)):  # after a call, before the first
+            sink, model = Numbers(), Model(self.failing(at))
+            taken = contextlib.nullcontext() if at == 3 else self.refused("after 1 of its calls were measured", "again")
+            with torch.no_grad(), taken, Capture(model, self.folder / "d", Options(), sink=sink):
+                model(X, torch.tensor([5.0]))
+                with contextlib.suppress(RuntimeError):
+                    model(X, torch.tensor([4.0]))
+                model(X, torch.tensor([4.0]))
+            self.assertEqual(len(sink.calls), count)
 
     def test_a_copy_of_the_model(self) -> None:
         """An average of weights, a teacher: copied and run within the block, it is another model."""

@@ -152,6 +152,10 @@ class Registry(CaptureTest):
         for name in ("sinks", "s_aux", "position_bias", "indices", "cache", "head_mask", "something"):
             with self.refused("transformers attention mine", f"argument {name} "):
                 transformers_call("mine", None, {**tensors, name: torch.zeros(1, 2, 5, 1)}, (out, None))
+        for name in ("sinks", "position_bias"):  # sdpa itself leaves out what it does not know
+            transformers_call("sdpa", None, {**tensors, "something": 1}, (out, None))
+            with self.refused("transformers attention sdpa", f"argument {name} "):
+                transformers_call("sdpa", None, {**tensors, "something": 1, name: q}, (out, None))
         given = {**tensors, "enable_gqa": False, "return_lse": False, "_parallel_config": None, "window_size": (-1, -1)}
         self.assertIsNone(dispatched_call("_flash_3", given, out).mask)
         for name, value in (("window_size", (16, 16)), ("softcap", 30.0), ("score_mod", len)):

@@ -99,6 +99,8 @@ class Layers(CaptureTest):
     @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
     def test_the_program_reads_both(self) -> None:
         self.record(Lists(front="aa", main="-a-a"))
+        root = json.loads((self.folder / "d" / "capture.json").read_text())
+        self.assertEqual(root["extra"]["layers"], 4)
         told = json.loads(program("info", self.folder / "d", "--json").stdout)
         places = [(call["layer"], call.get("block")) for call in told["calls"]]
         self.assertEqual(places, [(None, "front.0"), (None, "front.1"), (1, None), (3, None)])

@@ -23,7 +23,7 @@ NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "ke
 # What the names of backends that quantise q, k or v have in them.
 QUANTISED = ("sage", "int8", "fp8")
 # Arguments of transformers' attention functions that change no weight, or that the mask has in it. Any other one
-# that is given is refused: softcap, s_aux, sinks, position_bias, indices, cache …
+# that is given is refused.
 NEUTRAL_NAMED = (
     "position_ids",
     "cache_position",
@@ -43,6 +43,8 @@ NEUTRAL_NAMED = (
     "sliding_window",
     *NEUTRAL,
 )
+# Those that transformers' own sdpa function would have to hand on; what else it does not know, it leaves out.
+SHAPING = ("softcap", "s_aux", "sinks", "position_bias", "indices", "head_mask", "cache")
 # Those that transformers_call() and dispatched_call() look at.
 READ_NAMED = ("query", "key", "value", "attention_mask", "is_causal", "dropout", "scaling")
 READ_DISPATCHED = ("query", "key", "value", "attn_mask", "is_causal", "dropout_p", "scale", "_parallel_config")
@@ -119,6 +121,8 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     """
     source = f"transformers attention {name}"
     shaping = _unread(given, (*READ_NAMED, *NEUTRAL_NAMED))
+    if name == "sdpa":
+        shaping = [n for n in shaping if n in SHAPING]
     if "flash" in name and given.get("sliding_window") is not None:
         shaping.append("sliding_window")
     if shaping:

@@ -200,9 +200,8 @@ class Dump:
         extra = {"recorder": "attnscope_capture", "torch": torch.__version__}
         if self._model.transformers:
             extra["class"] = type(self._model.first).__name__
-            extra["layers"] = len(
-                {s.layer for s in next(iter(self._model.slots.values())) if s.layer is not None}
-            )
+            numbers = [s.layer for s in next(iter(self._model.slots.values())) if s.layer is not None]
+            extra["layers"] = 1 + max(numbers, default=-1)
         return {"model": self._model_name(), "extra": {**extra, **(self._options.extra or {})}}
 
     def _model_name(self) -> str:
