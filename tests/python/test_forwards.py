@@ -108,9 +108,9 @@ class Forwards(CaptureTest):
         return before
 
     def test_a_forward_that_is_run_again_is_no_step(self) -> None:
-        for name, options in (("d", {"guidance": "batch"}), ("d", {"force": True}), ("d", {"force": True, "branch": "both"})):
+        for more in ({"guidance": "batch"}, {}, {"branch": "both"}):
             model = Model(self.failing(4, 7))  # the second forward, after one call, then after two
-            with torch.no_grad(), capture(model, self.folder / name, **options):
+            with torch.no_grad(), capture(model, self.folder / "d", force=True, **more):
                 for stamp in (5.0, 4.0, 4.0, 4.0, 3.0):
                     with contextlib.suppress(RuntimeError):
                         model(X, torch.tensor([stamp]))

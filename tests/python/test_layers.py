@@ -61,9 +61,8 @@ class Layers(CaptureTest):
 
         torch.manual_seed(0)
         kinds = ["conv", "conv", "full_attention", "conv", "full_attention", "conv"]
-        config = transformers.Lfm2Config(
-            **SIZES, num_hidden_layers=6, num_key_value_heads=2, vocab_size=20, layer_types=kinds, attn_implementation="sdpa"
-        )
+        sizes = {**SIZES, "num_hidden_layers": 6, "num_key_value_heads": 2, "vocab_size": 20}
+        config = transformers.Lfm2Config(**sizes, layer_types=kinds, attn_implementation="sdpa")
         model = transformers.Lfm2ForCausalLM(config)
         inputs = {"input_ids": torch.arange(1, 9)[None], "use_cache": False}
         named = [(n, f"model.layers.{n}.self_attn") for n in (2, 4)]

@@ -189,7 +189,8 @@ class Transformers(CaptureTest):
                 tokenizer=Words(),
                 inputs={"input_ids": IDS, "decoder_input_ids": other, "use_cache": False},
             )
-            seen = [(c.facts.get("layer", c.facts.get("block")), c.facts["kind"], c.facts["tokens"][1][1]) for c in calls]
+            places = [c.facts.get("layer", c.facts.get("block")) for c in calls]
+            seen = [(p, c.facts["kind"], c.facts["tokens"][1][1]) for p, c in zip(places, calls)]
             own = f"w{int(other[1, 1])}"
             self.assertEqual(
                 seen,

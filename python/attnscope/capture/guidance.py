@@ -111,8 +111,8 @@ class BranchTeller:
                 )
             if self.has_both(transformer):
                 self._say(
-                    f"a batch of {batch} of uncond and cond, by its context {self._context(transformer)!r}, is recorded "
-                    'without names, since nothing tells their order: branches=["uncond", "cond"] does'
+                    f"a batch of {batch} of uncond and cond, by its context {self._context(transformer)!r}, is "
+                    'recorded without names, since nothing tells their order: branches=["uncond", "cond"] does'
                 )
             return None
         if batch is None:

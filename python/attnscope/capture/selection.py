@@ -7,7 +7,8 @@ from .errors import CaptureError
 from .options import Options
 from .slots import IMAGE_CALL, Model, Slot
 
-FURTHER = ("", IMAGE_CALL, *(f"{IMAGE_CALL}.{n}" for n in range(2, 10)), *(f".{n}" for n in range(2, 100)))  # what names of calls add to their module's
+# What names of calls add to their module's.
+FURTHER = ("", IMAGE_CALL, *(f"{IMAGE_CALL}.{n}" for n in range(2, 10)), *(f".{n}" for n in range(2, 100)))
 
 
 class Selection:

@@ -25,25 +25,28 @@ def check_result(call: Call, items: Sequence[int], heads: tuple[int, int]) -> No
     Three rows of each of the heads [first, end) of the batch items; of linear attention and of kernels that
     approximate, which may be far off in some head and are measured afterwards, those of the first head.
     """
-    queries, (first, end) = call.q.shape[2], heads
+    queries, first = call.q.shape[2], heads[0]
     rows = torch.tensor(sorted({0, queries // 2, queries - 1}), device=call.q.device)
     if call.score is not None:
         return _check_linear(call, items[0], first, rows)
     if call.approximation is not None:
-        items, end = items[:1], first + 1
-    group = call.q.shape[1] // call.k.shape[1]
-    at_once = max(1, DOUBLES // (call.k.shape[2] * (call.k.shape[3] + call.v.shape[3]))) * group
-    parts = [(item, h, min(h - h % group + at_once, end)) for item in items for h in _first_heads(first, end, at_once, group)]
-    errors = torch.cat([_errors(call, item, (a, b), rows) for item, a, b in parts])
+        items, heads = items[:1], (first, first + 1)
+    parts = [(item, part) for item in items for part in _parts(call, heads)]
+    errors = torch.cat([_errors(call, item, part, rows) for item, part in parts])
     error = float(errors.max())  # NaN, where there is one
     if not error <= _tolerance(call):
-        places = [(item, h) for item, a, b in parts for h in range(a, b)]
+        places = [(item, head) for item, part in parts for head in range(*part)]
         raise _no_softmax(call, error, *places[int(errors.argmax())])
 
 
-def _first_heads(first: int, end: int, at_once: int, group: int) -> range:
-    """Where parts of the heads begin that have whole groups, or are within one."""
-    return range(first, end, at_once) if first % group == 0 else range(first, end, end - first)
+def _parts(call: Call, heads: tuple[int, int]) -> list[tuple[int, int]]:
+    """Heads that are looked at at once: whole groups that share keys, or what is chosen of one."""
+    (first, end), (_, key_heads, keys, channels) = heads, call.k.shape
+    group = call.q.shape[1] // key_heads
+    if first % group:
+        return [heads]
+    at_once = max(1, DOUBLES // (keys * (channels + call.v.shape[3]))) * group
+    return [(head, min(head + at_once, end)) for head in range(first, end, at_once)]
 
 
 def _tolerance(call: Call) -> float:

@@ -63,11 +63,12 @@ class Call:
 
         Raises CaptureError where they do not fit each other; `where`: the call's name in the message.
         """
-        sizes = {name: t.shape[0] for name, t in (("q", self.q), ("k", self.k), ("v", self.v))}
-        batch, heads = max(sizes.values()), self.q.shape[1]
+        sizes = [t.shape[0] for t in (self.q, self.k, self.v)]
+        batch, heads = max(sizes), self.q.shape[1]
         key_heads = max(self.k.shape[1], self.v.shape[1])
-        if set(sizes.values()) - {1, batch}:
-            raise CaptureError(f"{where}: q, k and v have batches of {', '.join(map(str, sizes.values()))}: expected one size, or 1")
+        if set(sizes) - {1, batch}:
+            got = ", ".join(map(str, sizes))
+            raise CaptureError(f"{where}: q, k and v have batches of {got}: expected one size, or 1")
         if heads == 1 < key_heads:  # PyTorch spreads the one over those of the keys
             heads = key_heads
         if any(key_heads % t.shape[1] for t in (self.k, self.v)):
