@@ -127,7 +127,7 @@ endfunction()
 # libraries that are fast enough without optimisation where a sanitizer slows all down.
 set(ATTNSCOPE_LIGHT_LIBRARIES "^(cli|io_.*|viewer_.*)$")
 set(ATTNSCOPE_PIXEL_LIBRARIES "^(io_pictures|viewer_tiles|viewer_textures)$")
-set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script)$")
+set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script|viewer_remote|viewer_remote_web)$")
 
 # The CUDA module and Python's have libraries in them and need code that may lie anywhere. Programs take the
 # same code, so that it is compiled once for all of them; calls within a file stay open to inlining, as in

@@ -49,6 +49,15 @@ def check_items(model: Model, names: Sequence[str], items: Iterable[int]) -> Non
         )
 
 
+def check_piece(where: str, in_parts: bool) -> None:
+    """Raises CaptureError where several processes hold parts of a call that is a piece of a stream."""
+    if in_parts:
+        raise CaptureError(
+            f"{where}: a piece of a stream of which several processes hold parts cannot be recorded: "
+            "run the model in one process"
+        )
+
+
 def call_items(
     model: Model, slot: Slot, names: list[str] | None, items: list[int], batch: int, times: int
 ) -> tuple[list[str] | None, list[int], int]:

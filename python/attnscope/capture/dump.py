@@ -147,6 +147,14 @@ class Dump:
         if forward is not None:
             forward.files.append(name)
 
+    def check(self, call: Call, items: list[int]) -> None:
+        """Raises CaptureError where the first of the chosen heads of the batch items could not be stored."""
+        first, end = head_range(self._options.heads, call.q.shape[1])
+        key_head_range(first, end, call.q.shape[1], call.k.shape[1])
+        call.stored_mask(items, (first, end), self._options.mask_limit)
+        if call.source is not None or call.answered:
+            check_result(call, items[:1], (first, first + 1))
+
     def drop(self, files: list[str]) -> int:
         """The calls of these files are no part of the capture; how many they were."""
         if files and self._sink is not None:

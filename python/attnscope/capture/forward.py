@@ -30,6 +30,7 @@ class Forward:
     text: int | None  # text tokens that the transformer was given
     valid: list[int] | None  # valid ones, a batch item
     chosen: bool
+    tried: bool  # nothing of it is chosen, and its calls are checked as if it were
     held: bool = False  # a later forward may show that its names are wrong
     sequences: Sequences | None = None  # of the class's token layout
     chunk: Chunk | None = None  # the piece of a stream that it is

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
-from .call_checks import call_items, check_any_call, check_calls, check_items
+from .call_checks import call_items, check_any_call, check_calls, check_items, check_piece
 from .choice import largest_named, parse_numbers
 from .chunks import ChunkTeller
 from .dump import Dump
@@ -75,6 +75,7 @@ class Capture:
         self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
+        self._untried = True  # no forward has shown what the chosen ones are like
         self._mixed = False  # the stream that runs was given something else than words
         self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
@@ -181,7 +182,11 @@ class Capture:
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         check_items(self._model, names or [], items)
         chosen = self._step_test(step) and self._selection.chunk(chunk and chunk.number) and (names is None or bool(items))
-        self._arrivals.forward(names, names is None or bool(items), chosen)
+        wanted = names is None or bool(items)
+        # Late steps are tried now; not pieces of streams, which are counted, nor parts, which are exchanged.
+        tried = self._untried and wanted and not self._step_test(step) and chunk is None and self._rank is None
+        self._untried &= not (chosen or tried)
+        self._arrivals.forward(names, wanted, chosen)
         if names is not None and not items and branch is None:
             raise CaptureError(
                 f"branch {self.options.branch!r}: the batch has {', '.join(sorted(set(names)))}"
@@ -189,13 +194,14 @@ class Capture:
         self._mixed = is_mixed(given) or bool(self._mixed and chunk and chunk.number)
         grid, text, valid = self._grid, None, None
         family = self._model.family
-        if chosen and family:
+        if (chosen or tried) and family:
             grid = grid or family.grid(module, given)
             words = given.get("encoder_hidden_states")
             text = words.shape[1] if words is not None else None
             valid = family.valid(given)
-        sequences = self._maps.sequences(module, given) if chosen else None
-        self._grid = grid = grid or film_grid(sequences or {})
+        sequences = self._maps.sequences(module, given) if chosen or tried else None
+        grid = grid or film_grid(sequences or {})
+        self._grid = self._grid if tried else grid
         return Forward(
             module,
             given,
@@ -207,6 +213,7 @@ class Capture:
             text,
             valid,
             chosen,
+            tried,
             self._branches.in_doubt(module, branch),
             sequences,
             chunk,
@@ -254,7 +261,7 @@ class Capture:
         self._arrivals.call(slot.name, self._selection.may_have(slot))
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
-        if not forward.chosen or not self._selection.module(slot):
+        if not (forward.chosen or forward.tried) or not self._selection.module(slot):
             return
         names, items = forward.names, list(forward.items)
         if self._model.family and self._model.family.per_sample:
@@ -274,11 +281,7 @@ class Capture:
         whole = self._parts.whole(slot, call_name, forward, call)
         shape = whole.shape if whole is not None else call
         if forward.is_piece(slot.name):
-            if whole is not None:
-                raise CaptureError(
-                    f"{slot.name}: a piece of a stream of which several processes hold parts cannot be recorded: "
-                    "run the model in one process"
-                )
+            check_piece(slot.name, whole is not None)
             call, tokens = self._maps.of_chunk(slot, call_name, forward, call, self._chunks)
             shape = call
         else:
@@ -305,6 +308,9 @@ class Capture:
         if tokens is not None:
             stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
             facts |= stated
+        if forward.tried:
+            self._dump.check(call, items)
+            return
         self._arrivals.recorded()
         part = None
         if whole is not None:
