@@ -17,7 +17,7 @@ struct RowFact {
   std::string (*text)(const HeadName&);
 };
 
-constexpr std::array<RowFact, 8> kRowFacts{
+constexpr std::array<RowFact, 9> kRowFacts{
     {{"step",
       [](const HeadName& h) {
         return h.place.unrecorded.step ? std::string("-") : std::to_string(h.step);
@@ -31,6 +31,7 @@ constexpr std::array<RowFact, 8> kRowFacts{
       [](const HeadName& h) {
         return h.place.has_chunk() ? std::to_string(h.place.chunk) : std::string("-");
       }},
+     {"call", [](const HeadName& h) { return std::to_string(h.place.forward.call); }},
      {"branch",
       [](const HeadName& h) { return h.place.unrecorded.branch ? std::string("-") : h.branch; }},
      {"kind", [](const HeadName& h) { return h.kind; }},

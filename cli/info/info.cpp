@@ -16,6 +16,7 @@
 #include "cli/common/option_use.h"
 #include "cli/common/unknown_state.h"
 #include "cli/info/info_export.h"
+#include "cli/info/info_forwards.h"
 #include "cli/info/info_guesses.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
@@ -28,6 +29,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/files/json_types.h"
 #include "io/metrics/metric_journal.h"
+#include "io/segments/head_name_json.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
@@ -84,6 +86,7 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
     json["slot"] = call.id.place.slot;
   }
   if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
+  add_forward(json, call.id.place.forward);
   json["branches"] = unrecorded.branch ? OrderedJson() : OrderedJson(call.id.branches);
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();
@@ -153,7 +156,7 @@ struct ShapeGroup {
   const CallEntry* first = nullptr;
   int64_t calls = 0;
   int64_t without_step = 0, without_layer = 0, without_branch = 0;  ///< calls: nobody recorded it
-  std::set<int64_t> steps, layers, chunks;
+  std::set<int64_t> steps, layers, chunks, forwards;
   std::set<std::string> branches, blocks;
   std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
 };
@@ -208,6 +211,8 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     if (!unrecorded.step) group.steps.insert(s.call->id.step);
     if (s.call->id.layer != kNoLayer && !unrecorded.layer) group.layers.insert(s.call->id.layer);
     if (s.call->id.place.has_chunk()) group.chunks.insert(s.call->id.place.chunk);
+    const CallForward& forward = s.call->id.place.forward;
+    if (forward.is_stated()) group.forwards.insert(forward.forward);
     if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
     if (!unrecorded.branch) group.branches.insert(branch_text(*s.call));
     for (const char* name : {"layer_name", "timestep", "axes", "head_offset", "text_valid",
@@ -292,6 +297,8 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   std::string branches;
   for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
   line("branches", recorded(branches, g.without_branch));
+  if (!g.forwards.empty())
+    line("forwards", list_text(g.forwards) + " (branches f0, f1 … are theirs)");
   line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
                         p.head_dim(), dtype_name(g.first->recorded_dtype()),
                         layout_name(p.q().layout()), origin_note(call, "layout")));
@@ -471,6 +478,7 @@ int run_info(const InfoOptions& o) {
     json["extra"] = capture.extra().empty() ? OrderedJson()
                                             : OrderedJson::parse(capture.extra(), nullptr, false);
     json["frames"] = capture.frames().size();
+    add_forward_log(json, capture.log());
     json["values"] = values;
     json["calls"] = OrderedJson::array();
     for (const SelectedCall& s : selected) {
@@ -497,6 +505,9 @@ int run_info(const InfoOptions& o) {
   print_texts("prompt", selected, &CallEntry::prompt);
   if (!capture.extra().empty()) fmt::print("extra: {}\n", one_line(capture.extra()));
   if (!capture.frames().empty()) fmt::print("frames: {} pictures\n", capture.frames().size());
+  for (const std::string& line : forward_lines(capture.log())) {
+    fmt::print("{}\n", one_line(line));
+  }
   for (const ShapeGroup& group : group_by_shape(selected))
     print_group(group, capture.named_folder());
   fmt::print("values: {}\n", values);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/products/line_summary.h"
 #include "io/files/json_types.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 
@@ -64,6 +65,7 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
     json["slot"] = volume.place.slot;
   }
   if (volume.place.has_chunk()) json["chunk"] = volume.place.chunk;
+  add_forward(json, volume.place.forward);
   json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(volume.branch);
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;

@@ -132,7 +132,7 @@ Command add_verify_command(CLI::App& app) {
       "batch half, heads, token order, RoPE, norm, another layer's keys.\n"
       "Exit code 0: as it was written, or in agreement, or nothing recorded to check against\n"
       "(--strict: 3);\n"
-      "3: something is bad, missing or does not agree.\n"
+      "3: something is bad, missing or does not agree, or the recorder refused a call.\n"
       "Examples:\n"
       "  attnscope verify maps.h5\n"
       "  attnscope verify maps.h5.part --json\n"

@@ -17,6 +17,7 @@
 #include "io/capture/computable.h"
 #include "io/check/self_check.h"
 #include "io/files/json_types.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -26,8 +27,9 @@ constexpr int kMostSearches = 3;
 
 struct Report {
   std::string path;
-  int64_t calls_left_out = 0;  ///< that the recorder refused
+  int64_t calls_left_out = 0;  ///< that cannot be read
   std::vector<CallCheck> checks;
+  ForwardLog log = {};
   int64_t count(CheckVerdict verdict) const {
     return std::count_if(checks.begin(), checks.end(),
                          [&](const CallCheck& check) { return check.verdict == verdict; });
@@ -39,6 +41,7 @@ struct Report {
   /// Null where nothing was checked.
   std::optional<bool> good() const {
     if (count(CheckVerdict::differs) > 0 || calls_left_out > 0) return false;
+    if (!log.refused.empty() || log.partial_count() > 0) return false;
     return checked() > 0 ? std::optional(true) : std::nullopt;
   }
 };
@@ -69,6 +72,7 @@ OrderedJson check_json(const CallCheck& check) {
     json["slot"] = id.place.slot;
   }
   if (id.place.has_chunk()) json["chunk"] = id.place.chunk;
+  add_forward(json, id.place.forward);
   json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(branch_names(*check.call));
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);
@@ -111,6 +115,35 @@ void print_approximation(const CallCheck& check) {
       worst->head, worst->mean, worst->worst);
 }
 
+/// Adds what was refused, and the forwards that lack calls.
+void add_log(OrderedJson& json, const ForwardLog& log) {
+  ForwardLog refused;
+  refused.refused_json = log.refused_json;
+  add_forward_log(json, refused);
+  if (log.partial_count() == 0) return;
+  OrderedJson& partial = json["partial_forwards"] = OrderedJson::array();
+  for (const OrderedJson& entry : OrderedJson::parse(log.forwards_json)) {
+    if (entry.value("partial", false)) partial.push_back(entry);
+  }
+}
+
+/// Says what the recorder refused, reason by reason, and which forwards lack calls.
+void print_log(const ForwardLog& log) {
+  for (const Refusal& refusal : refusals(log)) {
+    const std::string place = refused_place(*refusal.first);
+    const bool several = refusal.calls + refusal.forwards > 1;
+    fmt::print("refused: {}{}: {}\n", refusal.count_text(),
+               place.empty() ? "" : (several ? ", first " : ", ") + place, one_line(refusal.why));
+  }
+  for (const ForwardRecord& record : log.forwards) {
+    if (!record.partial) continue;
+    fmt::print("partial: forward {} of {}{}{}: fewer or other calls than the model has\n",
+               record.forward, one_line(record.transformer),
+               record.step ? fmt::format(", step {}", *record.step) : "",
+               record.calls ? fmt::format(", {} recorded", *record.calls) : "");
+  }
+}
+
 void print_report(const Report& report, const VerifyCaptureRequest& request) {
   if (request.json) {
     OrderedJson json;
@@ -122,9 +155,11 @@ void print_report(const Report& report, const VerifyCaptureRequest& request) {
     add_left_out(json, request.capture);
     json["calls"] = OrderedJson::array();
     for (const CallCheck& check : report.checks) json["calls"].push_back(check_json(check));
+    add_log(json, report.log);
     print_json(json, true);
     return;
   }
+  print_log(report.log);
   const CallCheck* worst = nullptr;
   std::set<std::string> reasons;
   for (const CallCheck& check : report.checks) {
@@ -170,7 +205,7 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
                  const CheckMeans& means, const Console& console, std::stop_token stop) {
   const auto selected = capture.select(parse_selection(request.selection));
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  Report report{capture.path().string(), capture.calls_left_out(), {}};
+  Report report{capture.path().string(), capture.calls_left_out(), {}, capture.log()};
   Progress progress(
       console, "verify", static_cast<int64_t>(selected.size()),
       static_cast<double>(head_count(selected)) / static_cast<double>(selected.size()), "heads");

@@ -38,6 +38,10 @@ Unrecorded Unrecorded::parse(std::string_view names) {
   return facts;
 }
 
+std::string CallForward::branch() const {
+  return "f" + std::to_string(of_step >= 0 ? of_step : forward);
+}
+
 std::string ModelPlace::text() const {
   return block + (block.empty() || slot.empty() ? "" : ".") + slot;
 }
@@ -48,6 +52,7 @@ std::string layer_text(int64_t layer, const ModelPlace& place) {
   std::string text = numbered ? "layer " + std::to_string(layer) : "";
   add_word(text, name, " ");
   if (place.has_chunk()) add_word(text, "chunk " + std::to_string(place.chunk), " ");
+  if (place.forward.call > 0) add_word(text, "call " + std::to_string(place.forward.call), " ");
   return text;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <string>
@@ -36,6 +37,29 @@ struct Unrecorded {
   friend bool operator==(const Unrecorded&, const Unrecorded&) { return true; }
 };
 
+/// The forward of a model that a call is of, where nobody told its step or branch. Negative: not
+/// stated.
+struct CallForward {
+  int64_t forward = -1;  ///< as they began, of all
+  int64_t of_step = -1;  ///< among those of the step
+  int64_t call = 0;      ///< of the module in the forward
+
+  bool is_stated() const { return forward >= 0; }
+  /// "f1", by which the branch goes: the number within the step, else that of all forwards.
+  std::string branch() const;
+  friend auto operator<=>(const CallForward&, const CallForward&) = default;
+};
+
+/// A number of CallForward by the name that captures have for it. `none`: it is not stated.
+struct ForwardFact {
+  const char* name;
+  int64_t CallForward::*number;
+  int64_t none;
+};
+inline constexpr std::array<ForwardFact, 3> kForwardFacts{{{"forward", &CallForward::forward, -1},
+                                                           {"of_step", &CallForward::of_step, -1},
+                                                           {"call", &CallForward::call, 0}}};
+
 /// Where an attention call is made. In the model: the block with its number
 /// ("transformer_blocks.7"), and the attention's name within the block ("attn1"); empty where they
 /// were not recorded. In a stream that comes piece by piece, whose keys a cache keeps: the piece.
@@ -44,6 +68,7 @@ struct ModelPlace {
   int64_t chunk = kNoChunk;
   /// Of the step, layer and branch that stand beside every place.
   Unrecorded unrecorded = {};
+  CallForward forward = {};
 
   /// Whether block or slot are known.
   bool is_recorded() const { return !block.empty() || !slot.empty(); }
@@ -54,8 +79,8 @@ struct ModelPlace {
   friend auto operator<=>(const ModelPlace&, const ModelPlace&) = default;
 };
 
-/// "layer 7", "layer 7 transformer_blocks.7.attn1", "refiner.0.attn", "layer 7 chunk 2": how lines
-/// name a call's layer. What is not recorded is left out: nothing may be left.
+/// "layer 7", "layer 7 transformer_blocks.7.attn1", "refiner.0.attn", "layer 7 chunk 2", "layer 7
+/// call 1": how lines name a call's layer. What is not recorded is left out: nothing may be left.
 std::string layer_text(int64_t layer, const ModelPlace& place);
 
 /// "step 10 layer 3 cond joint": how lines name a call, with `between` between its parts, of which

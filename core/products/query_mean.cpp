@@ -18,7 +18,7 @@ GroupKey group_of(const MeanAxes& axes, const QueryVolume& v) {
   return {axes.steps ? -1 : v.step, axes.layers ? -1 : v.layer, axes.heads ? -1 : v.head, v.kind,
           v.batch, v.branch,
           // Blocks are layers by other names.
-          axes.layers ? ModelPlace{"", v.place.slot, v.place.chunk} : v.place};
+          axes.layers ? ModelPlace{"", v.place.slot, v.place.chunk, {}, v.place.forward} : v.place};
 }
 
 /// The volumes' numbers, group by group, each group where its first member stands.

@@ -104,10 +104,12 @@ SeenCalls check_unique(const std::vector<CallEntry>& calls, const std::string& h
   return seen;
 }
 
-/// Ascending by step, layer, branch, kind and place.
+/// Ascending by step, layer, forward, branch, kind and place.
 void sort_calls(std::vector<CallEntry>& calls) {
   const auto key = [](const CallEntry& c) {
-    return std::tie(c.id.step, c.id.layer, c.id.branches, c.id.kind, c.id.place);
+    // Before its name: f2 comes before f10.
+    return std::tie(c.id.step, c.id.layer, c.id.place.forward, c.id.branches, c.id.kind,
+                    c.id.place);
   };
   std::stable_sort(calls.begin(), calls.end(),
                    [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
@@ -259,6 +261,7 @@ Capture Capture::of_location(CaptureLocation location, const std::shared_ptr<Inp
   capture.files_ = std::move(location.files);
   add_option_files(overrides, capture.files_);
   capture.extra_ = std::move(location.extra);
+  capture.log_ = std::move(location.log);
   capture.frames_ = std::move(location.frames);
   capture.named_ = std::move(location.named);
   capture.warnings_ = told_once(warnings);

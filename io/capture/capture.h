@@ -76,7 +76,9 @@ class Capture {
   const std::optional<NamedFolder>& named_folder() const { return named_; }
   /// `extra` of the whole capture as JSON text; may be empty.
   const std::string& extra() const { return extra_; }
-  /// Ascending by (step, layer, branch, kind, place).
+  /// The forwards that a recorder saw, and what it refused.
+  const ForwardLog& log() const { return log_; }
+  /// Ascending by (step, layer, forward, branch, kind, place).
   const std::vector<CallEntry>& calls() const { return calls_; }
   /// What could not be read and was left out: calls, pictures. One printable line each, to be shown
   /// also where narration is not wanted.
@@ -125,6 +127,7 @@ class Capture {
   std::filesystem::path path_;
   std::shared_ptr<const InputSet> inputs_;
   std::string extra_;
+  ForwardLog log_;
   std::vector<std::filesystem::path> files_;
   std::vector<FrameFile> frames_;
   std::optional<NamedFolder> named_;

@@ -255,6 +255,7 @@ OrderedJson catalogue_root(const CaptureCopy& copy) {
     if (s.call->prompt != capture.prompt()) root.erase("prompt");
   }
   if (!capture.extra().empty()) root["extra"] = OrderedJson::parse(capture.extra());
+  add_forward_log(root, capture.log());
   if (copy.own) root.update(copy.part);
   return root;
 }
@@ -284,6 +285,9 @@ std::vector<std::string> CaptureCopy::notes(const fs::path& out) const {
         lines.insert(fmt::format("recorded from now on: {} {} ({})", name, fact.json, fact.origin));
       }
     }
+  }
+  if (is_single_capture_file(out) && !capture->log().empty()) {
+    lines.insert("not carried over: the forwards and refused calls that only a folder lists");
   }
   const size_t pictures = capture->frames().size();
   if (is_single_capture_file(out) && pictures > 0) {

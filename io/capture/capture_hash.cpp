@@ -39,6 +39,9 @@ std::string canonical_facts(const SelectedCall& selected) {
   // Captures without them keep their hashes.
   if (call.id.place.is_recorded()) json["place"] = {call.id.place.block, call.id.place.slot};
   if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
+  if (const CallForward& forward = call.id.place.forward; forward.is_stated()) {
+    json["forward"] = {forward.forward, forward.of_step, forward.call};
+  }
   if (call.id.place.unrecorded.any()) json["unrecorded"] = call.id.place.unrecorded.text();
   json["branches"] = call.id.branches;
   json["batch"] = selected.batch;

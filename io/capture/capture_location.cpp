@@ -25,6 +25,7 @@ CaptureLocation locate_catalogue(const fs::path& folder, const ReadControl& cont
   }
   location.frames = std::move(catalogue.frames);
   location.extra = std::move(catalogue.extra);
+  location.log = std::move(catalogue.log);
   location.warnings = std::move(catalogue.warnings);
   location.notes = std::move(catalogue.notes);
   location.unknown_keys = std::move(catalogue.unknown_keys);

@@ -26,6 +26,7 @@ struct CaptureLocation {
   std::vector<FrameFile> frames;
   std::optional<NamedFolder> named;  ///< where the files were told by their names
   std::string extra;                 ///< JSON text; may be empty
+  ForwardLog log;
   std::vector<std::variant<CaptureFile, NamedCall, PassedOver>> calls;
   std::vector<std::string> warnings, notes, unknown_keys;
 };

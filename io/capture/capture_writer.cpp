@@ -101,6 +101,8 @@ std::string CallToWrite::file_name() const {
   if (!place.slot.empty()) where += file_part(place.slot);
   if (id.layer != kNoLayer) where = fmt::format("_layer{:03}", id.layer) + where;
   if (place.has_chunk()) where = fmt::format("_chunk{:03}", place.chunk) + where;
+  if (place.forward.is_stated()) where += fmt::format("_forward{:04}", place.forward.forward);
+  if (place.forward.call > 0) where += fmt::format("_call{:03}", place.forward.call);
   return fmt::format("step{:04}{}_{}_{}.safetensors", id.step, where, kind_name(id.kind), branch);
 }
 

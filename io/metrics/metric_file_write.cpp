@@ -35,13 +35,17 @@ std::string call_name(const HeadName& name, bool with_place) {
                                  plain_part(name.branch), plain_part(name.kind));
   if (!with_place) return text;
   if (name.place.has_chunk()) text += fmt::format("_chunk{:03}", name.place.chunk);
+  const CallForward& forward = name.place.forward;
+  if (forward.is_stated()) text += fmt::format("_forward{:04}", forward.forward);
+  if (forward.call > 0) text += fmt::format("_call{:03}", forward.call);
   for (const std::string& part : {name.place.block, name.place.slot}) {
     if (!part.empty()) text += "_" + plain_part(part);
   }
   return text;
 }
 
-/// Names of the groups as exports have them: block, slot and chunk where they tell calls apart.
+/// Names of the groups as exports have them: chunk, forward, block and slot where they tell calls
+/// apart.
 std::vector<std::string> group_names(const std::vector<MetricGroup>& groups) {
   std::map<std::string, int> alike;
   for (const MetricGroup& group : groups) ++alike[call_name(group.call.name, false)];

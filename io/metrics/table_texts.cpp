@@ -20,9 +20,9 @@ namespace attnscope {
 namespace {
 
 /// Columns that name a head or say something of it, and are no numbers of it.
-constexpr std::string_view kWords[] = {"run",    "prompt", "seed",  "step",        "layer",
-                                       "branch", "kind",   "batch", "head",        "block",
-                                       "slot",   "chunk",  "class", "segment_mass"};
+constexpr std::string_view kWords[] = {
+    "run",   "prompt", "seed",  "step",  "layer",        "branch",  "kind",    "batch", "head",
+    "block", "slot",   "chunk", "class", "segment_mass", "forward", "of_step", "call"};
 
 bool is_word(std::string_view name) {
   return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
@@ -79,6 +79,10 @@ double json_number(const Json& value) {
 HeadName line_name(const CsvLine& line) {
   HeadName name;
   name.place = {line.text("block"), line.text("slot"), line.index("chunk", kNoChunk)};
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (line.text(fact.name).empty()) continue;
+    name.place.forward.*fact.number = line.index(fact.name, fact.none);
+  }
   Unrecorded& unrecorded = name.place.unrecorded;
   unrecorded = {line.text("step").empty(), line.text("layer").empty() && name.place.block.empty(),
                 line.text("branch").empty()};

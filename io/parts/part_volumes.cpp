@@ -81,6 +81,11 @@ Json read_volumes(const std::string& path, const Json&) {
     if (is_there(reader, name)) json[name] = read_strings(reader, name, kMostVolumes);
   }
   if (is_there(reader, "chunk")) json["chunk"] = reader.integers(root, "chunk", kMostVolumes);
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (is_there(reader, fact.name)) {
+      json[fact.name] = reader.integers(root, fact.name, kMostVolumes);
+    }
+  }
   if (is_there(reader, "volume")) json["volume"] = place_of(reader, "volume");
   if (is_there(reader, "text")) json["text"] = place_of(reader, "text");
   if (is_there(reader, "text_tokens")) {
@@ -140,6 +145,9 @@ QueryVolume volume_of(const Json& json, size_t i, const InputFile& file) {
   volume.place.block = text("block");
   volume.place.slot = text("slot");
   if (json.contains("chunk")) volume.place.chunk = number("chunk");
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (json.contains(fact.name)) volume.place.forward.*fact.number = number(fact.name);
+  }
   set_unrecorded(json.at("not_recorded").get<std::string>(), volume);
   if (number("query_t") >= 0) {
     volume.query = {number("query_t"), number("query_y"), number("query_x")};

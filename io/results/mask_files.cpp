@@ -20,7 +20,8 @@ std::string mask_csv(const OrderedJson& masks) {
     for (const auto& [name, value] : head.items()) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       // Where the heads' own places stand in those that have them: behind the head's number.
-      const bool is_place = name == "block" || name == "slot" || name == "chunk";
+      const bool is_place = name == "block" || name == "slot" || name == "chunk" ||
+                            name == "forward" || name == "of_step" || name == "call";
       const auto mask = std::find(names.begin(), names.end(), "mask");
       names.insert(is_place ? mask : names.end(), name);
     }

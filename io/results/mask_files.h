@@ -8,7 +8,7 @@
 namespace attnscope {
 
 /// What masks keep ("attnscope-mask/1", docs/masks.md) as lines of commas: the columns of its
-/// heads, undefined ones empty; block, slot and chunk where any head has them.
+/// heads, undefined ones empty; block, slot, chunk and forward where any head has them.
 std::string mask_csv(const OrderedJson& masks);
 
 /// The content of a file of that name: .csv, or .json.

@@ -32,6 +32,13 @@ std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
                   [](const HeadRecord& record) { return record.name.place.has_chunk(); })) {
     names.emplace_back("chunk");
   }
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (std::any_of(records.begin(), records.end(), [&](const HeadRecord& record) {
+          return record.name.place.forward.*fact.number != fact.none;
+        })) {
+      names.emplace_back(fact.name);
+    }
+  }
   names.emplace_back("class");
   for (const HeadField& field : head_fields()) {
     names.emplace_back(field.name);

@@ -39,20 +39,34 @@ class LineWriter {
 struct PlaceColumns {
   bool names = false;  ///< block and slot
   bool chunk = false;
+  std::vector<ForwardFact> forward;  ///< those that any volume has
 
   explicit PlaceColumns(const QueryVolumes& volumes) {
     for (const QueryVolume& volume : volumes.volumes) {
       names |= volume.place.is_recorded();
       chunk |= volume.place.has_chunk();
     }
+    for (const ForwardFact& fact : kForwardFacts) {
+      if (std::any_of(volumes.volumes.begin(), volumes.volumes.end(), [&](const QueryVolume& v) {
+            return v.place.forward.*fact.number != fact.none;
+          })) {
+        forward.push_back(fact);
+      }
+    }
   }
   std::string header() const {
-    return std::string(names ? "block,slot," : "") + (chunk ? "chunk," : "");
+    std::string text = std::string(names ? "block,slot," : "") + (chunk ? "chunk," : "");
+    for (const ForwardFact& fact : forward) text += std::string(fact.name) + ",";
+    return text;
   }
   std::string values(const ModelPlace& place) const {
     std::string text;
     if (names) text += fmt::format(",{},{}", csv_text(place.block), csv_text(place.slot));
     if (chunk) text += place.has_chunk() ? fmt::format(",{}", place.chunk) : ",";
+    for (const ForwardFact& fact : forward) {
+      const int64_t number = place.forward.*fact.number;
+      text += number != fact.none ? fmt::format(",{}", number) : ",";
+    }
     return text;
   }
 };

@@ -116,6 +116,12 @@ class VolumeWriter {
                     [](V v) { return v.place.has_chunk(); })) {
       write_number<int64_t>(item, "chunk", [](V v) { return v.place.chunk; });
     }
+    for (const ForwardFact& fact : kForwardFacts) {
+      if (std::any_of(volumes_.volumes.begin(), volumes_.volumes.end(),
+                      [&](V v) { return v.place.forward.*fact.number != fact.none; })) {
+        write_number<int64_t>(item, fact.name, [&](V v) { return v.place.forward.*fact.number; });
+      }
+    }
     // −1: the query is no single place of this grid.
     for (size_t axis = 0; axis < 3; ++axis) {
       write_number<int32_t>(item, std::string("query_") + "tyx"[axis], [axis](V v) {

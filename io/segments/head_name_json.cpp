@@ -6,6 +6,12 @@
 
 namespace attnscope {
 
+void add_forward(OrderedJson& json, const CallForward& forward) {
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (forward.*fact.number != fact.none) json[fact.name] = forward.*fact.number;
+  }
+}
+
 OrderedJson name_json(const HeadName& name) {
   const Unrecorded& unrecorded = name.place.unrecorded;
   const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
@@ -20,6 +26,7 @@ OrderedJson name_json(const HeadName& name) {
     json["slot"] = name.place.slot;
   }
   if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
+  add_forward(json, name.place.forward);
   return json;
 }
 

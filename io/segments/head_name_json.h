@@ -8,9 +8,21 @@
 namespace attnscope {
 
 /// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
-/// "head"}, null where nobody recorded it, and "block", "slot" and "chunk" where the capture has
-/// them. parse_name_json() takes it.
+/// "head"}, null where nobody recorded it, and "block", "slot", "chunk", "forward", "of_step" and
+/// "call" where the capture has them. parse_name_json() takes it.
 OrderedJson name_json(const HeadName& name);
+
+/// Adds what is stated of a call's forward: "forward", "of_step", "call".
+void add_forward(OrderedJson& json, const CallForward& forward);
+/// Takes what add_forward() added, of either kind of JSON.
+template <typename Json>
+CallForward parse_forward(const Json& json) {
+  CallForward forward;
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (json.contains(fact.name)) json.at(fact.name).get_to(forward.*fact.number);
+  }
+  return forward;
+}
 
 /// What name_json() made of a head's name, of either kind of JSON: null is what nobody recorded, or
 /// a layer outside the main stack. Throws nlohmann's exceptions where it is none.
@@ -27,6 +39,7 @@ HeadName parse_name_json(const Json& json) {
   take_some("block", name.place.block);
   take_some("slot", name.place.slot);
   take_some("chunk", name.place.chunk);
+  name.place.forward = parse_forward(json);
   Unrecorded& unrecorded = name.place.unrecorded;
   unrecorded.step = take("step", name.step);
   unrecorded.layer = take("layer", name.layer);

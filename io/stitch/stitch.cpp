@@ -17,6 +17,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The forwards of the first rank, all of which make them together, and what any rank refused,
+/// once.
+ForwardLog joined_log(const PartSet& parts) {
+  ForwardLog log = parts.captures().front().log();
+  OrderedJson refused = OrderedJson::array();
+  std::set<std::string> seen;
+  for (const Capture& capture : parts.captures()) {
+    const std::string& list = capture.log().refused_json;
+    if (list.empty()) continue;
+    for (OrderedJson& entry : OrderedJson::parse(list)) {
+      if (seen.insert(entry.dump()).second) refused.push_back(std::move(entry));
+    }
+  }
+  if (!refused.empty()) log.refused_json = refused.dump();
+  return log;
+}
+
 /// capture.json without its pictures and calls.
 OrderedJson catalogue_root(const PartSet& parts, bool second_format) {
   const Capture& first = parts.captures().front();
@@ -29,6 +46,7 @@ OrderedJson catalogue_root(const PartSet& parts, bool second_format) {
   if (one_model && !first.model().empty()) root["model"] = first.model();
   if (one_prompt && !first.prompt().empty()) root["prompt"] = first.prompt();
   if (!first.extra().empty()) root["extra"] = OrderedJson::parse(first.extra());
+  add_forward_log(root, joined_log(parts));
   return root;
 }
 

@@ -151,6 +151,7 @@ template <class Wire>
 void carry(Wire& wire, IsA<ModelPlace> auto& place) {
   wire(place.block, place.slot, place.chunk);
   wire(place.unrecorded.step, place.unrecorded.layer, place.unrecorded.branch);
+  wire(place.forward.forward, place.forward.of_step, place.forward.call);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<EvictedKeys> auto& keys) {

@@ -24,18 +24,34 @@ void check_name(const CallFacts& facts, const std::string& fact, const std::stri
   }
 }
 
-/// Block, slot and chunk; empty where they are not known.
+/// Forward, its place in the step and the call within it; nothing where they are not stated.
+CallForward call_forward(const CallFacts& facts) {
+  CallForward forward;
+  for (const ForwardFact& fact : kForwardFacts) {
+    forward.*fact.number = facts.integer(fact.name).value_or(fact.none);
+    if (facts.has(fact.name) && !facts.has("forward")) {
+      throw bad_fact(facts, fact.name, "belongs to the fact forward, which is missing");
+    }
+  }
+  return forward;
+}
+
+/// Block, slot, chunk and forward; empty where they are not known.
 ModelPlace call_place(const CallFacts& facts) {
   for (const char* fact : {"block", "slot"}) {
     if (const auto name = facts.text(fact)) check_name(facts, fact, *name, 128);
   }
-  return {facts.text("block").value_or(""), facts.text("slot").value_or(""),
-          facts.integer("chunk").value_or(kNoChunk)};
+  return {facts.text("block").value_or(""),
+          facts.text("slot").value_or(""),
+          facts.integer("chunk").value_or(kNoChunk),
+          {},
+          call_forward(facts)};
 }
 
 std::vector<std::string> call_branches(const CallFacts& facts, int64_t batch) {
   std::vector<std::string> branches = facts.strings("branches");
-  if (branches.empty()) branches = {"all"};
+  const CallForward forward = call_forward(facts);
+  if (branches.empty()) branches = {forward.is_stated() ? forward.branch() : "all"};
   for (const std::string& branch : branches) check_name(facts, "branches", branch, 64);
   const auto count = static_cast<int64_t>(branches.size());
   if (count != 1 && count != batch) {
@@ -164,7 +180,7 @@ CallId call_id(const CallFacts& facts, const HeadTensors& heads) {
   const bool in_stack = id.place.block.empty();
   id.layer = facts.integer("layer").value_or(in_stack ? 0 : kNoLayer);
   id.place.unrecorded = {!facts.has("step"), in_stack && !facts.has("layer"),
-                         !facts.has("branches")};
+                         !facts.has("branches") && !id.place.forward.is_stated()};
   id.branches = call_branches(facts, heads.q.batch());
   id.kind = call_kind(facts, heads);
   return id;

@@ -27,7 +27,7 @@ struct FactName {
   std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text, ""},
+constexpr std::array<FactName, 32> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -55,13 +55,17 @@ constexpr std::array<FactName, 29> kFacts{{{"format", FactType::text, ""},
                                            {"approximation", FactType::text},
                                            {"part", FactType::any, ""},
                                            {"chunk", FactType::integer},
-                                           {"score", FactType::text, "--score"}}};
+                                           {"score", FactType::text, "--score"},
+                                           {"forward", FactType::integer, ""},
+                                           {"of_step", FactType::integer, ""},
+                                           {"call", FactType::integer, ""}}};
 
 /// What every format of captures begins with.
 constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
 
-constexpr std::array<std::string_view, 9> kFormat2Facts{
-    "block", "slot", "queries", "keys", "mask_block", "approximation", "part", "chunk", "score"};
+constexpr std::array<std::string_view, 12> kFormat2Facts{
+    "block", "slot",  "queries", "keys",    "mask_block", "approximation",
+    "part",  "chunk", "score",   "forward", "of_step",    "call"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

@@ -1,5 +1,6 @@
 #include "io/capture/facts/capture_catalogue.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -110,6 +111,21 @@ FrameList read_frames(const Json& root, const std::filesystem::path& folder,
   return list;
 }
 
+/// Why a recorder has no call to list; empty where it does not tell.
+std::string why_none(const ForwardLog& log) {
+  constexpr size_t kMostReasons = 3;
+  const std::vector<Refusal> all = refusals(log);
+  if (all.empty()) return "";
+  std::string text = " (got none): the recorder refused ";
+  for (size_t i = 0; i < std::min(all.size(), kMostReasons); ++i) {
+    text += (i == 0 ? "" : "; ") + all[i].count_text() + ": " + one_line(all[i].why);
+  }
+  if (all.size() > kMostReasons) {
+    text += "; and others for " + std::to_string(all.size() - kMostReasons) + " more reasons";
+  }
+  return text;
+}
+
 }  // namespace
 
 CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& files,
@@ -126,9 +142,13 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
   catalogue.warnings = std::move(list.warnings);
   catalogue.notes = std::move(list.notes);
   catalogue.unknown_keys = std::move(list.unknown_keys);
+  catalogue.log = read_forward_log(*root, name);
+  catalogue.unknown_keys.insert(catalogue.unknown_keys.end(), catalogue.log.unknown_keys.begin(),
+                                catalogue.log.unknown_keys.end());
   for (const auto& [key, value] : root->items()) {
-    const std::set<std::string> known{"format", "model", "prompt",    "frames", "extra",
-                                      "calls",  "shard", "plan_hash", "part"};
+    const std::set<std::string> known{"format", "model",    "prompt", "frames",
+                                      "extra",  "calls",    "shard",  "plan_hash",
+                                      "part",   "forwards", "refused"};
     if (known.count(key) == 0) {
       catalogue.unknown_keys.push_back(one_line("capture.json key " + key));
     }
@@ -138,7 +158,7 @@ CaptureCatalogue read_catalogue(const std::filesystem::path& folder, InputSet& f
                               " of a capture (attnscope merge joins the parts)");
   }
   if (!root->contains("calls") || !(*root)["calls"].is_array() || (*root)["calls"].empty()) {
-    throw file_error(name, "calls", "expected a list of calls");
+    throw file_error(name, "calls", "expected a list of calls" + why_none(catalogue.log));
   }
   const Json& calls = listed(*root, "calls", name);
   for (size_t i = 0; i < calls.size(); ++i) {

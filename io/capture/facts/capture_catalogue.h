@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "io/capture/facts/forward_log.h"
 #include "io/files/json_types.h"
 #include "io/tensors/tensor_file.h"
 
@@ -41,6 +42,7 @@ struct CaptureCatalogue {
   std::filesystem::path file;
   std::vector<FrameFile> frames;
   std::string extra;  ///< as JSON text; may be empty
+  ForwardLog log;
   std::vector<CaptureFile> calls;
   std::vector<std::string> warnings;  ///< of what is left out
   std::vector<std::string> notes, unknown_keys;

@@ -224,7 +224,8 @@ int64_t ChunkGrid::chunk_number(int64_t head, int64_t row_chunk, int64_t col_chu
 
 namespace {
 
-/// Adds chunk, block and slot to the names of the groups that would have the same name without.
+/// Adds chunk, forward, call, block and slot to the names of the groups that would have the same
+/// name without.
 void tell_places_apart(std::vector<ExportGroup>& groups) {
   std::map<std::string, std::set<ModelPlace>> places;
   for (const ExportGroup& group : groups) places[group.name].insert(group.call->id.place);
@@ -241,6 +242,11 @@ void tell_places_apart(std::vector<ExportGroup>& groups) {
     const bool names = differs(&ModelPlace::block) || differs(&ModelPlace::slot) ||
                        group.call->id.layer == kNoLayer;
     if (chunks && place.has_chunk()) group.name += fmt::format("_chunk{:03}", place.chunk);
+    const CallForward& forward = place.forward;
+    if (differs(&ModelPlace::forward) && forward.is_stated()) {
+      group.name += fmt::format("_forward{:04}", forward.forward);
+      if (forward.call > 0) group.name += fmt::format("_call{:03}", forward.call);
+    }
     if (!names) continue;
     for (const std::string& part : {place.block, place.slot}) {
       if (!part.empty()) group.name += "_" + name_part(part);
@@ -292,8 +298,8 @@ ExportLayout make_export_layout(const ExportSpec& spec) {
   tell_places_apart(layout.groups);
   std::set<std::string> names;
   for (ExportGroup& group : layout.groups) {
-    // They differ in replaced characters only; `branch`, `block`, `slot` and `chunk` tell them
-    // apart.
+    // They differ in replaced characters only; `branch`, `block`, `slot`, `chunk` and
+    // `forward` tell them apart.
     const std::string name = group.name;
     for (int n = 2; !names.insert(group.name).second; ++n) {
       group.name = fmt::format("{}_{}", name, n);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "io/files/json_types.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -56,6 +57,7 @@ OrderedJson call_description_json(const CallDescription& call) {
                    {"head_dim", call.head_dim},
                    {"head_offset", call.head_offset},
                    {"num_queries", call.num_queries}};
+  add_forward(json, call.name.place.forward);
   for (const auto& [name, member] : kTexts) json[name] = call.*member;
   json["model"] = known(call.model.empty(), call.model);
   if (call.queries) json["queries"] = *call.queries;
@@ -74,6 +76,7 @@ CallDescription parse_call_description(const OrderedJson& json) {
   json.at("block").get_to(call.name.place.block);
   json.at("slot").get_to(call.name.place.slot);
   json.at("chunk").get_to(call.name.place.chunk);
+  call.name.place.forward = parse_forward(json);
   if (!json.at("timestep").is_null()) json.at("timestep").get_to(call.timestep);
   json.at("scale").get_to(call.scale);
   json.at("head_dim").get_to(call.head_dim);

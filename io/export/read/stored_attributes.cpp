@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "io/files/json_types.h"
+#include "io/segments/head_name_json.h"
 #include "io/segments/segment_json.h"
 
 namespace attnscope {
@@ -52,6 +53,9 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
         reader.has_attribute(group, fact) ? reader.text(group, fact) : "";
   }
   json["chunk"] = reader.has_attribute(group, "chunk") ? reader.integer(group, "chunk") : kNoChunk;
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (reader.has_attribute(group, fact.name)) json[fact.name] = reader.integer(group, fact.name);
+  }
   // Files of older versions have 0 and "all".
   json["not_recorded"] =
       reader.has_attribute(group, kNotRecordedName) ? reader.text(group, kNotRecordedName) : "";
@@ -79,7 +83,7 @@ StoredFacts call_attributes(const Json& json) {
   facts.model = json["model"].get<std::string>();
   facts.q_state = json["q_state"].get<std::string>();
   facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>(),
-                 json["chunk"].get<int64_t>(), unrecorded};
+                 json["chunk"].get<int64_t>(), unrecorded, parse_forward(json)};
   return facts;
 }
 

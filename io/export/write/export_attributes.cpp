@@ -54,6 +54,10 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
     writer.attribute(group, "slot", place.slot);
   }
   if (call.name.place.has_chunk()) writer.attribute(group, "chunk", call.name.place.chunk);
+  for (const ForwardFact& fact : kForwardFacts) {
+    const int64_t number = call.name.place.forward.*fact.number;
+    if (number != fact.none) writer.attribute(group, fact.name, number);
+  }
   writer.attribute(group, "branch", unrecorded.branch ? "" : call.name.branch);
   writer.attribute(group, "kind", call.name.kind);
   writer.attribute(group, "score", call.score);

@@ -289,7 +289,8 @@ HeadId HeadPicker::find(const HeadValues& wanted) const {
     select(found, HeadAxis::chunk, std::to_string(wanted.place.chunk));
   }
   select(found, HeadAxis::branch, wanted.branch);
-  const HeadValues got = values(found);
+  HeadValues got = values(found);
+  got.place.forward = wanted.place.forward;  // nobody asks for it: the branch is named by it
   const bool asked = wanted.place.is_recorded() || wanted.place.has_chunk();
   const bool same_place = !asked || got.place == wanted.place;
   if (got.step != wanted.step || got.layer != wanted.layer || got.branch != wanted.branch ||
