@@ -122,8 +122,8 @@ int run(int argc, char** argv) {
       add_stats_command(app),   add_render_command(app),  add_mask_command(app),
       add_diff_command(app),    add_rollout_command(app), add_figure_command(app),
       add_view_command(app),    add_serve_command(app),   add_synth_command(app),
-      add_convert_command(app), add_merge_command(app),   add_verify_command(app),
-      add_bench_command(app)};
+      add_convert_command(app), add_merge_command(app),   add_relabel_command(app),
+      add_verify_command(app),  add_bench_command(app)};
   for (const Command& command : commands) command.parser.app().allow_extras();
   std::vector<std::string> names;
   for (const Command& command : commands) names.push_back(command.parser.app().get_name());

@@ -130,6 +130,8 @@ attnscope_room(io/capture "Files to calls: folders, names, the capture that is o
   MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
 attnscope_room(io/stitch "Captures of several processes to the one that a single process would have made."
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
+attnscope_room(io/relabel "Labels of a capture's calls told afterwards, in its files; a journal of it."
+  MAY core io/files io/capture/facts io/capture/call io/capture USES posix fmt json)
 attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
@@ -245,6 +247,7 @@ attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common USES fm
 attnscope_room(cli/diff "attnscope diff." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/relabel "attnscope relabel." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common USES fmt json cli11 LIBRARY cli)
@@ -254,7 +257,7 @@ attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that
       viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
-      cli/merge cli/verify cli/figure cli/bench cli/serve
+      cli/merge cli/relabel cli/verify cli/figure cli/bench cli/serve
   USES posix loader fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.

@@ -47,6 +47,7 @@ Command add_view_command(CLI::App& app);
 Command add_serve_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);
 Command add_convert_command(CLI::App& app);
+Command add_relabel_command(CLI::App& app);
 Command add_synth_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
 

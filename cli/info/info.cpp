@@ -298,7 +298,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   for (const std::string& b : g.branches) branches += (branches.empty() ? "" : ", ") + b;
   line("branches", recorded(branches, g.without_branch));
   if (!g.forwards.empty())
-    line("forwards", list_text(g.forwards) + " (branches f0, f1 … are theirs)");
+    line("forwards", list_text(g.forwards) + " (attnscope relabel tells their branches)");
   line("q", fmt::format("[{}, {}, {}, {}] {} {}{}", p.batch(), p.num_heads(), p.num_queries(),
                         p.head_dim(), dtype_name(g.first->recorded_dtype()),
                         layout_name(p.q().layout()), origin_note(call, "layout")));

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "io/capture/call/call_tensors.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/interrupted_relabel.h"
 #include "io/capture/named_tensors.h"
 #include "io/capture/rank_folders.h"
 #include "io/tensors/open_tensor_file.h"
@@ -195,6 +196,7 @@ std::optional<fs::path> capture_folder(const fs::path& path) {
 CaptureLocation locate_capture(const fs::path& path, const std::optional<std::string>& pattern,
                                const ReadControl& control) {
   std::error_code error;
+  if (const auto folder = capture_folder(path)) refuse_interrupted_relabel(*folder);
   CaptureLocation location = fs::is_directory(path, error)
                                  ? locate_in_folder(path, pattern, control)
                                  : locate_no_folder(path, pattern, control);

@@ -12,6 +12,7 @@
 #include "io/capture/capture.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/capture_catalogue.h"
+#include "io/capture/interrupted_relabel.h"
 #include "io/files/file_text.h"
 #include "io/files/input_set.h"
 #include "io/files/json_text.h"
@@ -32,6 +33,7 @@ struct CapturePart {
 };
 
 OrderedJson read_root(const fs::path& folder) {
+  refuse_interrupted_relabel(folder);
   const fs::path file = folder / kCatalogueName;
   const std::string text = read_file_text(file);
   parse_strict_json(text, file.string(), "");

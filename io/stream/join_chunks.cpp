@@ -198,8 +198,20 @@ class ChunkJoin {
     }
   }
 
+  /// Forwards that nobody told are called alike in chunks that may be of other branches.
+  void require_told() const {
+    for (const CallEntry* call : chunks_) {
+      if (!call->id.place.forward.is_stated()) continue;
+      throw usage_error(
+          fmt::format("nobody told the step or branch of chunk {} (forward {}): "
+                      "attnscope relabel tells it",
+                      call->id.place.chunk, call->id.place.forward.forward));
+    }
+  }
+
   /// The facts that all chunks have alike; what may differ is left out where it does.
   void join_facts(CallEntry& entry) {
+    require_told();
     const std::set<std::string> own{"chunk", "queries", "keys", "mask", "mask_block", "format"};
     const std::set<std::string> loose{"timestep", "extra"};
     std::set<std::string> names;
