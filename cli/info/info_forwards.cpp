@@ -97,8 +97,10 @@ std::vector<std::string> kind_lines(const ForwardLog& log) {
   }
   std::vector<std::string> lines;
   std::vector<ForwardKind> kinds;
-  for (const auto& [key, forwards] : of_step) {
-    const auto& [of, step] = key;
+  for (const auto& entry : of_step) {
+    const std::string& of = entry.first.first;
+    const std::optional<int64_t>& step = entry.first.second;
+    const Forwards& forwards = entry.second;
     if (!step) {
       lines.push_back(fmt::format("forwards: {} of {}: nothing tells their steps{}",
                                   forwards.size(), of, chosen_text(forwards)));

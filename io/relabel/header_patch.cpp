@@ -90,7 +90,8 @@ bool write_metadata(const RelabelledCall& call, OrderedJson& header) {
 
 /// Writes the file anew, with a header of another length.
 void rewrite(const PosixFile& old, const HeaderPatch& patch) {
-  const fs::path path = old.path(), part = relabel_part(path);
+  const fs::path& path = old.path();
+  const fs::path part = relabel_part(path);
   std::error_code ignored;
   fs::remove(part, ignored);
   PosixFile file(part, PosixFile::Mode::create);

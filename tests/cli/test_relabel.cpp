@@ -343,6 +343,55 @@ TEST_CASE("a signal before the journal changes nothing, after it relabel goes on
   CHECK(contents(path).size() == before.size());
 }
 
+TEST_CASE("commands refuse a folder whose relabelling was interrupted") {
+  const TemporaryFolder folder;
+  const std::string path = guided_capture(folder);
+  write_bytes(path + "/.relabel.journal", "");
+  const std::string out = folder / "out", line = "attnscope relabel " + path + " finishes it";
+  for (const Arguments& arguments :
+       {Arguments{"info", path}, Arguments{"info", path + "/capture.json"},
+        Arguments{"verify", path}, Arguments{"stats", path}, Arguments{"convert", path, "-o", out},
+        Arguments{"export", path, "-o", out + ".h5"}, Arguments{"merge", path, "-o", out}}) {
+    const auto r = run_attnscope(arguments);
+    INFO(arguments.front() << ": " << r.err);
+    CHECK(r.exit_code == 1);
+    CHECK(contains(r.err, line));
+    CHECK(r.out == "");
+  }
+  // Nor is it replaced as a capture that nobody misses.
+  fs::remove(path + "/.relabel.journal");
+  run_well({"convert", path, "-o", out, "--quiet"});
+  write_bytes(out + "/.relabel.journal", "");
+  const auto r = run_attnscope({"convert", path, "-o", out, "--force"});
+  CHECK(r.exit_code == 1);
+  CHECK(contains(r.err, ".relabel.journal"));
+}
+
+TEST_CASE("chunks of forwards that nobody told are not joined before relabel tells them") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "dump", out = folder / "out";
+  fs::create_directory(path);
+  for (int64_t chunk = 0; chunk < 2; ++chunk) {
+    UntoldCall{chunk, 0, 0, 1}
+        .file()
+        .fact("kind", "self")
+        .fact("chunk", std::to_string(chunk))
+        .fact("queries",
+              R"([{"name":"video","modality":"video","count":6,"grid":[1,2,3],"position":)" +
+                  std::to_string(6 * chunk) + "}]")
+        .write(path + "/" + std::to_string(chunk) + ".safetensors");
+  }
+  const auto refused = run_attnscope({"convert", "--stitch", path, "-o", out});
+  INFO(refused.err);
+  CHECK(refused.exit_code == 1);
+  CHECK(contains(refused.err, "nobody told the step or branch of chunk 0 (forward 0)"));
+  run_well({"relabel", path, "--branches", "f0=cond"});
+  run_well({"convert", "--stitch", path, "-o", out, "--quiet"});
+  const Json joined = calls_of_capture(out);
+  REQUIRE(joined.size() == 1);
+  CHECK((joined[0]["branches"][0] == "cond" && joined[0]["queries"] == 12));
+}
+
 TEST_CASE("a journal that is none is told, and names no file elsewhere") {
   const TemporaryFolder folder;
   const std::string path = guided_capture(folder);
