@@ -290,7 +290,7 @@ class Probe(Capture):
 
     def _see_slot(self, slot: Slot | None, call: SeenCall) -> None:
         forward = self._forwards.forward
-        step = forward.step if forward is not None else self._bare[0]
+        step = forward.step if forward is not None else self._bare.step
         if call.q.is_cuda and (forward is None or forward.chosen):
             torch.cuda.synchronize(call.q.device)  # what the model has to compute anyway is no overhead
         before, begin = self._table.taken, time.perf_counter()

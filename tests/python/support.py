@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from collections.abc import Iterator
+from unittest import mock
 
 import torch
 import torch.nn.functional as F
@@ -202,12 +204,40 @@ class CaptureTest(unittest.TestCase):
         self.real = F.scaled_dot_product_attention
         self.addCleanup(self.check_restored)
 
+    def run(self, result: unittest.TestResult | None = None) -> unittest.TestResult | None:
+        """A test that expects refusals runs twice: as captures are, and with strict=True."""
+        self.strict, self.refuses = False, False
+        result = super().run(result)
+        if not self.refuses:
+            return result
+        self.strict = True
+        options = sys.modules[attnscope_capture.Capture.__module__].Options
+        real = options.__init__
+
+        def strictly(this: Any, *args: Any, **given: Any) -> None:
+            real(this, *args, **{"strict": True, **given})
+
+        with mock.patch.object(options, "__init__", strictly):
+            return super().run(result)
+
     def check_restored(self) -> None:
         self.assertIs(F.scaled_dot_product_attention, self.real)
         self.assertFalse(sys.modules[attnscope_capture.Capture.__module__]._ACTIVE.locked())
 
-    def refused(self, *words: str) -> Any:
-        """Expects a CaptureError whose message has all words."""
-        return self.assertRaisesRegex(
-            attnscope_capture.CaptureError, "(?s)" + "".join(f"(?=.*{word})" for word in words)
-        )
+    @contextlib.contextmanager
+    def refused(self, *words: str) -> Iterator[None]:
+        """Expects that a line or a CaptureError has all words; with strict=True, that it is the error."""
+        self.refuses = True
+        pattern = "(?s)" + "".join(f"(?=.*{word})" for word in words)
+        before = len(self.said.getvalue())
+        if self.strict:
+            with self.assertRaisesRegex(attnscope_capture.CaptureError, pattern):
+                yield
+            return
+        try:
+            yield
+        except attnscope_capture.CaptureError as error:
+            self.assertRegex(str(error), pattern)
+        else:
+            told = [line for line in self.said.getvalue()[before:].splitlines() if "not recorded: " in line]
+            self.assertTrue(any(re.search(pattern, line) for line in told), (words, told))

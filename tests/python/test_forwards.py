@@ -3,6 +3,7 @@ twice."""
 
 import contextlib
 import copy
+import json
 import threading
 import unittest
 from collections.abc import Callable
@@ -58,6 +59,7 @@ class Forwards(CaptureTest):
         """Runs two steps of a model; in the first one's second block another thread does `other`. What that thread
         was told."""
         told: list[str] = []
+        began: list[bool] = []
 
         def run(model: Model) -> None:
             try:
@@ -66,7 +68,8 @@ class Forwards(CaptureTest):
                 told.append(str(error))
 
         def before(model: Model, block: int) -> None:
-            if block == 1 and not told:
+            if block == 1 and not began:
+                began.append(True)
                 thread = threading.Thread(target=run, args=(model,), name="second")
                 thread.start()
                 thread.join()
@@ -76,7 +79,8 @@ class Forwards(CaptureTest):
             with capture(model, self.folder / "d"):
                 for step in range(2):
                     model(X, torch.tensor([9.0 - step]))
-        return told
+        catalogue = json.loads((self.folder / "d" / "capture.json").read_text())
+        return told if self.strict else [entry["why"] for entry in catalogue["refused"]]
 
     def test_a_forward_of_another_thread_is_refused(self) -> None:
         (told,) = self.beside(lambda model: model(X + 1, torch.tensor([50.0])))
@@ -161,7 +165,7 @@ class Forwards(CaptureTest):
                 with contextlib.suppress(RuntimeError):
                     model(X, torch.tensor([4.0]))
                 model(X, torch.tensor([4.0]))
-            self.assertEqual(len(sink.calls), count)
+            self.assertEqual(len(sink.calls), count if self.strict else 6)
 
     def test_a_copy_of_the_model(self) -> None:
         """An average of weights, a teacher: copied and run within the block, it is another model."""

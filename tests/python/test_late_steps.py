@@ -75,7 +75,8 @@ class LateSteps(CaptureTest):
     def told_at_once(self, model: Model, *words: str, **options: Any) -> None:
         with self.refused(*words), capture(model, self.folder / "d", steps="3", guidance="batch", **options):
             run(model)
-        self.assertEqual(model.forwards, 1)
+        self.assertEqual(model.forwards, 1 if self.strict else 4)
+        self.assertEqual(list((self.folder / "d").iterdir()), [])
 
     def test_what_cannot_be_recorded_is_told_at_the_first_forward(self) -> None:
         self.told_at_once(Model(dropped), "dropout 0.5")
@@ -99,7 +100,7 @@ class LateSteps(CaptureTest):
                 for name in ("cond", "uncond"):
                     with model.cache_context(name):
                         model(X, torch.tensor([9.0 - step]))
-        self.assertEqual(model.forwards, 2)
+        self.assertEqual(model.forwards, 2 if self.strict else 8)
 
     def test_a_trial_leaves_nothing(self) -> None:
         """What is recorded of a late step is what a capture of all steps has of it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import torch
 
@@ -18,23 +18,27 @@ def check_any_call(forward: Forward, called: torch.nn.Module) -> None:
         raise no_calls(called)
 
 
-def check_calls(model: Model, slots: Iterable[Slot], forward: Forward) -> None:
-    """Raises CaptureError where one of the slots made another number of calls than a forward of its model
-    has."""
+def wrong_calls(model: Model, slots: Iterable[Slot], forward: Forward) -> Iterator[tuple[Slot, CaptureError]]:
+    """The slots that made another number of calls than a forward of their model has, and what to say of it."""
     for slot in slots:
         due, came = model.calls_due(slot, forward), forward.calls.get(id(slot.module), 0)
         if came > due:
-            raise CaptureError(
-                f"step {forward.step}: {slot.name} made {came} attention calls instead of {due}: what those "
-                "beside the known ones attend to is not known (an IP adapter has such). Leave the layer out"
-            )
-        if came != due:
-            raise CaptureError(
+            yield slot, too_many(slot, forward, came, due)
+        elif came != due:
+            yield slot, CaptureError(
                 f"step {forward.step}: {slot.name} made {came} attention calls instead of "
                 f"{due}: a caching accelerator skips layers, or another backend is set for "
                 "it. Switch them off (transformer.disable_cache(), "
                 'set_attention_backend("native")) or leave the layer out'
             )
+
+
+def too_many(slot: Slot, forward: Forward, came: int, due: int) -> CaptureError:
+    """For a slot that makes more calls in the forward than its model is known to."""
+    return CaptureError(
+        f"step {forward.step}: {slot.name} made {came} attention calls instead of {due}: what those "
+        "beside the known ones attend to is not known (an IP adapter has such). Leave the layer out"
+    )
 
 
 def check_items(model: Model, names: Sequence[str], items: Iterable[int]) -> None:

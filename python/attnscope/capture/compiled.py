@@ -38,7 +38,8 @@ class Traced:
 
 
 TRACED = Traced()
-_RECEIVERS: list[Callable[[int, Call], None]] = []  # of the capture that runs
+# Of the capture that runs: what gets a call with its module's number, and what gets a refusal.
+_RECEIVERS: list[tuple[Callable[[int, Call], None], Callable[[CaptureError], None]]] = []
 
 
 @torch.library.custom_op(
@@ -64,27 +65,32 @@ def _attention_call(
 ) -> None:
     """Hands a call of compiled code to the capture that runs, if one does."""
     log += 1
-    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
-        raise CaptureError(CUDA_GRAPHS)
     if not _RECEIVERS:
         return
+    receive, refuse = _RECEIVERS[-1]
+    if torch.cuda.is_available() and torch.cuda.is_current_stream_capturing():
+        refuse(CaptureError(CUDA_GRAPHS))
+        return
     if key != TRACED.key:
-        raise CaptureError(
-            "the compiled code that ran was made for another capture, whose attention modules are others: "
-            "leave torch.compile's guards on, or call torch.compiler.reset() before the capture"
-        )
-    call = Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)
-    _RECEIVERS[-1](int(number), call)
+        refuse(CaptureError(OTHER_CODE))
+        return
+    receive(int(number), Call(q, k, v, out, mask, dropout, causal, scale, source, approximation))
 
 
 @torch.library.custom_op(
     "attnscope::refuse", mutates_args=("log",), schema="(str reason, Tensor(a!) log) -> ()"
 )
 def _refuse(reason: str, log: Any) -> None:
-    """Raises CaptureError while a capture runs."""
+    """Tells the capture that runs why a call cannot be recorded."""
     log += 1
     if _RECEIVERS:
-        raise CaptureError(reason)
+        _RECEIVERS[-1][1](CaptureError(reason))
+
+
+OTHER_CODE = (
+    "the compiled code that ran was made for another capture, whose attention modules are others: leave "
+    "torch.compile's guards on, or call torch.compiler.reset() before the capture"
+)
 
 
 CUDA_GRAPHS = (
@@ -134,10 +140,15 @@ def refuse_compiled(reason: str) -> None:
     torch.ops.attnscope.refuse(reason, TRACED.log)
 
 
-def receive_calls(stack: contextlib.ExitStack, receive: Callable[[int, Call], None]) -> None:
-    """Hands calls of compiled code, with the numbers of their modules, to `receive` until `stack` closes."""
-    _RECEIVERS.append(receive)
-    stack.callback(_RECEIVERS.remove, receive)
+def receive_calls(
+    stack: contextlib.ExitStack,
+    receive: Callable[[int, Call], None],
+    refuse: Callable[[CaptureError], None],
+) -> None:
+    """Hands calls of compiled code, with the numbers of their modules, to `receive`, and what cannot be one to
+    `refuse`, until `stack` closes."""
+    _RECEIVERS.append((receive, refuse))
+    stack.callback(_RECEIVERS.remove, (receive, refuse))
 
 
 def number_modules(

@@ -34,7 +34,7 @@ from .slots import Model, Slot
 from .stacks import check_place
 from .steps import timestep_argument
 from .tensors import Call, Snapshot, output_rows
-from .writer import Job, Sink, Writer
+from .writer import LISTS, Job, Sink, Writer
 
 
 class Dump:
@@ -66,11 +66,27 @@ class Dump:
         self._rank = rank
         self._names: dict[str, str] = {}  # of files, without their endings -> the module that made the call
         self._snapshot = Snapshot()
+        self._before = 0  # calls that were in the folder
 
     @property
     def has_sink(self) -> bool:
         """Whether no folder is written."""
         return self._sink is not None
+
+    @property
+    def recorded(self) -> int:
+        """Calls of this capture that are in the folder, or that the sink has."""
+        return len(self.writer.calls) - self._before if self.writer is not None else 0
+
+    @property
+    def keeps(self) -> bool:
+        """Has something of this capture reached the disk, or is it on its way?"""
+        return self.recorded > 0 or (isinstance(self.writer, Writer) and self.writer.keeps)
+
+    def add(self, name: str, entry: dict[str, Any]) -> None:
+        """Puts an entry into the catalogue's list `name`; a sink has none."""
+        if isinstance(self.writer, Writer):
+            self.writer.add(name, entry)
 
     def open(self, stack: contextlib.ExitStack) -> None:
         """Makes and locks the folder; `stack` closes it."""
@@ -91,6 +107,7 @@ class Dump:
         self.writer.root.update(self._root_facts())
         if old is not None:
             self._add_to(self.writer.root, old)
+        self._before = len(self.writer.calls)
 
     def save(
         self,
@@ -155,6 +172,10 @@ class Dump:
         if call.source is not None or call.answered:
             check_result(call, items[:1], (first, first + 1))
 
+    def files_of(self, slot: Slot, forward: Forward) -> list[str]:
+        """What was written of the calls that the module made in the forward."""
+        return [name for name in forward.files if self._names[Path(name).stem] == slot.name]
+
     def drop(self, files: list[str]) -> int:
         """The calls of these files are no part of the capture; how many they were."""
         if files and self._sink is not None:
@@ -201,7 +222,7 @@ class Dump:
             if name in old and root.setdefault(name, old[name]) != old[name] or name not in old:
                 root.pop(name, None)
         for name, value in old.items():
-            if name not in ("format", "model", "prompt", "calls", "frames"):
+            if name not in ("format", "model", "prompt", "calls", "frames", *LISTS):
                 root[name] = value
 
     def _root_facts(self) -> dict[str, Any]:

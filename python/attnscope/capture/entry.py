@@ -43,9 +43,12 @@ def capture(model: Any, out: str | os.PathLike[str], /, **options: Any) -> Captu
                            own in `out`
     force                  replace the capture in `out`
     quiet                  nothing on standard error
+    strict                 what cannot be recorded ends the run with an error, where it comes by
 
-    Raises CaptureError where something cannot be recorded truthfully, LabelError (a CaptureError) where
-    nothing tells the step or the branch of a forward.
+    Of a model that runs, what cannot be recorded truthfully is left out: a line tells it, capture.json lists it
+    (`refused`), and the model goes on. Raises CaptureError for options that cannot be meant, for a disk that is full
+    before anything was written and, at the end of the block, where nothing was recorded; with strict=True wherever
+    something cannot be recorded, LabelError (a CaptureError) where nothing tells the step or the branch of a forward.
     """
     return Capture(model, out, _options(options))
 

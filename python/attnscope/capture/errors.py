@@ -9,3 +9,7 @@ class CaptureError(RuntimeError):
 
 class LabelError(CaptureError):
     """Nothing tells which step or branch a forward is; what it may have mislabelled is not kept."""
+
+
+class DiskError(CaptureError):
+    """The disk does not take what is recorded."""

@@ -20,6 +20,7 @@ from .turns import Memory
 class Forward:
     """One run of a transformer's forward."""
 
+    number: int  # from 0, in the order in which forwards of the capture began
     model: torch.nn.Module
     arguments: Mapping[str, Any]
     step: int
@@ -37,13 +38,39 @@ class Forward:
     mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
     files: list[str] = field(default_factory=list)  # of the calls that were recorded
+    entry: dict[str, Any] = field(default_factory=dict)  # of the catalogue
     before: Memory | None = None  # what told steps and chunks before it
+
+    def place(self) -> dict[str, Any]:
+        """What an entry of the catalogue's `refused` says of the forward."""
+        branches = {self.names[i] for i in self.items} if self.names is not None else set()
+        branch = {"branch": branches.pop()} if len(branches) == 1 else {}
+        return {"forward": self.number, "step": self.step, **branch}
+
+    def told(self) -> dict[str, Any]:
+        """What the catalogue's `forwards` says of it when it begins, beside its number."""
+        names = list(dict.fromkeys(self.names or ()))
+        return {
+            **({"branch": names[0] if len(names) == 1 else self.names} if names else {}),
+            **({"timestep": self.timestep} if self.timestep is not None else {}),
+            "batch": batch_of(self.arguments),
+            "chosen": self.chosen,
+            "calls": 0,
+        }
 
     def is_piece(self, module: str) -> bool:
         """Is a call of the attention module `module` one of a stream? An encoder's beside its decoder is not."""
         config = getattr(self.model, "config", None)
         beside = getattr(config, "is_encoder_decoder", False) and "decoder" not in module
         return self.chunk is not None and not beside
+
+
+def batch_of(given: Mapping[str, Any]) -> int | None:
+    """Batch items of a forward's arguments."""
+    states = given.get("hidden_states")
+    if isinstance(states, torch.Tensor):
+        return states.shape[0]
+    return next((t.shape[0] for t in given.values() if isinstance(t, torch.Tensor) and t.ndim > 1), None)
 
 
 def named_arguments(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from .compiled import COMPILED_MEANWHILE, hook_around, refuse_compiled
+from .errors import CaptureError
 from .forward import Forward, named_arguments
 from .slots import Model
 from .turns import Memory, Turns
@@ -18,7 +21,8 @@ from .turns import Memory, Turns
 class ForwardWatch:
     """Watches the forwards of `model`. Those of one thread at a time; what a copy of the model runs is none.
 
-    begin: from a transformer and its arguments by name to the forward that begins, None where it is not recorded;
+    begin: from a forward's number, its transformer and its arguments by name to the forward that begins, None where it
+    is not recorded; refuse: gets why one cannot be, and its number;
     end: gets a forward that has ended well and the module as it was called; drop: one that has failed, where the
     run went on after it; owners: of what begin() changes and a forward that fails has not.
     """
@@ -26,7 +30,8 @@ class ForwardWatch:
     def __init__(
         self,
         model: Model,
-        begin: Callable[[torch.nn.Module, dict[str, Any]], Forward | None],
+        begin: Callable[[int, torch.nn.Module, dict[str, Any]], Forward | None],
+        refuse: Callable[[CaptureError, int], None],
         end: Callable[[Forward, torch.nn.Module], None],
         drop: Callable[[Forward], None],
         owners: tuple[Any, ...],
@@ -34,7 +39,9 @@ class ForwardWatch:
         self.forward: Forward | None = None  # the one that runs
         self.turns = Turns()
         self._model = model
-        self._begin, self._end, self._drop = begin, end, drop
+        self._begin, self._refuse, self._end, self._drop = begin, refuse, end, drop
+        self._numbers = itertools.count()
+        self._refused = threading.local()  # .here: the forward of this thread that runs was refused
         self._owners = owners
         self._failed: Forward | None = None  # it ended in an error, and no other has begun
 
@@ -43,6 +50,11 @@ class ForwardWatch:
         for name, transformer in self._model.transformers.items():
             called = self._model.as_called(name)
             hook_around(stack, called, self._before(transformer, called), self._after(called), self._leave(called))
+
+    @property
+    def is_refused(self) -> bool:
+        """Does a forward run in this thread that was refused, since one of another thread runs?"""
+        return getattr(self._refused, "here", False)
 
     def drop_failed(self) -> None:
         """What a forward that failed has left is no part of the capture where the run goes on after it."""
@@ -60,11 +72,17 @@ class ForwardWatch:
                 return
             if called is not watched:  # a copy of the model has its hooks
                 return
-            self.turns.begin()
+            number = next(self._numbers)
+            try:
+                self.turns.begin()
+            except CaptureError as error:
+                self._refused.here = True
+                self._refuse(error, number)
+                return
             self.forward = None
             self.drop_failed()
             remembered = Memory(*self._owners)
-            self.forward = self._begin(transformer, named_arguments(signature, transformer, args, kwargs))
+            self.forward = self._begin(number, transformer, named_arguments(signature, transformer, args, kwargs))
             if self.forward is not None:
                 self.forward.before = remembered
 
@@ -81,7 +99,9 @@ class ForwardWatch:
 
     def _leave(self, watched: torch.nn.Module) -> Callable[[Any], None]:
         def leave(called: Any) -> None:
-            if self._is_mine(called, watched):
+            if self.is_refused:
+                self._refused.here = False
+            elif self._is_mine(called, watched):
                 forward, self.forward = self.forward, None
                 if forward is not None and forward.before is not None:
                     forward.before.bring_back()

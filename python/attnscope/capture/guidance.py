@@ -10,6 +10,7 @@ import torch
 
 from .batch_parts import count_parts, other_guidance
 from .errors import CaptureError, LabelError
+from .forward import batch_of
 from .options import Options
 from .patching import replaced
 from .slots import Model
@@ -95,7 +96,7 @@ class BranchTeller:
         given: the forward's arguments by name; branch: that of the forward as a whole, if it has one.
         Raises LabelError where a branch is asked for by name and the batch does not tell it.
         """
-        batch = _batch(given)
+        batch = batch_of(given)
         if branch is not None:
             self._check_one_branch(transformer, given)
             return [branch] * (batch or 1)
@@ -191,11 +192,3 @@ class BranchTeller:
 def context_has_both(name: str | None) -> bool:
     """Is it the context of one forward of [uncond; cond], as pipelines of diffusers spell it?"""
     return name is not None and context_branch(name) is None
-
-
-def _batch(given: Mapping[str, Any]) -> int | None:
-    """Batch items of a forward's arguments."""
-    states = given.get("hidden_states")
-    if isinstance(states, torch.Tensor):
-        return states.shape[0]
-    return next((t.shape[0] for t in given.values() if isinstance(t, torch.Tensor) and t.ndim > 1), None)

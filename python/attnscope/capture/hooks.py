@@ -134,12 +134,19 @@ class CallHooks:
     A library's function that ends in another one that is watched (a dispatcher in
     scaled_dot_product_attention) is seen there, as the kernel gets it; a user's own function is seen itself,
     whatever it calls. Thread-safe. Of code that torch.compile compiles the graph gets an operator that hands
-    the call with its module's number to `compiled` whenever the graph runs.
+    the call with its module's number to `compiled` whenever the graph runs. refused: gets why a call
+    could not be told, and whether compiled code made it, of which nobody knows the module.
     """
 
-    def __init__(self, seen: Callable[[Call], None], compiled: Callable[[int, Call], None]) -> None:
+    def __init__(
+        self,
+        seen: Callable[[Call], None],
+        compiled: Callable[[int, Call], None],
+        refused: Callable[[CaptureError, bool], None],
+    ) -> None:
         self._seen = seen
         self._compiled = compiled
+        self._refused = refused
         self._local = threading.local()
 
     def run(self, owns: bool, compute: Callable[[], Any], tell: Callable[[Any], Call]) -> Any:
@@ -160,13 +167,13 @@ class CallHooks:
                 hand_out(lambda: tell(result))
             else:
                 with torch.no_grad():  # what is computed of the call is no part of the model's graph
-                    self._seen(tell(result))
+                    self._see(lambda: tell(result))
         return result
 
     def install(self, stack: contextlib.ExitStack, slots: Iterable[Slot]) -> None:
         """Watches scaled_dot_product_attention, the backends of diffusers' dispatcher, transformers'
         attention functions and those that wrap() made, until `stack` is closed."""
-        receive_calls(stack, self._compiled)
+        receive_calls(stack, self._compiled, lambda error: self._refused(error, True))
         self._replace_function(stack, slots)
         dispatch = sys.modules.get("diffusers.models.attention_dispatch")
         backends = getattr(getattr(dispatch, "_AttentionBackendRegistry", None), "_backends", {})
@@ -178,6 +185,14 @@ class CallHooks:
             stack.enter_context(replaced_item(transformers_functions(), name, watched))
         _LISTENING.append(self)
         stack.callback(_LISTENING.remove, self)
+
+    def _see(self, tell: Callable[[], Call]) -> None:
+        try:
+            call = tell()
+        except CaptureError as error:
+            self._refused(error, False)
+        else:
+            self._seen(call)
 
     def _backend(self, name: Any, real: Callable[..., Any]) -> Callable[..., Any]:
         word = str(getattr(name, "value", name))

@@ -98,4 +98,5 @@ TESTS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     "modules": (_is_pattern, "a regular expression"),
     "force": _FLAG,
     "quiet": _FLAG,
+    "strict": _FLAG,
 }

@@ -43,3 +43,4 @@ class Options:
     modules: str | None = None
     force: bool = False
     quiet: bool = False
+    strict: bool = False

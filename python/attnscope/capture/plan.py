@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from .choice import head_range, largest_named, parse_numbers
-from .errors import CaptureError
+from .errors import DiskError
 from .forward import Forward
 from .options import Options
 from .selection import Selection
@@ -18,7 +18,7 @@ from .slots import Model
 
 
 class DumpPlan:
-    """Says once what the dump will take; raises CaptureError where it does not fit.
+    """Says once what the dump will take; raises DiskError where it does not fit.
 
     `say` gets the line; `separate`: the forwards of a step are one a branch.
     """
@@ -53,10 +53,10 @@ class DumpPlan:
         self.check_room(self.planned)
 
     def check_room(self, size: int) -> None:
-        """Raises CaptureError where `size` bytes are not free."""
+        """Raises DiskError where `size` bytes are not free."""
         free = shutil.disk_usage(self._folder).free
         if size > free:
-            raise CaptureError(
+            raise DiskError(
                 f"{self._folder}: {readable(size)} do not fit, {readable(free)} are free: "
                 "choose fewer layers, steps or heads, or values=False"
             )

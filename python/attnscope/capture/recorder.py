@@ -12,14 +12,16 @@ from typing import Any
 import torch
 
 from .arrivals import Arrivals
-from .call_checks import call_items, check_any_call, check_calls, check_items, check_piece
+from .bare import BareCalls
+from .call_checks import check_any_call, check_items, wrong_calls
 from .choice import largest_named, parse_numbers
-from .chunks import ChunkTeller
+from .chunks import Chunk, ChunkTeller
 from .dump import Dump
-from .errors import CaptureError, LabelError
-from .facts import AS_GIVEN, FactTeller, bare_facts, is_mixed
+from .errors import CaptureError, DiskError, LabelError
+from .facts import FactTeller, is_mixed
 from .forward import Forward
 from .forward_watch import ForwardWatch
+from .gaps import Gaps
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
@@ -27,21 +29,21 @@ from .maps import MapTeller, film_grid
 from .narrator import Narrator
 from .option_checks import check_options
 from .options import Options
-from .parallel import PartTeller, first_head
+from .parallel import PartTeller
 from .plan import DumpPlan
 from .prompts import PromptWatch
 from .ranks import this_rank
 from .refusals import check_gradients, check_runnable, check_together
+from .seen import SeenCalls
 from .selection import Selection
-from .slots import IMAGE_CALL, Model, Slot
+from .slots import Model, Slot
 from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
-from .tensors import Call
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
 
 
-class Capture:
+class Capture(SeenCalls):
     """A running or finished capture; made by capture(). Used by the thread that runs the model.
 
     `adds`: to the capture that is in the folder, which need not be there; `sink`: what gets the calls instead.
@@ -54,7 +56,8 @@ class Capture:
     ) -> None:
         check_options(options)
         self.options = options
-        self._say = Narrator(self.SPEAKER, options.quiet).say
+        self._narrator = Narrator(self.SPEAKER, options.quiet)
+        self._say = self._narrator.say
         self._model = Model.of(model, options.modules)
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
@@ -71,13 +74,11 @@ class Capture:
         self._facts = FactTeller(self._model, options, self._watch)
         self._maps = MapTeller(self._model, options, self._facts, self._say)
         owners = (self._counter, self._chunks)
-        self._forwards = ForwardWatch(self._model, self._begin, self._end, self._drop, owners)
-        self._bare = [0, 0, None]  # step, next layer, timestep of calls without a model
+        self._forwards = ForwardWatch(self._model, self._begin, self._refuse_forward, self._end, self._drop, owners)
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
         self._untried = True  # no forward has shown what the chosen ones are like
         self._mixed = False  # the stream that runs was given something else than words
-        self._records_one = adds  # record(): q and k are whatever its caller has
         self._arrivals = Arrivals()
         self._parts = PartTeller(self._model, self._maps)
         self._rank = this_rank(options.rank, out)
@@ -85,6 +86,11 @@ class Capture:
         separate = self._branches.guidance == "forwards"
         self._plan = DumpPlan(self._model, options, self.folder, separate, self._say)
         self._dump = Dump(self.folder, self._model, options, self._watch, self._plan, adds, self._rank, sink)
+        self._bare = BareCalls(options, self._selection, self._chunks, self._maps, self._dump, adds)
+        self._gaps = Gaps(options.strict or adds, self._say, lambda entry: self._dump.add("refused", entry))
+        if not self._gaps.strict:
+            self._counter.doubt = self._doubt
+        self._unsure = []
         self.finished = False
 
     @property
@@ -120,7 +126,7 @@ class Capture:
             check_together(self._model)
             self._running.install(self._stack, self._model)
             self._forwards.install(self._stack)
-            hooks = CallHooks(self._see, self._see_compiled)
+            hooks = CallHooks(self._see, self._see_compiled, self._refuse_untold)
             hooks.install(self._stack, self._model.all_slots())
         except BaseException:
             self._stack.close()
@@ -141,43 +147,85 @@ class Capture:
         self.finished = True
         if error is not None:
             return
-        self.writer.raise_error()
+        self._check_writing()
         if refusal is not None:
             raise refusal
-        self._forwards.turns.raise_refusal()
-        if not self.writer.calls:
-            raise CaptureError(
-                self._arrivals.why_nothing(bool(self._model.transformers), self._counter.steps, self._selection)
-            )
+        if self._gaps.strict:
+            self._forwards.turns.raise_refusal()
+        if not self._dump.recorded:
+            asked = (bool(self._model.transformers), self._counter.steps, self._selection)
+            raise self._gaps.nothing(self._arrivals.why_nothing(*asked))
+        for line in self._gaps.summary(self._dump.recorded):
+            self._say(line)
         last = largest_named(self.options.steps)
         if self._model.transformers and last is not None and last >= self._counter.steps:
             self._say(f"step {last} was asked for, but the run had {self._counter.steps} steps")
         if self._rank is not None and self._rank.rank == 0 and not self._dump.has_sink:
             self._say(self._rank.joined_by(self.folder.parent))
 
+    def _check_writing(self) -> None:
+        """Of a disk that filled up: raises DiskError where nothing is in the capture, or strict."""
+        assert self.writer is not None
+        lost = getattr(self.writer, "lost", [])
+        try:
+            self.writer.raise_error()
+        except DiskError as error:
+            if self._gaps.strict or not self._dump.recorded:
+                raise
+            self._gaps.count(error, len(lost))
+
     # ---- a forward of the transformer
 
-    def _begin(self, module: torch.nn.Module, given: dict[str, Any]) -> Forward | None:
+    def _begin(self, number: int, module: torch.nn.Module, given: dict[str, Any]) -> Forward | None:
         self._running.clear()
+        entry: dict[str, Any] = {"forward": number, "transformer": self._model.name_of(module), "chosen": False}
+        self._dump.add("forwards", entry)
         if given.get("skip_layers") is not None:
             self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
             return None
-        check_gradients(module, self._model.as_called(self._model.name_of(module)))
-        with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
-            return self._describe(module, given)
+        try:
+            with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
+                step, branch, chunk = self._label(module, given)
+            entry["step"] = step
+            check_gradients(module, self._model.as_called(self._model.name_of(module)))
+            with torch.no_grad():
+                forward = self._describe(number, module, given, step, branch, chunk)
+        except CaptureError as error:
+            if isinstance(error, LabelError) and not self._gaps.strict:
+                self._doubt(error)
+            self._gaps.refuse(error, {k: entry[k] for k in ("forward", "step") if k in entry})
+            return None
+        forward.entry = entry
+        entry |= forward.told()
+        return forward
 
-    def _describe(self, module: torch.nn.Module, given: Mapping[str, Any]) -> Forward:
-        """Step, branch, grid and text of the forward that begins."""
-        stamp = timestep_argument(given)
+    def _label(self, module: torch.nn.Module, given: dict[str, Any]) -> tuple[int, str | None, Chunk | None]:
+        """(step, branch, chunk) of the forward that begins; a step is counted whatever else is refused."""
         first = not self._counter.steps
-        chunk, stream = self._chunks.of_forward(given, self._model.hf)
+        stamp = timestep_key(timestep_argument(given))
+        told = stamp, self._branches.of_forward(module), self._branches.has_both(module)
+        try:
+            chunk, stream = self._chunks.of_forward(given, self._model.hf)
+        except CaptureError:
+            self._counter.next(*told)
+            raise
         if stream is not None:
             self._counter.begin_chunk(stream)
-        step, branch = self._counter.next(
-            timestep_key(stamp), self._branches.of_forward(module), self._branches.has_both(module)
-        )
+        step, branch = self._counter.next(*told)
         if self._counter.began and not first:
             self._end_step()
+        return step, branch, chunk
+
+    def _describe(
+        self,
+        number: int,
+        module: torch.nn.Module,
+        given: Mapping[str, Any],
+        step: int,
+        branch: str | None,
+        chunk: Chunk | None,
+    ) -> Forward:
+        """Batch items, grid and text of the forward that begins."""
         names = self._branches.names(module, given, branch)
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         check_items(self._model, names or [], items)
@@ -203,10 +251,11 @@ class Capture:
         grid = grid or film_grid(sequences or {})
         self._grid = self._grid if tried else grid
         return Forward(
+            number,
             module,
             given,
             step,
-            timestep_of(stamp),
+            timestep_of(timestep_argument(given)),
             names,
             items,
             grid,
@@ -224,105 +273,58 @@ class Capture:
         """No forward of the step before comes any more."""
         assert self.writer is not None
         self.writer.settle(keep=True)
+        self._unsure.clear()
         if self._arrivals.end_step():
             self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
 
     def _end(self, forward: Forward, called: torch.nn.Module) -> None:
-        if self._first:
-            check_any_call(forward, called)
-        self._first = False
+        first, self._first = self._first, False
+        try:
+            if first:
+                check_any_call(forward, called)
+        except CaptureError as error:
+            self._gaps.refuse(error, forward.place())
+            return
         slots = self._model.slots[self._model.name_of(forward.model)] if forward.chosen else ()
-        check_calls(self._model, [s for s in slots if self._selection.module(s)], forward)
+        for slot, error in wrong_calls(self._model, [s for s in slots if self._selection.module(s)], forward):
+            self._gaps.tell(error, {**forward.place(), "layer_name": slot.name})
+            forward.entry["partial"] = True
+            self._gaps.partial.add(forward.number)
+            if self._model.calls_due(slot, forward) > forward.calls.get(id(slot.module), 0) > 0:
+                self._refuse_written(error, slot, forward)
+
+    def _refuse_written(self, error: CaptureError, slot: Slot, forward: Forward) -> None:
+        """Of calls that are told apart by their order some did not come: nobody knows which did."""
+        files = self._dump.files_of(slot, forward)
+        if not self._dump.has_sink:
+            self._dump.drop(files)
+            forward.entry["calls"] -= len(files)
+        for _ in files:
+            self._gaps.refuse(error, self._place(slot, forward, slot.place.slot))
+
+    def _doubt(self, error: LabelError) -> None:
+        """What is held of the step may be labelled wrongly: it is no part of the capture."""
+        assert self.writer is not None
+        self.writer.settle(keep=False)
+        for place in self._unsure:
+            self._gaps.refuse(error, place)
+        self._unsure.clear()
+
+    def _refuse_forward(self, error: CaptureError, number: int) -> None:
+        self._gaps.refuse(error, {"forward": number})
 
     def _drop(self, forward: Forward) -> None:
-        count = self._dump.drop(forward.files)
+        try:
+            count = self._dump.drop(forward.files)
+        except CaptureError as error:
+            self._gaps.refuse(error, forward.place())
+            return
+        forward.entry["calls"] = 0
+        forward.entry.pop("step", None)
         self._say(
             f"step {forward.step}: a forward ended in an error, and the run went on: {count} calls that it made "
             "are left out, and it is no step"
         )
-
-    # ---- a call
-
-    def _see(self, call: Call) -> None:
-        self._see_slot(self._running.innermost, call)
-
-    def _see_compiled(self, number: int, call: Call) -> None:
-        self._see_slot(self._running.numbered(number), call)
-
-    def _see_slot(self, slot: Slot | None, call: Call) -> None:
-        forward = self._forwards.forward
-        if not self._model.transformers:
-            self._record_bare(call)
-        elif slot is not None and forward is not None:
-            self._forwards.turns.check_call(slot.name)
-            self._record_slot(slot, forward, call)
-
-    def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
-        self._arrivals.call(slot.name, self._selection.may_have(slot))
-        index = forward.calls.get(id(slot.module), 0)
-        forward.calls[id(slot.module)] = index + 1
-        if not (forward.chosen or forward.tried) or not self._selection.module(slot):
-            return
-        names, items = forward.names, list(forward.items)
-        if self._model.family and self._model.family.per_sample:
-            if index not in items:
-                return
-            names, items = [names[index]], [0]  # type: ignore[index]
-            call_name = slot.place.slot
-        else:
-            call_name = slot.call_name(index, self._model.calls_due(slot, forward))
-        if call_name.endswith(IMAGE_CALL) and not call.k.shape[2]:
-            self._say(f"{slot.name}: its call with image keys has none, and is not recorded")
-            return
-        if not self._selection.slot(call_name):
-            return
-        call.check(slot.name)
-        call = call.spread(slot.name)
-        whole = self._parts.whole(slot, call_name, forward, call)
-        shape = whole.shape if whole is not None else call
-        if forward.is_piece(slot.name):
-            check_piece(slot.name, whole is not None)
-            call, tokens = self._maps.of_chunk(slot, call_name, forward, call, self._chunks)
-            shape = call
-        else:
-            tokens = self._maps.of_call(slot, call_name, forward, shape)
-        kind = self.options.kind or (tokens and tokens.kind) or self._facts.kind(slot, forward, shape)
-        if not self._selection.call(call_name, kind):
-            return
-        if whole is None:
-            self._parts.check(slot, call_name, forward, call)
-        tokens = tokens or self._maps.of_unknown(slot, kind, forward, shape)
-        times = self._facts.times(slot, forward)
-        names, items, times = call_items(self._model, slot, names, items, call.q.shape[0], times)
-        branches = [names[i] for i in items] if names is not None else []
-        facts = self._facts.call_facts(slot, forward, kind)
-        if forward.is_piece(slot.name):
-            facts["chunk"] = forward.chunk.number  # type: ignore[union-attr]
-        named: dict[str, torch.Tensor] = {}
-        if tokens is None:
-            facts |= self._facts.text_facts(slot, forward, shape, kind, branches, times, items, index)
-        expanded = [b for b in branches for _ in range(times)]
-        items = [i * times + j for i in items for j in range(times)]
-        if expanded:
-            facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
-        if tokens is not None:
-            stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
-            facts |= stated
-        if forward.tried:
-            self._dump.check(call, items)
-            return
-        self._arrivals.recorded()
-        part = None
-        if whole is not None:
-            facts, part = whole.part(facts, kind)
-        offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
-        self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
-
-    def _offset(self, forward: Forward, call: Call, slot: Slot, heads: int | None) -> int:
-        """The model's number of the call's head 0."""
-        if self.options.head_offset is not None:
-            return self.options.head_offset
-        return first_head(forward.model, call.q.shape[1], heads, slot.name)
 
     # ---- what the user tells while the model runs
 
@@ -331,7 +333,7 @@ class Capture:
 
         For capture(None, …): the calls that follow do, layers from `layer` on, at `timestep`.
         """
-        self._bare = [step, layer, timestep]
+        self._bare.begin(step, layer, timestep)
         self._counter.begin(step)
 
     def begin_chunk(
@@ -348,36 +350,13 @@ class Capture:
         """
         self._chunks.say(chunk, query_position, key_positions)
         self._counter.begin_chunk()
-        self._bare = [0, layer, None]
+        self._bare.begin(0, layer, None)
         if grid is not None:
             self._grid = as_grid(grid)
 
     def branch(self, name: str) -> contextlib.AbstractContextManager[None]:
         """For a with-block: the forwards in it are the branch `name` ("cond", "uncond" or another)."""
         return self._branches.named(None, name)
-
-    def _record_bare(self, call: Call) -> None:
-        step, layer, timestep = self._bare
-        self._bare[1] += 1
-        chunk = self._chunks.of_bare()
-        wanted = self._step_test(step) and self._selection.chunk(chunk and chunk.number)
-        if not (wanted and self._selection.layer(layer)):
-            return
-        call = call.with_batch()
-        call.check(f"call {layer}")
-        call = call.spread(f"call {layer}")
-        if call.exchanged:
-            raise CaptureError(
-                f"call {layer}: processes exchange parts of its keys, and nothing tells which this one holds: "
-                "pass the transformer to capture()"
-            )
-        facts = bare_facts(self.options, self._grid, step, layer, timestep, call.k.shape[2])
-        if not self._records_one:
-            facts.setdefault("q_state", AS_GIVEN)
-        if chunk is not None:
-            call, stated = self._maps.of_bare_chunk(f"call {layer}", chunk, call, self._grid, self._chunks)
-            facts = {n: f for n, f in facts.items() if n not in ("grid", "tokens", "text_valid")} | stated
-        self._dump.save(call, list(range(call.q.shape[0])), facts, None, self.options.head_offset or 0)
 
     # ---- afterwards
 

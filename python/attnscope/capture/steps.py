@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -117,11 +117,17 @@ class StepCounter:
         self._begins = False  # a chunk does: whatever comes is a step
         self._moved = False  # the scheduler moved on since the last forward
         self._moves = False  # and has before
+        self.doubt: Callable[[LabelError], None] = _raise  # gets why labels of the step that ends are in doubt
 
     @property
     def steps(self) -> int:
         """How many steps have begun: one more than the largest number."""
         return self._count
+
+    @property
+    def step(self) -> int:
+        """That of the latest forward; -1 before the first."""
+        return self._step
 
     @property
     def began(self) -> bool:
@@ -168,13 +174,15 @@ class StepCounter:
         return self._step, branch
 
     def finish(self) -> None:
-        """The step has no more forwards. Raises LabelError where fewer came than were named."""
+        """The step has no more forwards; where fewer came than were named, `doubt` gets a LabelError."""
         came = len(self._seen)
         if self._named and 0 < came < len(self._order):
-            raise LabelError(
+            error = LabelError(
                 f"step {self._step} had {came} of the {len(self._order)} forwards that branches= names: "
                 f"nothing tells which. Run each in `with cap.branch({self._order[0]!r}):`"
             )
+            self._seen = []
+            self.doubt(error)
 
     def _start(self, step: int) -> None:
         self._step = step
@@ -225,6 +233,10 @@ class StepCounter:
             f"step {self._step}: {what} came twice{at}. Where the forwards are branches, {HOW_TO_NAME}; "
             f"where they are steps, {HOW_TO_COUNT}"
         )
+
+
+def _raise(error: LabelError) -> None:
+    raise error
 
 
 def batch_branches(batch: int, given: Sequence[str] | None, guided: bool | None) -> list[str]:

@@ -8,7 +8,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,13 +16,16 @@ from typing import Any, Protocol
 import torch
 from safetensors.torch import save_file
 
-from .errors import CaptureError
+from .errors import CaptureError, DiskError
 from .files import FORMAT, FORMAT_2, HELD, replace_file
 
 QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
 # capture.json is written after each call; of more than so many calls, where others wait for the disk, in no more
 # than this share of the time, of which listing thousands after each one would take all.
 LISTED_AT_ONCE, CATALOGUE_SHARE = 256, 0.05
+LISTED = ("step", "chunk", "layer", "block", "slot", "kind", "branches")  # facts that the catalogue has of a call
+REFUSED_FACTS = ("forward", "step", "block", "slot", "layer_name")  # and of one that was refused
+LISTS = ("forwards", "refused")  # of the catalogue, whose entries are a line each
 
 
 @dataclass
@@ -63,8 +66,10 @@ class Writer:
     """Writes calls in a thread of its own; capture.json lists a call once its file is complete.
 
     Calls that are held lie beside the others under names of their own (NAME.held) until settle() says
-    whether they belong to the capture. Thread-safe. An error of the thread is raised by the next put() or
-    by close(). `old`: the catalogue of the capture that the calls are added to.
+    whether they belong to the capture. Thread-safe. An error of the thread is raised by each put() after it
+    and by raise_error(). `old`: the catalogue of the capture that the calls are added to.
+
+    lists: what capture.json has beside the calls, by name; lost: facts of the calls that did not reach the disk.
     """
 
     def __init__(self, folder: Path, old: Mapping[str, Any] | None = None) -> None:
@@ -73,10 +78,14 @@ class Writer:
         self.calls: list[dict[str, Any]] = list(old["calls"]) if old else []
         self._lines = [_entry(call) for call in self.calls]  # of the catalogue: its text, made once
         self.frames: list[dict[str, Any]] = list(old.get("frames", [])) if old else []
+        self.lists: dict[str, list[dict[str, Any]]] = {n: list(old.get(n, [])) if old else [] for n in LISTS}
+        self.lost: list[Mapping[str, Any]] = []
+        self.changed = False  # a list has something that capture.json lacks
         self.bytes = 0
         self._unlisted = False  # capture.json lacks calls that are complete
         self._next = 0.0  # when it is written again although calls wait
         self._error: BaseException | None = None
+        self._handed = False
         self._lock = threading.Lock()
         self._sizes = {call["file"]: 0 for call in self.calls}  # bytes by file; of those that were there, none
         self._jobs: queue.Queue[Job | bool | frozenset[str] | None] = queue.Queue(QUEUED_CALLS)
@@ -88,6 +97,7 @@ class Writer:
         """Hands a call over; waits while QUEUED_CALLS are on their way."""
         self.raise_error()
         self._jobs.put(job)
+        self._handed = True
 
     def settle(self, keep: bool) -> None:
         """The calls that are held become part of the capture, or are removed."""
@@ -98,10 +108,9 @@ class Writer:
         self._jobs.put(frozenset(names))
 
     def raise_error(self) -> None:
-        """Raises what the thread failed with, once, as a CaptureError."""
+        """Raises what the thread failed with, as a DiskError."""
         if self._error is not None:
-            error, self._error = self._error, None
-            raise CaptureError(f"{self.folder}: writing failed: {error}") from error
+            raise DiskError(f"{self.folder}: writing failed: {self._error}") from self._error
 
     def close(self) -> None:
         """Waits until everything is on disk."""
@@ -109,15 +118,38 @@ class Writer:
             self._jobs.put(None)
             self._thread.join()
             self._settle(keep=False)  # what a failure of the thread has left
+            self._list_lost()
+
+    @property
+    def keeps(self) -> bool:
+        """Is a call of this capture beside those that are listed, or on its way to the disk?"""
+        return bool(self._held) or (self._handed and self._error is None)
+
+    def add(self, name: str, entry: dict[str, Any]) -> None:
+        """Puts an entry into one of the lists; it may change until the capture ends."""
+        self.lists[name].append(entry)
+        self.changed = True
+
+    def _list_lost(self) -> None:
+        """Tells in the catalogue of what the disk did not take, if it takes that."""
+        if not self.lost or not self.calls:
+            return
+        for facts in self.lost:
+            short = {name: facts[name] for name in REFUSED_FACTS if name in facts}
+            self.add("refused", {**short, "why": f"{self.folder}: writing failed: {self._error}"})
+        with contextlib.suppress(OSError):  # raise_error() tells of the first
+            self.write_catalogue()
 
     def write_catalogue(self) -> None:
         """Replaces capture.json by what is complete now."""
         begin = time.monotonic()
         with self._lock:
+            self.changed = False
             head = {**self.root, **({"frames": self.frames} if self.frames else {})}
             text = json.dumps(head, indent=1, ensure_ascii=False)[: -len("\n}")]
-            calls = ",\n".join(self._lines)
-            text += ',\n "calls": [' + (f"\n{calls}\n ]" if calls else "]") + "\n}"
+            for name, entries in self.lists.items():
+                text += _list_text(name, map(_entry, list(entries))) if entries else ""
+            text += _list_text("calls", self._lines) + "\n}"
             replace_file(self.folder / "capture.json", lambda p: p.write_text(text, encoding="utf-8"))
             self._unlisted = False
         end = time.monotonic()
@@ -132,10 +164,11 @@ class Writer:
     def _run(self) -> None:
         failed = False
         while (job := self._jobs.get()) is not None:
-            if failed:
-                continue
             try:
                 if isinstance(job, Job):
+                    if failed:
+                        self.lost.append(job.facts)
+                        continue
                     self._write(job)
                 elif isinstance(job, frozenset):
                     self._drop(job)
@@ -143,12 +176,18 @@ class Writer:
                     self._settle(keep=job)
                 self._catch_up()
             except BaseException as error:  # reaches the caller through raise_error()
-                self._error, failed = error, True
-        if self._unlisted:
+                if isinstance(job, Job) and not self._has(job):
+                    self.lost.append(job.facts)
+                self._error, failed = self._error or error, True
+        if self._unlisted or (self.changed and self.calls):
             try:
                 self.write_catalogue()
             except OSError as error:
                 self._error = self._error or error
+
+    def _has(self, job: Job) -> bool:
+        """Is the call on the disk, whatever came after?"""
+        return job.name in self._sizes or any(name == job.name for name, _, _ in self._held)
 
     def _write(self, job: Job) -> None:
         if job.ready is not None:
@@ -165,10 +204,9 @@ class Writer:
     def _list(self, name: str, facts: Mapping[str, Any], size: int) -> None:
         self.bytes += size
         self._sizes[name] = size
-        short = ("step", "chunk", "layer", "block", "slot", "kind", "branches")
         if facts.get("format") == FORMAT_2:
             self.root["format"] = FORMAT_2
-        self.calls.append({"file": name, **{k: facts[k] for k in short if k in facts}})
+        self.calls.append({"file": name, **{k: facts[k] for k in LISTED if k in facts}})
         self._lines.append(_entry(self.calls[-1]))
         self._unlisted = True
 
@@ -197,5 +235,11 @@ class Writer:
 
 
 def _entry(call: Mapping[str, Any]) -> str:
-    """A line of capture.json's list of calls."""
-    return "  " + json.dumps(call, ensure_ascii=False)
+    """A line of one of capture.json's lists."""
+    return "  " + json.dumps(dict(call), ensure_ascii=False)
+
+
+def _list_text(name: str, lines: Iterable[str]) -> str:
+    """A list of capture.json after what stands before it."""
+    text = ",\n".join(lines)
+    return f',\n "{name}": [' + (f"\n{text}\n ]" if text else "]")
