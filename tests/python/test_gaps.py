@@ -100,6 +100,27 @@ class Gaps(CaptureTest):
         self.assertIn("step 2: blocks.2 made 0 attention calls instead of 1", self.said.getvalue())
         self.assertIn("1 forward made fewer or other calls than the model has: 2", self.said.getvalue())
 
+    def test_forwards_that_nothing_names(self) -> None:
+        """Two a step with the same latents, of which the last step has one: numbers, and each step is its own."""
+
+        class Named(Model):
+            def forward(self, hidden_states: Any, timestep: Any, encoder_hidden_states: Any) -> Any:
+                return super().forward(hidden_states + encoder_hidden_states, timestep)
+
+        def guided(model: Model) -> list[torch.Tensor]:
+            with torch.no_grad():
+                pairs = [(9.0, 0), (9.0, 1), (8.0, 0), (8.0, 1), (7.0, 0)]
+                return [model(X * t, torch.tensor([t]), torch.full((1, 6, 16), float(n))) for t, n in pairs]
+
+        catalogue = self.kept(Named(), guided, layers=0)
+        told = [(0, 0, 0), (0, 1, 1), (1, 2, 0), (1, 3, 1), (2, 4, 0)]
+        self.assertEqual([(c["step"], c["forward"], c["of_step"]) for c in catalogue["calls"]], told)
+        self.assertFalse(any("branches" in c for c in catalogue["calls"]))
+        numbers = [(f["latents"], f["text"]) for f in catalogue["forwards"]]
+        self.assertEqual(numbers, [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)])
+        self.assertEqual(len({c["file"] for c in catalogue["calls"]}), 5)
+        self.assertEqual(list((self.folder / "d").glob("*.held")), [])
+
     def test_nothing_at_all(self) -> None:
         model = Model()
         model.random = {9.0, 8.0, 7.0, 6.0}

@@ -45,7 +45,7 @@ class Matrix(LoopTest):
                 owner.scheduler.step(0)
 
         try:
-            self.run_loop(model, step, owner, name, **options)
+            self.run_loop(model, step, owner, name, strict=True, **options)
         except LabelError:
             return False
         return True
@@ -164,7 +164,7 @@ class Classes(LoopTest):
             for stamp in STAMPS:
                 for _ in range(forwards):
                     model(**{**inputs, "timestep": torch.tensor([stamp])})
-        return [(c.facts["step"], *c.facts["branches"]) for c in read_capture(self.folder / name)]
+        return [(c.facts["step"], *c.facts.get("branches", [])) for c in read_capture(self.folder / name)]
 
     def test_chroma_runs_a_branch_a_forward(self) -> None:
         labels = self.run_chroma("two", 2, branch="both")

@@ -102,7 +102,7 @@ class EveryLoop(LoopTest):
         out = self.folder / "loop"
         try:
             with torch.no_grad(), capture(
-                owner, out, layers=0, values=False, quiet=True, **loop.options
+                owner, out, layers=0, values=False, quiet=True, strict=True, **loop.options
             ):
                 for i, stamp in enumerate(SAMPLERS[loop.sampler]):
                     self.step(loop, model, i, give, stamp)

@@ -67,6 +67,7 @@ class Dump:
         self._names: dict[str, str] = {}  # of files, without their endings -> the module that made the call
         self._snapshot = Snapshot()
         self._before = 0  # calls that were in the folder
+        self._held: dict[str, Any] = {}  # by file: facts, forward, slot, call's name
 
     @property
     def has_sink(self) -> bool:
@@ -161,8 +162,29 @@ class Dump:
         if extra:
             facts["extra"] = extra
         self._hand_over(Job(name, tensors, facts, held=forward is not None and forward.held), forward)
+        if forward is not None and forward.held:
+            self._held[name] = (facts, forward, slot, call_name)
         if forward is not None:
             forward.files.append(name)
+
+    def settle(self, keep: bool) -> None:
+        """The calls that are held belong to the capture, or do not."""
+        assert self.writer is not None
+        self._held.clear()
+        self.writer.settle(keep)
+
+    def number_held(self) -> None:
+        """The calls that are held belong to the capture, and state numbers instead of a branch."""
+        assert isinstance(self.writer, Writer)
+        renamed = {}
+        for name, (facts, forward, slot, call_name) in self._held.items():
+            kept = {n: f for n, f in facts.items() if n not in ("step", "branches", "tokens", "text_valid")}
+            stated = {**forward.numbers(), **kept, "format": FORMAT_2}
+            del self._names[Path(name).stem]
+            renamed[name] = (self._name(stated, slot, call_name), stated)
+            forward.files = [renamed[name][0] if file == name else file for file in forward.files]
+        self._held.clear()
+        self.writer.rename(renamed)
 
     def check(self, call: Call, items: list[int]) -> None:
         """Raises CaptureError where the first of the chosen heads of the batch items could not be stored."""
@@ -312,7 +334,9 @@ def _kernel_facts(call: Call, part: CallPart | None) -> dict[str, Any]:
 
 def _moment(facts: Mapping[str, Any]) -> str:
     """Step and chunk as a file's name begins with them."""
-    return f"step{facts['step']:04d}" + (f"_chunk{facts['chunk']:04d}" if "chunk" in facts else "")
+    moment = f"step{facts['step']:04d}" if "step" in facts else f"forward{facts['forward']:04d}"
+    moment += f"_f{facts['of_step']}" if "of_step" in facts else ""
+    return moment + (f"_chunk{facts['chunk']:04d}" if "chunk" in facts else "")
 
 
 def _file_word(text: str) -> str:

@@ -75,7 +75,7 @@ class FactTeller:
 
     def call_facts(self, slot: Slot, forward: Forward, kind: str) -> dict[str, Any]:
         """Facts that do not depend on the call's tensors."""
-        facts: dict[str, Any] = {"step": forward.step}
+        facts: dict[str, Any] = forward.numbers() if forward.numbered else {"step": forward.step}
         if slot.layer is not None:
             facts["layer"] = slot.layer
         facts |= {"layer_name": slot.name, "kind": kind}
@@ -119,6 +119,8 @@ class FactTeller:
         """
         facts = self._place_facts(forward, call, kind, times)
         count = call.k.shape[2] if facts.get("text") == "all" else text_count(facts.get("text"))
+        if count and forward.numbered:
+            return facts  # whose words they are is not told
         if count and not branches:
             decoding = (
                 kind == "self"

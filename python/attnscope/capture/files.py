@@ -6,7 +6,8 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ except ImportError:  # not Unix
 FORMAT = "attnscope-capture/1"
 FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folder that has such a call
 # Which the first does not have.
-NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score")
+NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score", "forward")
 PART = ".part"  # behind the name of a file that is not complete
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
@@ -39,6 +40,22 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def restate(source: Path, target: Path, facts: Mapping[str, str]) -> None:
+    """Makes a safetensors file of the tensors of another one, byte for byte, with other metadata."""
+    with open(source, "rb") as old:
+        header = json.loads(old.read(int.from_bytes(old.read(8), "little")))
+        header["__metadata__"] = dict(facts)
+        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+        text += b" " * (-len(text) % 8)
+
+        def write(path: Path) -> None:
+            with open(path, "wb") as new:
+                new.write(len(text).to_bytes(8, "little") + text)
+                shutil.copyfileobj(old, new, 1 << 20)
+
+        replace_file(target, write)
 
 
 class FolderLock:
@@ -89,7 +106,7 @@ def clear_folder(folder: Path, force: bool) -> None:
     if not force:
         raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
     # What a recorder that was killed has left is called .held or .part.
-    for pattern in ("step*.safetensors*", "frame*.png*", "capture.json", "capture.json" + PART):
+    for pattern in ("step*.safetensors*", "forward*.safetensors*", "frame*.png*", "capture.json", "capture.json" + PART):
         for file in folder.glob(pattern):
             file.unlink(missing_ok=True)
 

@@ -23,7 +23,7 @@ class Forward:
     number: int  # from 0, in the order in which forwards of the capture began
     model: torch.nn.Module
     arguments: Mapping[str, Any]
-    step: int
+    step: int | None  # None: nothing tells it
     timestep: float | None
     names: list[str] | None  # the branch of each batch item; None: no branches
     items: list[int]  # chosen batch items
@@ -38,6 +38,8 @@ class Forward:
     mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
     files: list[str] = field(default_factory=list)  # of the calls that were recorded
+    of_step: int = 0  # its place among the forwards of its step
+    numbered: bool = False  # nothing names its branch, or its step: calls state its number
     entry: dict[str, Any] = field(default_factory=dict)  # of the catalogue
     before: Memory | None = None  # what told steps and chunks before it
 
@@ -45,7 +47,14 @@ class Forward:
         """What an entry of the catalogue's `refused` says of the forward."""
         branches = {self.names[i] for i in self.items} if self.names is not None else set()
         branch = {"branch": branches.pop()} if len(branches) == 1 else {}
-        return {"forward": self.number, "step": self.step, **branch}
+        step = {"step": self.step} if self.step is not None else {}
+        return {"forward": self.number, **step, **branch}
+
+    def numbers(self) -> dict[str, int]:
+        """The facts of a call of it that say which forward it was, where nothing tells its branch."""
+        if self.step is None:
+            return {"forward": self.number}
+        return {"step": self.step, "forward": self.number, "of_step": self.of_step}
 
     def told(self) -> dict[str, Any]:
         """What the catalogue's `forwards` says of it when it begins, beside its number."""

@@ -61,7 +61,7 @@ class BranchTeller:
         finally:
             self._contexts.pop()
 
-    def _context(self, transformer: Any) -> str | None:
+    def context(self, transformer: Any) -> str | None:
         names = [n for t, n in self._contexts if t is None or t is transformer]
         return names[-1] if names else None
 
@@ -70,7 +70,7 @@ class BranchTeller:
 
         Raises LabelError where its forwards are branches that nothing names.
         """
-        context = self._context(transformer)
+        context = self.context(transformer)
         branch = context_branch(context) if context is not None else None
         ordered = self._options.branches or self._class_guidance == "forwards"
         if self.guidance == "forwards" and branch is None and not ordered:
@@ -81,7 +81,7 @@ class BranchTeller:
 
     def has_both(self, transformer: Any) -> bool:
         """Is a forward of `transformer` said to be a batch of uncond and cond?"""
-        return context_has_both(self._context(transformer))
+        return context_has_both(self.context(transformer))
 
     def wants(self, branch: str) -> bool:
         """Is `branch` one of those that are recorded?"""
@@ -112,7 +112,7 @@ class BranchTeller:
                 )
             if self.has_both(transformer):
                 self._say(
-                    f"a batch of {batch} of uncond and cond, by its context {self._context(transformer)!r}, is "
+                    f"a batch of {batch} of uncond and cond, by its context {self.context(transformer)!r}, is "
                     'recorded without names, since nothing tells their order: branches=["uncond", "cond"] does'
                 )
             return None
@@ -127,7 +127,7 @@ class BranchTeller:
 
     def _check_one_branch(self, transformer: Any, given: Mapping[str, Any]) -> None:
         """Raises LabelError where the batch of a forward that the order alone names looks like two branches."""
-        ordered = self.guidance == "forwards" and self._context(transformer) is None
+        ordered = self.guidance == "forwards" and self.context(transformer) is None
         parts = count_parts(transformer, given) if ordered and not self._options.branches else None
         if parts is not None and parts > 1:
             raise LabelError(

@@ -16,6 +16,7 @@ from .bare import BareCalls
 from .call_checks import check_any_call, check_items, wrong_calls
 from .choice import largest_named, parse_numbers
 from .chunks import Chunk, ChunkTeller
+from .contents import Contents
 from .dump import Dump
 from .errors import CaptureError, DiskError, LabelError
 from .facts import FactTeller, is_mixed
@@ -25,6 +26,7 @@ from .gaps import Gaps
 from .grids import Grid, as_grid
 from .guidance import BranchTeller
 from .hooks import CallHooks, SlotStack, watch_scheduler
+from .labels import Labels
 from .maps import MapTeller, film_grid
 from .narrator import Narrator
 from .option_checks import check_options
@@ -37,7 +39,7 @@ from .refusals import check_gradients, check_runnable, check_together
 from .seen import SeenCalls
 from .selection import Selection
 from .slots import Model, Slot
-from .steps import StepCounter, timestep_argument, timestep_key, timestep_of
+from .steps import StepCounter, timestep_argument, timestep_of
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
@@ -91,6 +93,9 @@ class Capture(SeenCalls):
         if not self._gaps.strict:
             self._counter.doubt = self._doubt
         self._unsure = []
+        self._contents = Contents()
+        tellers = (self._branches, self._chunks, self._counter, self._model.hf)
+        self._labels = Labels(*tellers, self._cannot_name, self._doubt, self._end_step)
         self.finished = False
 
     @property
@@ -142,7 +147,7 @@ class Capture(SeenCalls):
             except LabelError as unfinished:
                 refusal = unfinished
         assert self.writer is not None
-        self.writer.settle(keep=refusal is None)
+        self._dump.settle(keep=refusal is None)
         self._stack.close()
         self.finished = True
         if error is not None:
@@ -179,17 +184,20 @@ class Capture(SeenCalls):
     def _begin(self, number: int, module: torch.nn.Module, given: dict[str, Any]) -> Forward | None:
         self._running.clear()
         entry: dict[str, Any] = {"forward": number, "transformer": self._model.name_of(module), "chosen": False}
+        context = self._branches.context(module)
+        entry |= {"context": context} if context is not None else {}
         self._dump.add("forwards", entry)
         if given.get("skip_layers") is not None:
             self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
             return None
         try:
             with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
-                step, branch, chunk = self._label(module, given)
-            entry["step"] = step
+                entry |= self._contents.of_forward(given)
+                step, branch, chunk = self._labels.of_forward(module, given, entry)
             check_gradients(module, self._model.as_called(self._model.name_of(module)))
             with torch.no_grad():
                 forward = self._describe(number, module, given, step, branch, chunk)
+            self._labels.number(forward, entry)
         except CaptureError as error:
             if isinstance(error, LabelError) and not self._gaps.strict:
                 self._doubt(error)
@@ -199,40 +207,28 @@ class Capture(SeenCalls):
         entry |= forward.told()
         return forward
 
-    def _label(self, module: torch.nn.Module, given: dict[str, Any]) -> tuple[int, str | None, Chunk | None]:
-        """(step, branch, chunk) of the forward that begins; a step is counted whatever else is refused."""
-        first = not self._counter.steps
-        stamp = timestep_key(timestep_argument(given))
-        told = stamp, self._branches.of_forward(module), self._branches.has_both(module)
-        try:
-            chunk, stream = self._chunks.of_forward(given, self._model.hf)
-        except CaptureError:
-            self._counter.next(*told)
-            raise
-        if stream is not None:
-            self._counter.begin_chunk(stream)
-        step, branch = self._counter.next(*told)
-        if self._counter.began and not first:
-            self._end_step()
-        return step, branch, chunk
-
     def _describe(
         self,
         number: int,
         module: torch.nn.Module,
         given: Mapping[str, Any],
-        step: int,
+        step: int | None,
         branch: str | None,
         chunk: Chunk | None,
     ) -> Forward:
         """Batch items, grid and text of the forward that begins."""
-        names = self._branches.names(module, given, branch)
+        try:
+            names = self._branches.names(module, given, branch) if self._labels.named else None
+        except LabelError as error:
+            self._cannot_name(error)
+            names, self._labels.named = None, False
+        in_step = self._step_test(step) if step is not None else self.options.steps == "all"
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         check_items(self._model, names or [], items)
-        chosen = self._step_test(step) and self._selection.chunk(chunk and chunk.number) and (names is None or bool(items))
         wanted = names is None or bool(items)
+        chosen = in_step and self._selection.chunk(chunk and chunk.number) and wanted
         # Late steps are tried now; not pieces of streams, which are counted, nor parts, which are exchanged.
-        tried = self._untried and wanted and not self._step_test(step) and chunk is None and self._rank is None
+        tried = self._untried and wanted and not in_step and chunk is None and self._rank is None
         self._untried &= not (chosen or tried)
         self._arrivals.forward(names, wanted, chosen)
         if names is not None and not items and branch is None:
@@ -271,8 +267,7 @@ class Capture(SeenCalls):
 
     def _end_step(self) -> None:
         """No forward of the step before comes any more."""
-        assert self.writer is not None
-        self.writer.settle(keep=True)
+        self._dump.settle(keep=True)
         self._unsure.clear()
         if self._arrivals.end_step():
             self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
@@ -302,10 +297,21 @@ class Capture(SeenCalls):
         for _ in files:
             self._gaps.refuse(error, self._place(slot, forward, slot.place.slot))
 
+    def _cannot_name(self, error: LabelError) -> None:
+        """Nothing tells step or branch of the forward that begins: its calls state its number instead. Raises the
+        error where strict, or where a sink gets the calls, which knows no numbers."""
+        if self._dump.has_sink:
+            raise error
+        self._gaps.tell(error, {})
+
     def _doubt(self, error: LabelError) -> None:
-        """What is held of the step may be labelled wrongly: it is no part of the capture."""
-        assert self.writer is not None
-        self.writer.settle(keep=False)
+        """What is held of the step may be labelled wrongly: it states numbers; a sink, which knows none, drops it."""
+        if not self._dump.has_sink:
+            self._gaps.tell(error, {})
+            self._dump.number_held()
+            self._unsure.clear()
+            return
+        self._dump.settle(keep=False)
         for place in self._unsure:
             self._gaps.refuse(error, place)
         self._unsure.clear()

@@ -125,6 +125,11 @@ class StepCounter:
         return self._count
 
     @property
+    def tells(self) -> bool:
+        """Is it the user or the scheduler that tells steps apart, also where timesteps do not?"""
+        return self._told or self._moves
+
+    @property
     def step(self) -> int:
         """That of the latest forward; -1 before the first."""
         return self._step

@@ -17,13 +17,14 @@ import torch
 from safetensors.torch import save_file
 
 from .errors import CaptureError, DiskError
-from .files import FORMAT, FORMAT_2, HELD, replace_file
+from .files import FORMAT, FORMAT_2, HELD, replace_file, restate
 
 QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
 # capture.json is written after each call; of more than so many calls, where others wait for the disk, in no more
 # than this share of the time, of which listing thousands after each one would take all.
 LISTED_AT_ONCE, CATALOGUE_SHARE = 256, 0.05
-LISTED = ("step", "chunk", "layer", "block", "slot", "kind", "branches")  # facts that the catalogue has of a call
+# Facts that the catalogue has of a call.
+LISTED = ("step", "forward", "of_step", "chunk", "layer", "block", "slot", "call", "kind", "branches")
 REFUSED_FACTS = ("forward", "step", "block", "slot", "layer_name")  # and of one that was refused
 LISTS = ("forwards", "refused")  # of the catalogue, whose entries are a line each
 
@@ -88,7 +89,7 @@ class Writer:
         self._handed = False
         self._lock = threading.Lock()
         self._sizes = {call["file"]: 0 for call in self.calls}  # bytes by file; of those that were there, none
-        self._jobs: queue.Queue[Job | bool | frozenset[str] | None] = queue.Queue(QUEUED_CALLS)
+        self._jobs: queue.Queue[Job | bool | frozenset[str] | dict[str, Any] | None] = queue.Queue(QUEUED_CALLS)
         self._held: list[tuple[str, Mapping[str, Any], int]] = []  # name, facts, bytes
         self._thread = threading.Thread(target=self._run, name="attnscope-writer", daemon=True)
         self._thread.start()
@@ -102,6 +103,10 @@ class Writer:
     def settle(self, keep: bool) -> None:
         """The calls that are held become part of the capture, or are removed."""
         self._jobs.put(keep)
+
+    def rename(self, held: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        """The calls that are held become part of the capture under other names, with other facts."""
+        self._jobs.put(dict(held))
 
     def drop(self, names: Collection[str]) -> None:
         """The calls of these files are no part of the capture."""
@@ -172,6 +177,8 @@ class Writer:
                     self._write(job)
                 elif isinstance(job, frozenset):
                     self._drop(job)
+                elif isinstance(job, dict):
+                    self._rename(job)
                 else:
                     self._settle(keep=job)
                 self._catch_up()
@@ -192,7 +199,7 @@ class Writer:
     def _write(self, job: Job) -> None:
         if job.ready is not None:
             job.ready.synchronize()
-        facts = {k: v if isinstance(v, str) else json.dumps(v) for k, v in job.facts.items()}
+        facts = _metadata(job.facts)
         name = job.name + HELD if job.held else job.name
         replace_file(self.folder / name, lambda p: save_file(job.tensors, str(p), facts))
         size = sum(t.numel() * t.element_size() for t in job.tensors.values())
@@ -224,6 +231,14 @@ class Writer:
         for name in names:
             (self.folder / name).unlink(missing_ok=True)
 
+    def _rename(self, names: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        held, self._held = self._held, []
+        for name, facts, size in held:
+            new, stated = names.get(name, (name, facts))
+            restate(self.folder / (name + HELD), self.folder / new, _metadata(stated))
+            (self.folder / (name + HELD)).unlink()
+            self._list(new, stated, size)
+
     def _settle(self, keep: bool) -> None:
         held, self._held = self._held, []
         for name, facts, size in held:
@@ -232,6 +247,11 @@ class Writer:
                 self._list(name, facts, size)
             else:
                 (self.folder / (name + HELD)).unlink(missing_ok=True)
+
+
+def _metadata(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Facts as a safetensors file has them."""
+    return {k: v if isinstance(v, str) else json.dumps(v) for k, v in facts.items()}
 
 
 def _entry(call: Mapping[str, Any]) -> str:
