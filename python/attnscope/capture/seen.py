@@ -157,11 +157,13 @@ class SeenCalls:
             self._dump.check(call, items)
             return
         self._arrivals.recorded()
-        part = None
-        if whole is not None:
-            facts, part = whole.part(facts, kind)
+        facts, part = whole.part(facts, kind) if whole is not None else (facts, None)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
+        self._note(slot, forward, call_name)
+
+    def _note(self, slot: Slot, forward: Forward, call_name: str) -> None:
+        """A call of the forward was recorded."""
         forward.entry["calls"] += 1
         if forward.held:
             self._unsure.append(self._place(slot, forward, call_name))
