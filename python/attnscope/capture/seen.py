@@ -107,8 +107,7 @@ class SeenCalls:
             return
         names, items = forward.names, list(forward.items)
         due = self._model.calls_due(slot, forward)
-        if index >= due and not self._gaps.strict:
-            raise too_many(slot, forward, index + 1, due)
+        self._check_count(slot, forward, index, due)
         if self._model.family and self._model.family.per_sample:
             if index not in items:
                 return
@@ -161,6 +160,10 @@ class SeenCalls:
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
         self._note(slot, forward, call_name)
+
+    def _check_count(self, slot: Slot, forward: Forward, index: int, due: int) -> None:
+        if index >= due and not self._gaps.strict:
+            raise too_many(slot, forward, index + 1, due)
 
     def _note(self, slot: Slot, forward: Forward, call_name: str) -> None:
         """A call of the forward was recorded."""
