@@ -85,6 +85,72 @@ class Gaps(CaptureTest):
         with self.assertRaisesRegex(CaptureError, "dropout 0.5"):
             self.kept(model, strict=True)
 
+    def numbered(self, stamps: list[float], batch: int = 1, **options: Any) -> dict[str, Any]:
+        """The catalogue of layer 0 of forwards at these timesteps; the last has one batch item."""
+
+        def steps(model: Model) -> list[torch.Tensor]:
+            with torch.no_grad():
+                last = len(stamps) - 1
+                inputs = [X.expand(1 if n == last else batch, -1, -1) * t for n, t in enumerate(stamps)]
+                return [model(x, torch.tensor([t])) for x, t in zip(inputs, stamps)]
+
+        catalogue = self.kept(Model(), steps, layers=0, branch="both", **options)
+        self.assertEqual(self.said.getvalue().count("recorded by number: "), 1)
+        self.assertNotIn("not recorded: ", self.said.getvalue())
+        told = {f["forward"]: f for f in catalogue["forwards"]}
+        for call in catalogue["calls"]:  # the two lists say the same
+            if "forward" in call:
+                self.assertNotIn("branch", told[call["forward"]])
+                self.assertEqual(call.get("of_step"), told[call["forward"]].get("of_step"))
+        return catalogue
+
+    def labels(self, catalogue: dict[str, Any]) -> list[Any]:
+        return [(c.get("step"), *c.get("branches", ["-"]), c.get("of_step")) for c in catalogue["calls"]]
+
+    def test_guidance_that_ends(self) -> None:
+        stamps = [9.0, 9.0, 8.0, 8.0, 7.0]
+        catalogue = self.numbered(stamps, branches=["cond", "uncond"], guidance="forwards")
+        self.assertEqual(self.labels(catalogue), [
+            (0, "cond", None), (0, "uncond", None), (1, "cond", None), (1, "uncond", None), (2, "-", 0)
+        ])
+
+    def test_a_third_forward_of_a_step(self) -> None:
+        stamps = [9.0, 9.0, 8.0, 8.0, 8.0]
+        catalogue = self.numbered(stamps, branches=["cond", "uncond"], guidance="forwards")
+        self.assertEqual(self.labels(catalogue), [
+            (0, "cond", None), (0, "uncond", None), (1, "-", 0), (1, "-", 1), (1, "-", 2)
+        ])
+
+    def test_a_batch_that_halves(self) -> None:
+        catalogue = self.numbered([9.0, 8.0, 7.0], batch=2, branches=["uncond", "cond"])
+        self.assertEqual(self.labels(catalogue), [
+            (0, "uncond", "cond", None), (1, "uncond", "cond", None), (2, "-", 0)
+        ])
+
+    def test_a_forward_that_is_run_again(self) -> None:
+        """The second forward of a step fails; the one in its place is the second, as if nothing had been."""
+
+        class Failing(Model):
+            ran = 0
+
+            def forward(self, x: torch.Tensor, timestep: torch.Tensor) -> torch.Tensor:
+                result = super().forward(x, timestep)
+                self.ran += 1
+                if self.ran == 2:
+                    raise MemoryError
+                return result
+
+        model = Failing()
+        with torch.no_grad(), capture(model, self.folder / "d", layers=0):
+            for stamp in (9.0, None, 9.0, 8.0):
+                if stamp is None:
+                    with self.assertRaises(MemoryError):
+                        model(X * 9.0, torch.tensor([9.0]))
+                else:
+                    model(X * stamp, torch.tensor([stamp]))
+        catalogue = json.loads((self.folder / "d" / "capture.json").read_text())
+        self.assertEqual(self.labels(catalogue), [(0, "-", 0), (0, "-", 1), (1, "-", 0)])
+
     def test_a_run_without_a_gap(self) -> None:
         catalogue = self.kept(Model())
         self.assertNotIn("refused", catalogue)

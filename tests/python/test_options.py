@@ -41,6 +41,7 @@ WRONG: dict[str, list[Any]] = {
     "modules": ["[", 5, "attn1"],
     "force": ["maybe", None],
     "quiet": ["yes"],
+    "strict": ["yes"],
 }
 
 

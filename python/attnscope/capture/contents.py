@@ -23,6 +23,8 @@ class Contents:
         found = {}
         for name, arguments in SUMMED.items():
             value = next((given[a] for a in arguments if given.get(a) is not None), None)
+            if value is None and name == "latents":  # by whatever name: what has a batch comes first
+                value = next((t for t in given.values() if isinstance(t, torch.Tensor) and t.ndim > 1), None)
             total = content_sum(value)
             if total is not None:
                 numbers = self._numbers[name]

@@ -41,8 +41,9 @@ class Gaps:
             self._forwards += not one
         self._listed({**where, "why": str(error)})
 
-    def tell(self, error: CaptureError, where: Mapping[str, Any]) -> None:
-        """Says why something is not recorded, where nobody was told. Raises the error where strict."""
+    def tell(self, error: CaptureError, where: Mapping[str, Any], what: str = "not recorded") -> None:
+        """Says why something is not recorded, or not as it should be (`what`), where nobody was told. Raises the error
+        where strict."""
         if self.strict:
             raise error
         kind = _kind(str(error), where)
@@ -50,7 +51,7 @@ class Gaps:
             known = kind in self._errors
             self._errors.setdefault(kind, error)
         if not known:
-            self._say(f"not recorded: {error}")
+            self._say(f"{what}: {error}")
 
     def count(self, error: CaptureError, calls: int) -> None:
         """So many calls were lost for a reason, and are listed already."""

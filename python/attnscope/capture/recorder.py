@@ -43,6 +43,7 @@ from .steps import StepCounter, timestep_argument, timestep_of
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
+BY_NUMBER = "recorded by number"  # what is said of calls that state their forward's number
 
 
 class Capture(SeenCalls):
@@ -75,7 +76,9 @@ class Capture(SeenCalls):
         self._watch = PromptWatch(model, self._model.family)
         self._facts = FactTeller(self._model, options, self._watch)
         self._maps = MapTeller(self._model, options, self._facts, self._say)
-        owners = (self._counter, self._chunks)
+        tellers = (self._branches, self._chunks, self._counter, self._model.hf)
+        self._labels = Labels(*tellers, self._cannot_name, self._doubt, self._end_step)
+        owners = (self._counter, self._chunks, self._labels)
         self._forwards = ForwardWatch(self._model, self._begin, self._refuse_forward, self._end, self._drop, owners)
         self._grid: Grid | None = as_grid(options.grid)
         self._first = True
@@ -93,9 +96,8 @@ class Capture(SeenCalls):
         if not self._gaps.strict:
             self._counter.doubt = self._doubt
         self._unsure = []
+        self._held: list[dict[str, Any]] = []  # entries of the step's forwards whose branch is not sure
         self._contents = Contents()
-        tellers = (self._branches, self._chunks, self._counter, self._model.hf)
-        self._labels = Labels(*tellers, self._cannot_name, self._doubt, self._end_step)
         self.finished = False
 
     @property
@@ -205,6 +207,8 @@ class Capture(SeenCalls):
             return None
         forward.entry = entry
         entry |= forward.told()
+        if forward.held:
+            self._held.append(entry)
         return forward
 
     def _describe(
@@ -269,6 +273,7 @@ class Capture(SeenCalls):
         """No forward of the step before comes any more."""
         self._dump.settle(keep=True)
         self._unsure.clear()
+        self._held.clear()
         if self._arrivals.end_step():
             self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
 
@@ -302,12 +307,15 @@ class Capture(SeenCalls):
         error where strict, or where a sink gets the calls, which knows no numbers."""
         if self._dump.has_sink:
             raise error
-        self._gaps.tell(error, {})
+        self._gaps.tell(error, {}, BY_NUMBER)
 
     def _doubt(self, error: LabelError) -> None:
         """What is held of the step may be labelled wrongly: it states numbers; a sink, which knows none, drops it."""
+        for entry in self._held:
+            entry.pop("branch", None)
+        self._held.clear()
         if not self._dump.has_sink:
-            self._gaps.tell(error, {})
+            self._gaps.tell(error, {}, BY_NUMBER)
             self._dump.number_held()
             self._unsure.clear()
             return
