@@ -42,7 +42,7 @@ struct Message {
   std::string body;
 };
 
-/// "\nattnscope tiles 3 0.1.0\n": what a server writes first.
+/// "\nattnscope tiles 4 0.1.0\n": what a server writes first.
 std::string greeting();
 struct Greeting {
   int protocol = 0;
