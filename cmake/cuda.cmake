@@ -144,6 +144,10 @@ endif()
 
 add_library(attnscope_cuda_flags INTERFACE)
 set(host_flags -Wall,-Wextra,-Wshadow,-Wnon-virtual-dtor)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # nvcc writes pointers to members with parentheses, which the host's compiler finds unnecessary.
+  string(APPEND host_flags ,-Wno-parentheses)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   string(APPEND host_flags ,-Wno-restrict)  # see cmake/targets.cmake
 endif()
