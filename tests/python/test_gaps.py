@@ -210,6 +210,21 @@ class Gaps(CaptureTest):
         self.assertIn("writing failed: no space left", catalogue["refused"][-1]["why"])
         self.assertIn("recorded 5 of 12 calls; 7 refused", self.said.getvalue())
 
+    def test_a_disk_that_fills_up_while_labels_change(self) -> None:
+        """The last step has one of two named forwards, whose three calls are written again with numbers."""
+        stamps = [9.0, 9.0, 8.0, 8.0, 7.0]
+
+        def steps(model: Model) -> list[torch.Tensor]:
+            with torch.no_grad():
+                return [model(X, torch.tensor([stamp])) for stamp in stamps]
+
+        with mock.patch.object(WRITER, "restate", side_effect=OSError("no space left")):
+            catalogue = self.kept(Model(), steps, branch="both", branches=["cond", "uncond"], guidance="forwards")
+        self.assertEqual((len(catalogue["calls"]), len(catalogue["refused"])), (12, 3))
+        self.assertEqual({r["step"] for r in catalogue["refused"]}, {2})
+        self.assertIn("recorded 12 of 15 calls; 3 refused", self.said.getvalue())
+        self.assertEqual(list((self.folder / "d").glob("*.held")), [])
+
     def test_room_that_ends_later(self) -> None:
         usage = iter([10**9] * 6)
         free = lambda _: types.SimpleNamespace(free=next(usage, 10))  # noqa: E731

@@ -185,6 +185,9 @@ class Writer:
             except BaseException as error:  # reaches the caller through raise_error()
                 if isinstance(job, Job) and not self._has(job):
                     self.lost.append(job.facts)
+                elif isinstance(job, dict):  # their old labels may be wrong
+                    self.lost += [facts for _, facts, _ in self._held]
+                    self._settle(keep=False)
                 self._error, failed = self._error or error, True
         if self._unlisted or (self.changed and self.calls):
             try:
@@ -232,11 +235,12 @@ class Writer:
             (self.folder / name).unlink(missing_ok=True)
 
     def _rename(self, names: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
-        held, self._held = self._held, []
-        for name, facts, size in held:
+        while self._held:  # what a full disk leaves of them is lost
+            name, facts, size = self._held[0]
             new, stated = names.get(name, (name, facts))
             restate(self.folder / (name + HELD), self.folder / new, _metadata(stated))
             (self.folder / (name + HELD)).unlink()
+            del self._held[0]
             self._list(new, stated, size)
 
     def _settle(self, keep: bool) -> None:
