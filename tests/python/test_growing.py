@@ -140,7 +140,7 @@ class Growing(CaptureTest):
         """The queue is bounded: no more calls wait in memory than it holds."""
         q = torch.randn(1, 1, 3, 4)
         gate = threading.Semaphore(0)
-        real, done = WRITER.save_file, []
+        real, done = WRITER.save_call, []
 
         def slow(*args, **more):  # type: ignore[no-untyped-def]
             gate.acquire()
@@ -151,7 +151,7 @@ class Growing(CaptureTest):
                 F.scaled_dot_product_attention(q, q, q)
                 done.append(1)
 
-        with mock.patch.object(WRITER, "save_file", slow):
+        with mock.patch.object(WRITER, "save_call", slow):
             with capture(None, self.folder / "d"):
                 thread = threading.Thread(target=run)
                 thread.start()

@@ -30,7 +30,7 @@ TOLD = {(t, True, s) for t in (False, True) for s in (False, True)}
 
 class Matrix(LoopTest):
     def run_form(
-        self, form: str, stamped: bool, named: bool, scheduled: bool, name: str, **options: Any
+        self, form: str, stamped: bool, named: bool, scheduled: bool, name: str, strict: bool = True, **options: Any
     ) -> bool:
         """Runs three steps; False: refused."""
         model: Own = own("timestep") if stamped else WithoutTimestep()
@@ -45,7 +45,7 @@ class Matrix(LoopTest):
                 owner.scheduler.step(0)
 
         try:
-            self.run_loop(model, step, owner, name, strict=True, **options)
+            self.run_loop(model, step, owner, name, strict=strict, **options)
         except LabelError:
             return False
         return True
@@ -73,6 +73,22 @@ class Matrix(LoopTest):
             if all(len(branches) == 1 for branches in FORMS[form]):
                 self.assertEqual(outcome, "right" if told in TOLD else "refused", (form, told, options))
         self.assertEqual({o for (f, t, _), o in outcomes.items() if f == "a batch" and any(t)}, {"right"})
+
+    def test_unknown_classes_lose_no_forward(self) -> None:
+        """Each forward is there once, with the labels that the loop gave it or with its number."""
+        for form, *told in itertools.product(FORMS, *[(False, True)] * 3):
+            name = "-".join(map(str, (form, *told)))
+            with self.subTest(name):
+                self.assertTrue(self.run_form(form, *told, name, strict=False, branch="all"))
+                self.recorded(name)  # holds what is stated against what the loop gave
+                calls = [c for c in read_capture(self.folder / name) if c.facts["layer"] == 0]
+                items = sorted(code for c in calls for code in c["q"][:, 0, 0, 0].tolist())
+                came = [tokens(i, *b)[:, 0, 0].tolist() for i in range(3) for b in FORMS[form]]
+                self.assertEqual(items, sorted(sum(came, [])))
+                numbers = [c.facts["forward"] for c in calls if "forward" in c.facts]
+                self.assertEqual(len(numbers), len(set(numbers)))
+                for call in calls:
+                    self.assertTrue("forward" in call.facts or "step" in call.facts, call.facts)
 
     def test_two_forwards_that_the_user_names(self) -> None:
         for form, names in (

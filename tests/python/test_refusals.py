@@ -155,7 +155,7 @@ class Refusals(CaptureTest):
 
     def test_a_disk_that_fails(self) -> None:
         small = small_models.cogvideox()
-        with mock.patch.object(WRITER, "save_file", side_effect=OSError("disk on fire")):
+        with mock.patch.object(WRITER, "save_call", side_effect=OSError("disk on fire")):
             with self.refused("writing failed", "disk on fire"), capture(small.pipe, self.out()):
                 small.run(2)
         self.assertEqual(list((self.folder / "d").iterdir()), [])

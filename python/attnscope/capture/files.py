@@ -11,6 +11,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors.torch import save_file
+
 from .errors import CaptureError
 
 try:
@@ -23,6 +26,8 @@ FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folde
 # Which the first does not have.
 NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score", "forward")
 PART = ".part"  # behind the name of a file that is not complete
+ROOM = 256  # bytes behind a header
+_ROOM = "room"  # the fact that keeps them until the header is written
 HELD = ".held"  # behind the name of a call that may not belong to the capture
 
 
@@ -42,13 +47,30 @@ def replace_file(path: Path, write: Callable[[Path], None]) -> None:
         raise
 
 
+def save_call(path: Path, tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> None:
+    """A safetensors file with room behind its header for facts that are changed later, without copying tensors."""
+    room = {_ROOM: " " * ROOM}
+    save_file(dict(tensors), str(path), {**facts, **room})
+    with open(path, "r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        del header["__metadata__"][_ROOM]
+        text = _header_text(header)
+        file.seek(8)
+        file.write(text + b" " * (length - len(text)))
+
+
+def _header_text(header: Mapping[str, Any]) -> bytes:
+    return json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
+
+
 def restate(source: Path, target: Path, facts: Mapping[str, str]) -> None:
     """Makes a safetensors file of the tensors of another one, byte for byte, with other metadata."""
     with open(source, "rb") as old:
         header = json.loads(old.read(int.from_bytes(old.read(8), "little")))
         header["__metadata__"] = dict(facts)
-        text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
+        text = _header_text(header)
+        text += b" " * (ROOM + -len(text) % 8)
 
         def write(path: Path) -> None:
             with open(path, "wb") as new:

@@ -12,15 +12,17 @@ from .batch_parts import count_parts, other_guidance
 from .errors import CaptureError, LabelError
 from .forward import batch_of
 from .options import Options
+from .origins import BranchTensors, component_branch
 from .patching import replaced
 from .slots import Model
 from .steps import HOW_TO_NAME, batch_branches, context_branch
 
 
 class BranchTeller:
-    """Names the branch of each batch item of a forward. `say` gets what a user should know."""
+    """Names the branch of each batch item of a forward. `say` gets what a user should know; made: what a pipeline made
+    for each branch."""
 
-    def __init__(self, model: Model, options: Options, say: Callable[[str], None]) -> None:
+    def __init__(self, model: Model, options: Options, say: Callable[[str], None], made: BranchTensors) -> None:
         if options.guidance not in (None, "batch", "forwards"):
             raise CaptureError(f'guidance: expected "batch" or "forwards" (got {options.guidance!r})')
         known = model.family or model.layout
@@ -32,6 +34,7 @@ class BranchTeller:
         self._model = model
         self._options = options
         self._say = say
+        self._made = made
         self._guides: bool | str | None = "unasked"
         self._batch: int | None = None  # of the first forward whose branches its batch tells
         self._contexts: list[tuple[Any, str]] = []  # (transformer, name), innermost last
@@ -65,19 +68,25 @@ class BranchTeller:
         names = [n for t, n in self._contexts if t is None or t is transformer]
         return names[-1] if names else None
 
-    def of_forward(self, transformer: Any) -> str | None:
-        """The branch that a forward of `transformer` is said to be; None: nothing is said, or several.
+    def of_forward(self, transformer: Any, given: Mapping[str, Any]) -> str | None:
+        """The branch that a forward of `transformer` with these arguments is said to be; None: nothing is said, or
+        several.
 
         Raises LabelError where its forwards are branches that nothing names.
         """
         context = self.context(transformer)
-        branch = context_branch(context) if context is not None else None
+        branch = context_branch(context) if context is not None else self._of_pipeline(transformer, given)
         ordered = self._options.branches or self._class_guidance == "forwards"
         if self.guidance == "forwards" and branch is None and not ordered:
             raise LabelError(
                 f'guidance="forwards": nothing tells the branches of the forwards: {HOW_TO_NAME}'
             )
         return branch
+
+    def _of_pipeline(self, transformer: Any, given: Mapping[str, Any]) -> str | None:
+        """The branch by the name of the component that runs, or by what the pipeline made for one of them."""
+        component = component_branch(self._model.name_of(transformer), self._model.transformers)
+        return component or self._made.branch_of(given)
 
     def has_both(self, transformer: Any) -> bool:
         """Is a forward of `transformer` said to be a batch of uncond and cond?"""

@@ -48,7 +48,7 @@ class Labels:
         """
         self.named, context = True, None
         try:
-            context = self._branches.of_forward(module)
+            context = self._branches.of_forward(module, given)
         except LabelError as error:
             self._untold(error)
             self.named = False

@@ -11,13 +11,15 @@ import torch
 
 from .compiled import hook_around
 from .families import Family
+from .origins import BranchTensors, returned_text
 from .patching import replaced
 
 
 class PromptWatch:
-    """Learns the prompts and their token ids from what a pipeline gives its text encoders."""
+    """Learns the prompts and their token ids from what a pipeline gives its text encoders; `made` learns what
+    encode_prompt made of them."""
 
-    def __init__(self, pipe: Any, family: Family | None) -> None:
+    def __init__(self, pipe: Any, family: Family | None, made: BranchTensors) -> None:
         self.prompt: dict[str, str] = {}  # branch -> prompt
         self._ids: dict[tuple[str, str], tuple[torch.Tensor, torch.Tensor | None]] = {}
         self._pipe, self._encoders = pipe, family.encoders if family else ()
@@ -25,6 +27,8 @@ class PromptWatch:
         self._order: list[str] | None = None  # branches that the running encode_prompt encodes
         self._calls: dict[str, int] = {}  # of each encoder in it
         self._invocations = 0
+        self._made = made
+        self._texts: dict[str, list[torch.Tensor]] = {}  # by branch, of what encode_prompt returned
         self._crop = 0
 
     def install(self, stack: contextlib.ExitStack) -> None:
@@ -42,12 +46,17 @@ class PromptWatch:
         signature = inspect.signature(real)
 
         def encode_prompt(*args: Any, **kwargs: Any) -> Any:
+            given: Mapping[str, Any] = kwargs
             with contextlib.suppress(TypeError):
-                self._begin(signature, signature.bind(*args, **kwargs).arguments)
+                given = signature.bind(*args, **kwargs).arguments
+                self._begin(signature, given)
             try:
-                return real(*args, **kwargs)
+                result = real(*args, **kwargs)
             finally:
                 self._order = None
+            self._texts |= returned_text(signature.parameters, given, result, self._invocations - 1)
+            self._made.keep("encode_prompt", self._texts)
+            return result
 
         return encode_prompt
 

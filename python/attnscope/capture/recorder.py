@@ -31,6 +31,7 @@ from .maps import MapTeller, film_grid
 from .narrator import Narrator
 from .option_checks import check_options
 from .options import Options
+from .origins import BranchTensors
 from .parallel import PartTeller
 from .plan import DumpPlan
 from .prompts import PromptWatch
@@ -69,11 +70,12 @@ class Capture(SeenCalls):
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
         self._selection.check(self._model)
-        self._branches = BranchTeller(self._model, options, self._say)
+        self._made = BranchTensors()
+        self._branches = BranchTeller(self._model, options, self._say, self._made)
         self._counter = StepCounter(self._branches.guidance, options.branches)
         self._running = SlotStack()
         self._stack = contextlib.ExitStack()
-        self._watch = PromptWatch(model, self._model.family)
+        self._watch = PromptWatch(model, self._model.family, self._made)
         self._facts = FactTeller(self._model, options, self._watch)
         self._maps = MapTeller(self._model, options, self._facts, self._say)
         tellers = (self._branches, self._chunks, self._counter, self._model.hf)
@@ -124,6 +126,7 @@ class Capture(SeenCalls):
             self._stack.callback(_ACTIVE.release)
             self._dump.open(self._stack)
             self._watch.install(self._stack)
+            self._made.watch_guiders(self._stack, self._model.owner)
             self._branches.watch(self._stack)
             for line in [*self._model.not_recorded(), *self._model.layers_told()]:
                 self._say(line)

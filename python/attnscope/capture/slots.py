@@ -71,6 +71,12 @@ def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
     found = {n: uncompiled(m) for n, m in found.items() if isinstance(m, torch.nn.Module)}
     if not found:
         raise CaptureError(f"{type(model).__name__} has no transformer: pass the module to capture")
+    # Another of its kind beside it runs a branch of guidance (unconditional_transformer).
+    parts = getattr(model, "components", None)
+    for name, part in parts.items() if isinstance(parts, Mapping) else ():
+        like = isinstance(part, torch.nn.Module) and any(type(uncompiled(part)) is type(m) for m in found.values())
+        if like and "transformer" in name and name not in found:
+            found[name] = uncompiled(part)
     return found
 
 

@@ -14,10 +14,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from safetensors.torch import save_file
 
 from .errors import CaptureError, DiskError
-from .files import FORMAT, FORMAT_2, HELD, replace_file, restate
+from .files import FORMAT, FORMAT_2, HELD, replace_file, restate, save_call
 
 QUEUED_CALLS = 4  # calls that may wait for the disk before the model has to
 # capture.json is written after each call; of more than so many calls, where others wait for the disk, in no more
@@ -204,7 +203,7 @@ class Writer:
             job.ready.synchronize()
         facts = _metadata(job.facts)
         name = job.name + HELD if job.held else job.name
-        replace_file(self.folder / name, lambda p: save_file(job.tensors, str(p), facts))
+        replace_file(self.folder / name, lambda p: save_call(p, job.tensors, facts))
         size = sum(t.numel() * t.element_size() for t in job.tensors.values())
         if job.held:
             self._held.append((job.name, job.facts, size))
