@@ -277,6 +277,11 @@ class Capture(SeenCalls):
         self._dump.settle(keep=True)
         self._unsure.clear()
         self._held.clear()
+        if self._counter.steps == 2 and self._counter.by_timestep and not self._model.hf:
+            self._say(
+                "each timestep is taken as a step, since no scheduler tells them: where the sampler evaluates a step "
+                "several times, call cap.begin_step(n), or `attnscope relabel --steps` afterwards"
+            )
         if self._arrivals.end_step():
             self._say(f"nothing of the first step was recorded: {self._arrivals}; {self._selection}")
 

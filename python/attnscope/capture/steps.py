@@ -130,6 +130,11 @@ class StepCounter:
         return self._told or self._moves
 
     @property
+    def by_timestep(self) -> bool:
+        """Is it the timestep alone that tells steps apart?"""
+        return not self.tells and self._timestep is not None and self._guidance != "batch"
+
+    @property
     def step(self) -> int:
         """That of the latest forward; -1 before the first."""
         return self._step
