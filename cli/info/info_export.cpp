@@ -79,7 +79,9 @@ std::string run_text(const MetricRun& run) {
   std::string text = "  run " + one_line(run.name);
   if (!run.complete) text += " (was cut off)";
   if (run.ranks > 1) text += fmt::format(", rank {} of {}", run.rank, run.ranks);
-  return text;
+  if (run.refused.empty()) return text;
+  return text + fmt::format(", {} calls or forwards refused: {}", run.refused.size(),
+                            one_line(run.refused.front().at("why").get<std::string>()));
 }
 
 OrderedJson export_json(const ExportManifest& stored, const ExportState& state, bool checked,

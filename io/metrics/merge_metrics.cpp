@@ -148,6 +148,8 @@ RunTable joined_table(const std::vector<RunTable>& tables, const std::vector<fs:
       places[part.file][part.place] = whole.runs.size();
       run.complete = run.complete && part.run->complete;
       run.seconds = std::max(run.seconds, part.run->seconds);
+      if (part.run == by_id[id].front().run) continue;
+      for (const OrderedJson& one : part.run->refused) run.refused.push_back(one);
     }
     // Its processes are all here: what is joined later asks for none of them.
     run.rank = 0;

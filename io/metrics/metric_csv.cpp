@@ -85,6 +85,19 @@ std::string name_cells(const MetricRun& run, const MetricGroup& group, int64_t b
       name.place.has_chunk() ? std::to_string(name.place.chunk) : "");
 }
 
+/// The facts of a call's forward that any call has.
+std::vector<ForwardFact> forward_columns(const RunTable& table) {
+  std::vector<ForwardFact> facts;
+  for (const ForwardFact& fact : kForwardFacts) {
+    if (std::any_of(table.groups.begin(), table.groups.end(), [&](const MetricGroup& group) {
+          return group.call.name.place.forward.*fact.number != fact.none;
+        })) {
+      facts.push_back(fact);
+    }
+  }
+  return facts;
+}
+
 /// A head of a run, and where its values stand in those of the group.
 struct MeasuredHead {
   const MetricGroup* group = nullptr;
@@ -118,6 +131,7 @@ std::vector<MeasuredHead> heads_of_run(const RunTable& table, size_t run) {
 }  // namespace
 
 void write_metric_csv(const RunTable& table, const std::filesystem::path& path) {
+  const std::vector<ForwardFact> forward = forward_columns(table);
   std::vector<MetricColumn> columns;
   for (const MetricGroup& group : table.groups) {
     for (const MetricVariable& variable : group.variables) {
@@ -125,6 +139,7 @@ void write_metric_csv(const RunTable& table, const std::filesystem::path& path) 
     }
   }
   std::string text = "run,prompt,seed,step,layer,branch,kind,batch,head,block,slot,chunk";
+  for (const ForwardFact& fact : forward) text += "," + std::string(fact.name);
   for (const MetricColumn& column : columns) text += "," + csv_text(column.title);
   text += "\r\n";
   const PosixFile file(path, PosixFile::Mode::create);
@@ -137,6 +152,10 @@ void write_metric_csv(const RunTable& table, const std::filesystem::path& path) 
   for (size_t r = 0; r < table.runs.size(); ++r) {
     for (const MeasuredHead& head : heads_of_run(table, r)) {
       text += name_cells(table.runs[r], *head.group, head.batch, head.head);
+      for (const ForwardFact& fact : forward) {
+        const int64_t number = head.group->call.name.place.forward.*fact.number;
+        text += "," + (number == fact.none ? "" : std::to_string(number));
+      }
       for (const MetricColumn& column : columns) {
         text += "," + column_cell(*head.group, column, head.place);
       }

@@ -163,6 +163,7 @@ OrderedJson MetricRun::json() const {
                    {"seconds", seconds}};
   OrderedJson& each = json["steps"] = OrderedJson::array();
   for (const auto& [step, time] : steps) each.push_back({step, time});
+  if (!refused.empty()) json["refused"] = refused;
   return json;
 }
 
@@ -179,6 +180,10 @@ MetricRun MetricRun::parse(const OrderedJson& json) {
   json.at("seconds").get_to(run.seconds);
   for (const OrderedJson& step : json.at("steps")) {
     run.steps[step.at(0).get<int64_t>()] = step.at(1).get<double>();
+  }
+  for (const OrderedJson& one : json.value("refused", OrderedJson::array())) {
+    one.at("why").get_ref<const std::string&>();
+    run.refused.push_back(one);
   }
   return run;
 }

@@ -25,7 +25,10 @@ struct MetricRun {
   int64_t rank = 0, ranks = 1;  ///< of the process that measured
   bool complete = false;        ///< whether the model's run came to its end
   double seconds = 0;           ///< that measuring took
-  std::map<int64_t, double> steps = {};  ///< the same of each step
+  std::map<int64_t, double> steps = {};  ///< of each step; −1: of forwards without one
+  /// Calls and forwards that could not be measured, as capture.json lists them (io/capture/facts/
+  /// forward_log.h): objects with "why".
+  OrderedJson refused = OrderedJson::array();
 
   /// The run as files have it, and back. Throws nlohmann's exceptions where it is none.
   OrderedJson json() const;

@@ -34,9 +34,9 @@ class Call:
     """One attention call: of a capture, or of arrays.
 
     facts: a dict of what is known of it: step, layer (None outside the main stack), branches (one a batch item),
-    kind, block, slot, chunk, batch, heads, kv_heads, queries, keys, head_dim, dtype, scale, score, mask, grid (T, H, W
-    or None), key_grid, text, values (whether v is there), model, prompt, timestep, tokens (the words, [batch item or
-    1][text token]), file, name. They are attributes, too: call.layer. Step, layer, branches, model and prompt that
+    kind, block, slot, chunk, forward and of_step (numbers, where nobody told step or branch), batch, heads, kv_heads,
+    queries, keys, head_dim, dtype, scale, score, mask, grid (T, H, W or None), key_grid, text, values (whether v is
+    there), model, prompt, timestep, tokens (the words, [batch item or 1][text token]), file, name. They are attributes, too: call.layer. Step, layer, branches, model and prompt that
     nobody recorded are None.
     """
 

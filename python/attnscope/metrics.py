@@ -13,7 +13,7 @@ import numpy as np
 from .errors import make_error
 from .facts import place_text
 from .native import _native
-from .tables import frame_of
+from .tables import NUMBERS, frame_of
 
 _PLACE = ("step", "layer", "branch", "kind", "batch", "head", "block", "slot", "chunk")
 _MASK = "mask_"
@@ -22,7 +22,8 @@ _MASK = "mask_"
 @dataclass(frozen=True)
 class MetricCall:
     """One call and branch of every run: step, layer (−1 outside the main stack), branch (None where nobody recorded
-    them), kind, block, slot, chunk (−1: none), facts (of the first run that has it), batch and heads (which), arrays.
+    them), kind, block, slot, chunk, forward and of_step (−1: none), facts (of the first run that has it), batch and
+    heads (which), arrays.
 
     arrays: by name, [run, batch, head, …] ("entropy", "frame_frame", "level_64/weights_max", "mask_recall", "class"),
     or [run] ("timestep", "num_queries", "mask", "backend"); NaN, −1 or "" where a run has nothing. axes: names of the
@@ -36,6 +37,8 @@ class MetricCall:
     block: str
     slot: str
     chunk: int
+    forward: int
+    of_step: int
     facts: dict[str, Any]
     batch: list[int]
     heads: list[int]
@@ -120,7 +123,7 @@ class Metrics:
             rows.append((*self._named(call, run, item, head), call.arrays["class"][run, item, head], *values))
         counts = ("rows", "masked_rows")
         columns = [(n, np.int64 if n in counts else np.float64) for n in names]
-        return _structured(rows, [*_NAMES, ("class", str), *columns])
+        return _structured(rows, [*self._names(), ("class", str), *columns])
 
     def masks(self) -> np.ndarray:
         """The same of masks, a record a mask of each head: sparse_mask, and the numbers of docs/masks.md. Usage error
@@ -134,7 +137,7 @@ class Metrics:
         if not names:
             raise make_error(f"{self.path}: has no masks (products {self.options['products']})", "usage")
         columns = [(n.removeprefix(_MASK), np.float64) for n in names]
-        return _structured(rows, [*_NAMES, ("sparse_mask", str), *columns])
+        return _structured(rows, [*self._names(), ("sparse_mask", str), *columns])
 
     def summary(self) -> np.ndarray:
         """Over the runs: a structured array, a record a head: its place, class (the most common one), class_share (of
@@ -142,8 +145,9 @@ class Metrics:
         interval of the mean, by Student's t) of each number; NaN of fewer than two runs."""
         table = self.stats()
         names = [n for n in table.dtype.names or () if n in _metrics()]
+        places = [*_PLACE, *self._numbers()]
         _, first, place, count = np.unique(
-            table[list(_PLACE)], return_index=True, return_inverse=True, return_counts=True
+            table[places], return_index=True, return_inverse=True, return_counts=True
         )
         order = np.argsort(first)
         rows = []
@@ -153,10 +157,10 @@ class Metrics:
             numbers: list[float] = []
             for name in names:
                 numbers += _spread(heads[name].astype(np.float64))
-            where = [heads[0][n] for n in _PLACE]
+            where = [heads[0][n] for n in places]
             rows.append((*where, words[often.argmax()], often.max() / len(heads), count[group], *numbers))
         columns = [(f"{n}_{what}", np.float64) for n in names for what in ("mean", "std", "ci95")]
-        kinds = [(n, kind) for n, kind in _NAMES if n in _PLACE]
+        kinds = [(n, kind) for n, kind in self._names() if n in places]
         return _structured(
             rows, [*kinds, ("class", str), ("class_share", np.float64), ("runs", np.int64), *columns]
         )
@@ -198,7 +202,16 @@ class Metrics:
             call.block,
             call.slot,
             call.chunk,
+            *(getattr(call, name) for name in self._numbers()),
         )
+
+    def _numbers(self) -> list[str]:
+        """Those of a call's forward that any call has."""
+        return [name for name in NUMBERS if any(getattr(call, name) >= 0 for call in self.calls)]
+
+    def _names(self) -> list[tuple[str, Any]]:
+        """The columns that name a head of a run."""
+        return [*_NAMES, *((name, np.int64) for name in self._numbers())]
 
 
 _NAMES: list[tuple[str, Any]] = [
@@ -219,7 +232,7 @@ _NAMES: list[tuple[str, Any]] = [
 
 def _order(c: MetricCall, item: int, head: int) -> tuple[Any, ...]:
     """What heads are sorted by; what nobody recorded counts as 0."""
-    place = (c.kind, c.block, c.slot, c.chunk)
+    place = (c.kind, c.block, c.slot, c.chunk, c.forward, c.of_step)
     return (c.step or 0, c.layer or 0, c.batch[item], *place, c.heads[head], c.branch or "")
 
 
@@ -256,7 +269,7 @@ def _call(group: dict[str, Any]) -> MetricCall:
             values = np.array(values, dtype=str).reshape(tuple(v["shape"]))
         arrays[name] = values
     return MetricCall(
-        **{n: group[n] for n in ("step", "layer", "branch", "kind", "block", "slot", "chunk")},
+        **{n: group[n] for n in ("step", "layer", "branch", "kind", "block", "slot", "chunk", *NUMBERS)},
         facts=json.loads(group["call"]),
         batch=list(group["batch"]),
         heads=list(group["heads"]),

@@ -17,7 +17,7 @@ import torch
 from .arrays import as_stored, device_capsule, in_device_memory
 from .capture import Capture, CaptureError, Forward, Job, Options, Slot
 from .capture import Call as SeenCall
-from .errors import make_error
+from .errors import Error, make_error
 from .heads import stats_words
 from .native import ENGINE_OPTIONS, _native, take_engine, word
 
@@ -98,7 +98,9 @@ class _Measurement:
 class _Table:
     """The sink of a probe's recorder: measures calls as they come, and puts the numbers into the table."""
 
-    def __init__(self, path: Path, measurement: _Measurement, options: dict[str, Any], force: bool) -> None:
+    def __init__(
+        self, path: Path, measurement: _Measurement, options: dict[str, Any], force: bool, strict: bool
+    ) -> None:
         self.root: dict[str, Any] = {}
         self.calls: list[str] = []  # that are in the table
         self.heads = 0  # the same
@@ -111,10 +113,12 @@ class _Table:
         self._measurement = measurement
         self._options = options
         self._force = force
+        self._strict = strict
         self._journal: _native.MetricJournal | None = None
         self._begun = False
         self._error: BaseException | None = None
         self._held: list[tuple[str, _native.MeasuredGroups]] = []
+        self._refused: list[dict[str, Any]] = []  # what could not be measured
 
     def open(self, stack: contextlib.ExitStack, root: dict[str, Any]) -> None:
         self.root = root
@@ -133,7 +137,12 @@ class _Table:
                 "processes: metrics need a model whose tokens are not split (capture() records the parts)"
             )
         self.raise_error()
-        groups = self._measurement.of(job)
+        try:
+            groups = self._measurement.of(job)
+        except Error as error:
+            if self._strict or error.code not in ("value", "usage"):
+                raise
+            raise CaptureError(str(error)) from error  # what the model computes goes on
         self.taken += 1
         if not self._begun:
             self._begin(job)
@@ -150,6 +159,10 @@ class _Table:
         except BaseException as error:  # raised by raise_error(), when the hooks are gone
             self._error = error
 
+    def add(self, name: str, entry: dict[str, Any]) -> None:
+        if name == "refused":
+            self._refused.append(entry)
+
     def raise_error(self) -> None:
         if self._error is not None:
             error, self._error = self._error, None
@@ -161,6 +174,8 @@ class _Table:
         if journal is None:
             return
         self.run.update(complete=complete, seconds=sum(steps.values()), steps=sorted(steps.items()))
+        if self._refused:
+            self.run["refused"] = self._refused
         if self._begun:
             journal.finish(json.dumps(self.run), self._measurement.engine)
         self.raise_error()
@@ -193,7 +208,7 @@ class Probe(Capture):
     """A running or finished probe; made by probe(). Used by the thread that runs the model.
 
     run: the name that the run has in the table; steps, heads: how many were measured; overhead: seconds that
-    measuring took, a dict by step; seconds: of the whole block.
+    measuring took, a dict by step (−1: of forwards whose step nothing tells); seconds: of the whole block.
     """
 
     SPEAKER = "attnscope.probe"
@@ -208,6 +223,7 @@ class Probe(Capture):
         self._began = 0.0
         wanted = self._step_test
         self._step_test = lambda step: step % every == 0 and wanted(step)
+        self._every_step &= every == 1
         rank = self._rank
         self._asked = self.path = path
         if rank is not None:
@@ -291,6 +307,7 @@ class Probe(Capture):
     def _see_slot(self, slot: Slot | None, call: SeenCall) -> None:
         forward = self._forwards.forward
         step = forward.step if forward is not None else self._bare.step
+        step = -1 if step is None else step
         if call.q.is_cuda and (forward is None or forward.chosen):
             torch.cuda.synchronize(call.q.device)  # what the model has to compute anyway is no overhead
         before, begin = self._table.taken, time.perf_counter()
@@ -348,8 +365,9 @@ def probe(
 
     The numbers are those of a capture of the same calls that is measured afterwards, to the bit. Each call is measured
     when it was made; tensors of a device are copied to the host first. What is measured is in OUT.part at once,
-    whatever ends the process, and in OUT when the block ends, however it ends. Raises attnscope.Error where options
-    cannot be meant or `out` has runs of other options, and what the recorder raises (CaptureError, LabelError).
+    whatever ends the process, and in OUT when the block ends, however it ends. What cannot be recorded or measured is
+    left out, told and listed in the run (`refused`). Raises attnscope.Error where options cannot be meant or `out` has
+    runs of other options, and what the recorder raises (CaptureError, LabelError).
     """
     if not (isinstance(every, int) and every > 0):
         raise make_error(f"every: expected a whole number from 1 (got {every!r})", "usage")
@@ -378,7 +396,7 @@ def probe(
     path = Path(out)
     if path.suffix != ".h5":
         raise make_error(f'{path}: the name must end in .h5 (got "{path.suffix}")', "usage")
-    table = _Table(path, _Measurement(wanted, engine, words, mask_block, mask_exact), content, force)
+    table = _Table(path, _Measurement(wanted, engine, words, mask_block, mask_exact), content, force, chosen.strict)
     return Probe(model, path, chosen, table, every, {"run": run, "prompt": prompt, "seed": seed})
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from .native import _native
 
 _COUNTS = ("rows", "masked_rows")
+NUMBERS = ("forward", "of_step")  # of a call whose step or branch nobody told; else −1
 
 
 def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np.ndarray:
@@ -19,7 +20,9 @@ def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np
     columns += [(name, _text_type(records, name)) for name in ("branch", "kind")]
     columns += [(name, np.int64) for name in ("batch", "head")]
     columns += [(name, _text_type(records, name)) for name in ("block", "slot")]
-    columns += [("chunk", np.int64), ("class", _text_type(records, "class"))]
+    columns += [("chunk", np.int64)]
+    columns += [(name, np.int64) for name in NUMBERS if any(record[name] >= 0 for record in records)]
+    columns += [("class", _text_type(records, "class"))]
     for name, _, is_estimate, _ in _native.HEAD_FIELDS:
         columns.append((name, np.int64 if name in _COUNTS else np.float64))
         if is_estimate and options.get("sample"):

@@ -44,6 +44,9 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["block"] = call.id.place.block;
   facts["slot"] = call.id.place.slot;
   facts["chunk"] = or_none(call.id.place.has_chunk(), call.id.place.chunk);
+  const CallForward& forward = call.id.place.forward;
+  facts["forward"] = or_none(forward.is_stated(), forward.forward);
+  facts["of_step"] = or_none(forward.of_step >= 0, forward.of_step);
   facts["batch"] = p.batch();
   facts["heads"] = p.num_heads();
   facts["kv_heads"] = p.num_kv_heads();

@@ -92,6 +92,8 @@ nb::dict group_dict(const MetricGroup& group, int64_t runs) {
   result["block"] = name.place.block;
   result["slot"] = name.place.slot;
   result["chunk"] = name.place.chunk;
+  result["forward"] = name.place.forward.forward;
+  result["of_step"] = name.place.forward.of_step;
   result["call"] = text_of(call_description_json(group.call));
   result["batch"] = group.batch;
   result["heads"] = group.heads;

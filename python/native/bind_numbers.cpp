@@ -65,6 +65,8 @@ nb::dict record_dict(const HeadRecord& record) {
   head["block"] = record.name.place.block;
   head["slot"] = record.name.place.slot;
   head["chunk"] = record.name.place.chunk;
+  head["forward"] = record.name.place.forward.forward;
+  head["of_step"] = record.name.place.forward.of_step;
   head["class"] = std::string(head_class_name(record.metrics.head_class));
   for (const HeadField& field : head_fields()) {
     head[std::string(field.name).c_str()] = or_none(number_of(record.metrics, field));

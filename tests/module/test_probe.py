@@ -20,6 +20,16 @@ from attnscope.capture import CaptureError, capture, recorder, wrap
 from probe_case import ARRAYS, PRODUCTS, ProbeTest, same
 
 
+class SelfAttention(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = torch.nn.Linear(16, 48)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        q, k, v = (t.unflatten(-1, (2, 8)).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+
+
 class Equality(ProbeTest):
     def test_all_products_of_a_pipeline(self) -> None:
         small = small_models.cogvideox()
@@ -49,6 +59,39 @@ class Equality(ProbeTest):
                     self.assertTrue(same(values[...], mine[variable][0]), variable)
                     axes = [d.keys()[0] for d in mine[variable].dims]
                     self.assertEqual(axes, ["run", *(d.keys()[0] for d in values.dims)], variable)
+
+    def test_forwards_that_nothing_names(self) -> None:
+        """They are measured under their numbers, and the numbers are those of a capture."""
+
+        class Model(torch.nn.Module):
+            def __init__(self) -> None:
+                super().__init__()
+                self.blocks = torch.nn.ModuleList([SelfAttention()])
+
+            def forward(self, hidden_states: Any, timestep: Any, encoder_hidden_states: Any) -> Any:
+                return self.blocks[0](hidden_states + encoder_hidden_states)
+
+        def run(model: Model) -> None:
+            x = torch.randn(1, 40, 16, generator=torch.Generator().manual_seed(2))
+            for stamp in (9.0, 8.0):
+                for text in (0.0, 1.0):
+                    model(stamp * x, torch.tensor([stamp]), torch.full((1, 40, 16), text))
+
+        torch.manual_seed(0)
+        model = Model()
+        with torch.no_grad(), attnscope.probe(model, self.out, grid=(2, 4, 5)):
+            run(model)
+        with torch.no_grad(), capture(model, self.folder / "dump", grid=(2, 4, 5)):
+            run(model)
+        table, cap = attnscope.open(self.out), attnscope.open(self.folder / "dump")
+        self.check_equal(table, cap, {})
+        told = [(r["step"], r["forward"], r["of_step"]) for r in table.stats() if r["head"] == 0]
+        self.assertEqual(told, [(0, 0, 0), (0, 1, 1), (1, 2, 0), (1, 3, 1)])
+        self.assertEqual([(call.forward, call.of_step) for call in cap], [(0, 0), (1, 1), (2, 0), (3, 1)])
+        attnscope.command("merge", self.out, out=self.folder / "m.csv", quiet=True)
+        lines = (self.folder / "m.csv").read_bytes().split(b"\r\n")
+        self.assertTrue(lines[0].startswith(b"run,prompt,seed,step,layer,branch,kind,batch,head,block,slot,chunk,forward,of_step,"))
+        self.assertEqual(len(lines), 1 + 8 + 1)
 
     def test_models_with_forwards_of_their_own_and_token_maps(self) -> None:
         for family, options in (("wan", {"kinds": "self"}), ("hunyuan", {}), ("latte", {})):
@@ -221,12 +264,24 @@ class Endings(ProbeTest):
         self.assertEqual([call.heads for call in attnscope.open(self.out).calls], [[0]])
 
     def test_a_call_that_cannot_be_measured_is_told(self) -> None:
-        with self.assertRaisesRegex(attnscope.Error, "NaN") as raised, self.probe():
+        with self.assertRaisesRegex(attnscope.Error, "NaN") as raised, self.probe(strict=True):
             self.call()
             F.scaled_dot_product_attention(*torch.full((3, 1, 2, 40, 16), torch.nan))
         self.assertEqual(raised.exception.code, "value")
         table = attnscope.open(self.out)
         self.assertEqual((len(table.stats()), table.runs[0]["complete"]), (2, False))
+
+    def test_a_call_that_cannot_be_measured_is_a_gap(self) -> None:
+        with self.probe():
+            self.call()
+            F.scaled_dot_product_attention(*torch.full((3, 1, 2, 40, 16), torch.nan))
+            self.call(seed=1)
+        table = attnscope.open(self.out)
+        self.assertEqual((len(table.stats()), table.runs[0]["complete"]), (4, True))
+        (refused,) = table.runs[0]["refused"]
+        self.assertIn("NaN", refused["why"])
+        self.assertIn("recorded 2 of 3 calls; 1 refused", self.said.getvalue())
+        self.assertIn("1 calls or forwards refused: ", attnscope.command("info", self.out))
 
     def test_a_call_that_the_recorder_refuses(self) -> None:
         q = torch.randn(1, 2, 40, 16)

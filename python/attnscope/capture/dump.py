@@ -85,8 +85,8 @@ class Dump:
         return self.recorded > 0 or (isinstance(self.writer, Writer) and self.writer.keeps)
 
     def add(self, name: str, entry: dict[str, Any]) -> None:
-        """Puts an entry into the catalogue's list `name`; a sink has none."""
-        if isinstance(self.writer, Writer):
+        """Puts an entry into the list `name` of the catalogue, or of the sink."""
+        if self.writer is not None:
             self.writer.add(name, entry)
 
     def open(self, stack: contextlib.ExitStack) -> None:

@@ -66,6 +66,7 @@ class Capture(SeenCalls):
         for transformer in self._model.transformers.values():
             check_runnable(transformer)
         self._step_test = parse_numbers(options.steps, "steps")
+        self._every_step = options.steps == "all"
         self._chunks = ChunkTeller()
         self._selection = Selection(options)
         parse_numbers(options.heads, "heads")
@@ -229,7 +230,7 @@ class Capture(SeenCalls):
         except LabelError as error:
             self._cannot_name(error)
             names, self._labels.named = None, False
-        in_step = self._step_test(step) if step is not None else self.options.steps == "all"
+        in_step = self._step_test(step) if step is not None else self._every_step
         items = [i for i, n in enumerate(names or []) if self._branches.wants(n)]
         check_items(self._model, names or [], items)
         wanted = names is None or bool(items)
@@ -312,13 +313,12 @@ class Capture(SeenCalls):
 
     def _cannot_name(self, error: LabelError) -> None:
         """Nothing tells step or branch of the forward that begins: its calls state its number instead. Raises the
-        error where strict, or where a sink gets the calls, which knows no numbers."""
-        if self._dump.has_sink:
-            raise error
+        error where strict."""
         self._gaps.tell(error, {}, BY_NUMBER)
 
     def _doubt(self, error: LabelError) -> None:
-        """What is held of the step may be labelled wrongly: it states numbers; a sink, which knows none, drops it."""
+        """What is held of the step may be labelled wrongly: it states numbers; a sink, which has taken it under its
+        label, drops it."""
         for entry in self._held:
             entry.pop("branch", None)
         self._held.clear()

@@ -108,6 +108,21 @@ TEST_CASE("what nobody recorded of a head is not recorded in its tables, of .h5 
       CHECK(line.head.branch == "all");
     }
   }
+  // A call that goes by the number of its forward.
+  runs.groups.front().call.name.place.forward = {7, 1, 0};
+  write_metric_file(runs, folder.path() / "f.h5");
+  write_metric_csv(runs, folder.path() / "f.csv");
+  for (const char* const name : {"f.h5", "f.csv"}) {
+    INFO(name);
+    const NumberTable table = read(folder.path() / name);
+    CHECK(table.metrics ==
+          std::vector<std::string>{"entropy", "mask_recall(m)", "mask_recall(n,1)"});
+    for (const NumberTable::Line& line : table.lines) {
+      CHECK(line.head.place.forward.forward == 7);
+      CHECK(line.head.place.forward.of_step == 1);
+    }
+  }
+  runs.groups.front().call.name.place.forward = {};
   // Of older versions, which said 0 and "all".
   runs.groups.front().call.name.place.unrecorded = {};
   write_metric_csv(runs, folder.path() / "old.csv");

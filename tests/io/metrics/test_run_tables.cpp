@@ -197,6 +197,16 @@ TEST_CASE("a table is the same when it was read back from its file") {
   CHECK(read_metric_file(out, MetricPart::runs).groups.empty());
 }
 
+TEST_CASE("what a run refused has a reason") {
+  OrderedJson json = sample_run("a").json();
+  CHECK_FALSE(json.contains("refused"));
+  for (const OrderedJson& wrong : {OrderedJson(1), OrderedJson{{"forward", 1}},
+                                   OrderedJson::array({{{"forward", 1}, {"why", 2}}})}) {
+    json["refused"] = wrong;
+    CHECK_THROWS_AS(MetricRun::parse(json), OrderedJson::exception);
+  }
+}
+
 TEST_CASE("a journal that was cut at any byte has what was written before") {
   const TemporaryFolder folder;
   const std::string out = folder / "m.h5", part = out + ".part";
@@ -314,6 +324,7 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
     MetricRun run = sample_run("a");
     run.rank = static_cast<int64_t>(rank);
     run.ranks = 2;
+    run.refused.push_back({{"forward", run.rank}, {"why", "a \"word\""}});
     journal.begin(run);
     journal.append(sample_group(3, {2 * run.rank, 2 * run.rank + 1}, 0));
     run.complete = true;
@@ -325,6 +336,9 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
   CHECK(merge({parts[1], parts[0]}).runs == 1);
   const RunTable whole = read_metric_file(folder / "whole.h5", MetricPart::everything);
   CHECK(whole.runs[0].complete);
+  REQUIRE(whole.runs[0].refused.size() == 2);
+  CHECK(whole.runs[0].refused[0] == OrderedJson{{"forward", 1}, {"why", "a \"word\""}});
+  CHECK(whole.runs[0].refused[1].at("forward") == 0);
   CHECK(numbers_of(whole.groups[0], "entropy") == std::vector<double>{300, 310, 320, 330});
   CHECK_THROWS_WITH(merge({parts[0]}), "merge: the file of rank 1 of 2 is missing");
   CHECK_THROWS_WITH(merge({parts[0], parts[1], parts[0]}),
