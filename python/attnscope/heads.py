@@ -20,7 +20,7 @@ import numpy as np
 from .errors import make_error
 from .facts import counted, place_text
 from .native import word
-from .pictures import Volume, head_picture
+from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
 from .tables import MaskQuality, stats_table
@@ -258,7 +258,7 @@ class Head:
         return show_head(self, rows, cols, stride, height, progress)
 
     def _repr_png_(self) -> bytes | None:
-        return head_picture(self)
+        return map_picture(self.shape, lambda block: self.pooled(block, progress=False)[1])
 
 
 def _query_words(

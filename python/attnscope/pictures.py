@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import struct
 import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from .native import _native
-
-if TYPE_CHECKING:
-    from .heads import Head
 
 OCTAVES = 16  # below the largest value, that colours tell apart
 _SIDE = 512  # pixels of a picture's longer side, about
@@ -46,15 +44,18 @@ def _encode(pixels: np.ndarray) -> bytes:
     return data
 
 
-def head_picture(head: Head) -> bytes | None:
-    """The whole map in blocks, by their means; nothing of maps that take long to compute."""
-    rows, cols = head.shape
+def map_picture(shape: tuple[int, int], means: Callable[[int], np.ndarray]) -> bytes | None:
+    """A whole map of this shape, [queries, keys], by the means of its blocks; None where these take long to compute.
+
+    means: the means of blocks of so many tokens a side.
+    """
+    rows, cols = shape
     if rows * cols > _MOST_ENTRIES or rows * cols == 0:
         return None
     block = 1
     while max(rows, cols) > _SIDE * block:
         block *= 2
-    return png(head.pooled(block, progress=False)[1])
+    return png(means(block))
 
 
 class Volume(np.ndarray):

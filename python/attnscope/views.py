@@ -7,7 +7,7 @@ import html
 import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,13 +15,32 @@ from .errors import make_error
 from .pictures import png
 from .progress import Progress, Reporter, notebook_shell
 
-if TYPE_CHECKING:
-    from .exports import StoredHead
-    from .heads import Head
-
 _MOST_STRIDE = 1 << 20
 _SIDE = 512  # pixels of a picture's longer side, about
 _MOST_READ = 1 << 24  # entries of a map that are held to draw a picture
+
+
+class HeadOfCall(Protocol):
+    """What a view takes of a head of a call, heads.Head."""
+
+    call: Any
+    batch: int
+    number: int
+    shape: tuple[int, int]
+
+    @property
+    def branch(self) -> str | None: ...
+    def weights(self, rows: Any, cols: Any, *, progress: Progress) -> np.ndarray: ...
+
+
+class HeadOfExport(Protocol):
+    """What a view takes of a head of an export, exports.StoredHead."""
+
+    path: str
+    facts: dict[str, Any]
+    queries: Any
+
+    def entries(self, rows: Any, *, progress: Progress) -> np.ndarray: ...
 
 
 class HeadView:
@@ -121,7 +140,7 @@ class HeadView:
 
 
 def show_head(
-    head: Head,
+    head: HeadOfCall,
     rows: slice | str | None,
     cols: slice | str | None,
     stride: int,
@@ -159,7 +178,7 @@ def show_head(
     return view._display()
 
 
-def show_stored(head: StoredHead) -> HeadView:
+def show_stored(head: HeadOfExport) -> HeadView:
     """StoredHead.show()."""
     first, past = head.facts["keys"]
 
@@ -183,7 +202,7 @@ def show_stored(head: StoredHead) -> HeadView:
     )._display()
 
 
-def _picture_of(head: Head, name: str, reason: str, crops: dict[str, str], height: int) -> HeadView:
+def _picture_of(head: HeadOfCall, name: str, reason: str, crops: dict[str, str], height: int) -> HeadView:
     """What is shown where there can be no page: rows that are spread evenly over the map, of each all keys."""
     rows, cols = (
         range(count)[slice(*(int(end) if end else None for end in (text or ":").split(":")))]
@@ -241,7 +260,7 @@ def _crop(places: slice | str | None, count: int, name: str) -> str:
     return f"{begin}:{end}"
 
 
-def _command(head: Head, crops: dict[str, str], stride: int) -> str:
+def _command(head: HeadOfCall, crops: dict[str, str], stride: int) -> str:
     """What makes this page, with names of files alone, since pages are sent to others."""
     facts, path = head.call.facts, head.call._call.capture_path
     if path is None:

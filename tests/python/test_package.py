@@ -120,6 +120,18 @@ class OneFile(CaptureTest):
             self.assertIn(words, run.stderr)
             shutil.rmtree(root)
 
+    def test_modules_of_the_package_are_in_no_circle(self) -> None:
+        """Imports for type checks alone count, too."""
+        above: dict[str, set[str]] = {}
+        for file in PACKAGE.parent.glob("*.py"):
+            nodes = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.ImportFrom) and n.level == 1]
+            above[file.stem] = {n.module.split(".")[0] for n in nodes if n.module} - {"_native", "capture"}
+        self.assertIn("views", above["heads"])
+        while free := [name for name in above if not above[name] & above.keys()]:
+            for name in free:
+                del above[name]
+        self.assertEqual(above, {})
+
     def test_a_circle_is_named(self) -> None:
         root = self.folder / "copy"
         shutil.copytree(PACKAGE, root / "python" / "attnscope" / "capture")
