@@ -24,8 +24,8 @@
 #include "io/files/file_ending.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
-#include "io/stitch/stitch.h"
-#include "io/stream/join_chunks.h"
+#include "io/rank_parts/stitch.h"
+#include "io/stream_chunks/join_chunks.h"
 
 namespace attnscope {
 namespace {

@@ -128,11 +128,11 @@ attnscope_room(io/capture/call "One call, from its facts and tensors, in named s
   MAY core io/files io/segments io/tensors io/capture/facts USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/capture "Files to calls: folders, names, the capture that is opened; copying, hashing."
   MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
-attnscope_room(io/stitch "Captures of several processes to the one that a single process would have made."
+attnscope_room(io/rank_parts "Captures of several processes to the one that a single process would have made."
   MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/relabel "Labels of a capture's calls told afterwards, in its files; a journal of it."
   MAY core io/files io/capture/facts io/capture/call io/capture USES posix fmt json)
-attnscope_room(io/stream "Chunks of a stream, whose keys a cache keeps, joined to one call."
+attnscope_room(io/stream_chunks "Chunks of a stream, whose keys a cache keeps, joined to one call."
   MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json)
 attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
   MAY core io/files io/segments io/tensors USES fmt json)
@@ -153,7 +153,7 @@ attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over t
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/segments io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
 
-attnscope_room(io/parts "Parts of one plan, that several runs made: which there are, and the whole of them."
+attnscope_room(io/plan_parts "Parts of one plan, that several runs made: which there are, and the whole of them."
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
       io/results
   USES posix fmt json hdf5)
@@ -161,10 +161,7 @@ attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, 
   MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
   USES fmt json hdf5)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
-  MAY io/helper io/tensors io/export/format io/export/read io/parts io/metrics)
-
-# web: the window in a browser.
-attnscope_room(web/assets "The page's files, as part of the program." TARGET_ELSEWHERE)
+  MAY io/helper io/tensors io/export/format io/export/read io/plan_parts io/metrics)
 
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."
@@ -192,8 +189,9 @@ attnscope_room(viewer/tiles "Tiles and lines brought in the background, computed
   USES posix fmt LIBRARY viewer_tiles)
 attnscope_room(viewer/remote "Maps at the other end of a line: the messages, who serves tiles, who shows them, the way there."
   MAY core io/pictures viewer/view/maps USES posix fmt zlib)
+attnscope_room(viewer/remote/web/assets "The page's files, as part of the program." TARGET_ELSEWHERE)
 attnscope_room(viewer/remote/web "Windows in browsers: who may come in, the page, messages by WebSocket. Alone knows Boost.Beast."
-  MAY core/base web/assets viewer/remote USES posix fmt beast)
+  MAY core/base viewer/remote/web/assets viewer/remote USES posix fmt beast)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
   MAY core io/files io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
@@ -253,7 +251,7 @@ attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
-  MAY core kernels io web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
+  MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
       viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout

@@ -25,12 +25,12 @@
 #include "viewer/remote/byte_line.h"
 #include "viewer/remote/message_line.h"
 #include "viewer/remote/tile_server.h"
+#include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_doors.h"
 #include "viewer/remote/web/web_front.h"
 #include "viewer/remote/web/web_token.h"
 #include "viewer/session/view_link.h"
 #include "viewer/tiles/opened_maps.h"
-#include "web/assets/web_assets.h"
 
 namespace attnscope {
 namespace {

@@ -7,7 +7,7 @@
 #include "io/export/read/stored_shards.h"
 #include "io/export/read/stored_stats.h"
 #include "io/metrics/metric_file.h"
-#include "io/parts/part_volumes.h"
+#include "io/plan_parts/part_volumes.h"
 #include "io/tensors/hdf5_structure.h"
 
 namespace attnscope {

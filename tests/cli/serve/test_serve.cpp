@@ -28,8 +28,8 @@
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
 #include "viewer/remote/remote_tile_source.h"
+#include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_doors.h"
-#include "web/assets/web_assets.h"
 
 using namespace attnscope;
 using namespace attnscope::test;

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "viewer/remote/message_line.h"
+#include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_limits.h"
-#include "web/assets/web_assets.h"
 
 namespace attnscope {
 

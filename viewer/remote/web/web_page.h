@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "web/assets/web_assets.h"
+#include "viewer/remote/web/assets/web_assets.h"
 
 namespace attnscope {
 

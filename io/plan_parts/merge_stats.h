@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "io/files/output_file.h"
+#include "io/plan_parts/merge_maps.h"
+
+namespace attnscope {
+
+/// Whether a file says that it is a .json of stats.
+bool is_stats_json(const std::filesystem::path& path);
+
+/// How numbers are joined.
+struct TableMerge {
+  bool mixed = false;  ///< parts of several backends as well
+  std::string sort;
+  bool dry_run = false;  ///< check the parts, write nothing
+};
+
+/// Writes the numbers of all heads that parts of stats have (.json or .h5) as one output, .json,
+/// .csv or .h5 by its name: byte for byte what one process would have written, sorted by the number
+/// `how.sort`, empty: as the capture has them. An .h5 is made of .h5 alone, which say what a .json
+/// does not. Throws Error(file) as order_of_parts() does and where a part is damaged, Error(usage)
+/// for a name or a number that is none.
+MergeResult merge_stats(const std::vector<std::filesystem::path>& parts,
+                        const std::filesystem::path& out, const TableMerge& how,
+                        OutputFileOptions options);
+
+}  // namespace attnscope

@@ -1,0 +1,192 @@
+#include "io/plan_parts/merged_export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/version.h"
+#include "io/files/json_types.h"
+#include "io/plan_parts/part_set.h"
+
+namespace attnscope {
+namespace {
+
+OrderedJson options_of(const PartFile& part) {
+  OrderedJson options = OrderedJson::parse(part.stored().options, nullptr, false);
+  if (options.is_object()) return options;
+  throw file_error(part.path().string(), "options", "is no JSON object");
+}
+
+std::string text_option(const OrderedJson& options, const char* name) {
+  return options.contains(name) && options[name].is_string() ? options[name].get<std::string>()
+                                                             : "";
+}
+
+PartFacts facts_of(const PartFile& part) {
+  const bool empty = part.part().plan.units.empty();
+  return {part.path(), part.part(), empty ? "" : text_option(options_of(part), "backend")};
+}
+
+void require_same_program(const PartFile& part, const PartFile& first) {
+  const std::pair<std::string, std::string> texts[] = {
+      {part.stored().version, first.stored().version},
+      {part.stored().product, first.stored().product},
+      {part.stored().capture, first.stored().capture}};
+  for (const auto& [here, there] : texts) {
+    if (here == there) continue;
+    throw file_error(part.path().string(), "",
+                     fmt::format("is of {}, {} is of {}", one_line(here),
+                                 one_line(first.path().string()), one_line(there)));
+  }
+}
+
+ExportProduct product_of(const PartFile& part) {
+  for (const ExportProduct product : exported_maps()) {
+    if (export_product_name(product) == part.stored().product) return product;
+  }
+  if (part.stored().product == export_product_name(ExportProduct::stats)) {
+    return ExportProduct::stats;
+  }
+  throw file_error(part.path().string(), "product",
+                   "is none that this program knows: " + one_line(part.stored().product));
+}
+
+Encoding encoding_of(ExportProduct product, const std::string& dtype) {
+  if (dtype == "u8") return Encoding::u8_log2;
+  if (dtype != "f16") return Encoding::f32;
+  return product == ExportProduct::logits ? Encoding::f16 : Encoding::f16_scaled;
+}
+
+ExportSpec whole_spec(const MergedExport& whole, std::span<const PartFacts> facts) {
+  const std::string backend = joined_backends(facts);
+  const PartFile& first = *whole.parts.front();
+  OrderedJson options = options_of(first);
+  if (options.contains("backend") && !backend.empty()) options["backend"] = backend;
+  ExportSpec spec;
+  spec.product = product_of(first);
+  spec.encoding = encoding_of(spec.product, text_option(options, "dtype"));
+  spec.gzip = text_option(options, "compress") == "gzip";
+  spec.capture_name = first.stored().capture;
+  spec.capture_hash = hash_of_whole(facts);
+  spec.options_json = options.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  spec.backend = backend;
+  if (const auto align = options.find("align"); align != options.end()) {
+    if (!align->is_number_integer() || align->get<int64_t>() < 0 ||
+        align->get<int64_t>() > kMostAlign) {
+      throw file_error(first.path().string(), "options", "tell no alignment of chunks");
+    }
+    spec.align = align->get<int64_t>();
+  }
+  if (spec.product == ExportProduct::pooled) {
+    const auto block = options.find("block");
+    const auto pyramid = options.find("pyramid");
+    if (block == options.end() || !block->is_number_integer() || pyramid == options.end() ||
+        !pyramid->is_boolean()) {
+      throw file_error(first.path().string(), "options", "do not tell the blocks");
+    }
+    spec.detail = PoolBlocks{block->get<int64_t>(), pyramid->get<bool>()};
+  }
+  return spec;
+}
+
+/// The group as the part has it.
+ExportGroup group_of_part(const PartFile& part, size_t g) {
+  ExportGroup group;
+  group.name = part.groups()[g];
+  group.branch = part.calls()[g].name.branch;
+  group.recorded_call = std::make_shared<const CallDescription>(part.calls()[g]);
+  group.batch = part.batch_of(g);
+  group.heads = part.heads_of(g);
+  group.grid.heads = std::ssize(group.batch) * std::ssize(group.heads);
+  if (const PartFile::Blocks& blocks = part.blocks_of(g); !blocks.levels.empty()) {
+    // As many rows and keys as the blocks may have: the last ones' size is nowhere told, nor
+    // needed.
+    const PartFile::Level& finest = blocks.levels.front();
+    group.grid.rows = finest.rows * finest.block;
+    group.grid.cols = finest.cols * finest.block;
+    group.row_range = {blocks.first_row, blocks.first_row + group.grid.rows};
+    group.keys = {blocks.first_key, blocks.first_key + group.grid.cols};
+  }
+  if (g >= part.stored().groups.size()) return group;
+  const StoredGroup& stored = part.stored().groups[g];
+  group.recorded = [&part, g] { return part.describe(g); };
+  group.has_lse = stored.has_lse;
+  group.grid = stored.grid;
+  return group;
+}
+
+void add_piece(MergedExport& whole, const PartFile& part, size_t g,
+               std::map<std::string, size_t>& places) {
+  ExportGroup group = group_of_part(part, g);
+  const auto [found, is_new] = places.try_emplace(group.name, whole.layout.groups.size());
+  const auto heads = std::ssize(group.heads);
+  if (is_new) {
+    whole.layout.groups.push_back(std::move(group));
+    whole.pieces.push_back({{&part, g, 0, heads}});
+    return;
+  }
+  ExportGroup& there = whole.layout.groups[found->second];
+  const ChunkGrid &a = there.grid, &b = group.grid;
+  const bool fits = there.batch == group.batch && there.has_lse == group.has_lse &&
+                    a.rows == b.rows && a.cols == b.cols && a.chunk_rows == b.chunk_rows &&
+                    a.chunk_cols == b.chunk_cols && a.element_bytes == b.element_bytes &&
+                    there.heads.back() < group.heads.front();
+  if (!fits) {
+    throw file_error(part.path().string(), group.name,
+                     "does not fit what the parts before it have of the group");
+  }
+  whole.pieces[found->second].push_back({&part, g, std::ssize(there.heads), heads});
+  there.heads.insert(there.heads.end(), group.heads.begin(), group.heads.end());
+  there.grid.heads = std::ssize(there.batch) * std::ssize(there.heads);
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> MergedExport::paths() const {
+  std::vector<std::filesystem::path> paths;
+  for (const auto& part : parts) {
+    paths.push_back(part->path());
+    const std::filesystem::path folder = part->path().parent_path() / part->stored().shard_folder;
+    for (const Shard& shard : part->stored().shards) paths.push_back(folder / shard.file);
+  }
+  return paths;
+}
+
+MergedExport open_merged_export(const std::vector<std::filesystem::path>& paths, bool mixed) {
+  MergedExport whole;
+  whole.inputs = std::make_shared<InputSet>();
+  std::vector<std::unique_ptr<const PartFile>> opened;
+  std::vector<PartFacts> facts;
+  for (const std::filesystem::path& path : paths) {
+    opened.push_back(std::make_unique<const PartFile>(path, *whole.inputs));
+    facts.push_back(facts_of(*opened.back()));
+  }
+  for (const size_t i : order_of_parts(facts, mixed)) whole.parts.push_back(std::move(opened[i]));
+  for (const auto& part : whole.parts) require_same_program(*part, *whole.parts.front());
+  whole.inputs->begin_use();
+  whole.spec = whole_spec(whole, facts);
+  std::map<std::string, size_t> places;
+  for (const auto& part : whole.parts) {
+    for (size_t g = 0; g < part->groups().size(); ++g) add_piece(whole, *part, g, places);
+  }
+  ExportLayout& layout = whole.layout;
+  layout.reduced = whole.spec.keeps_part_of_rows();
+  layout.request.outputs = whole.spec.product == ExportProduct::output;
+  layout.request.quantity =
+      whole.spec.product == ExportProduct::logits ? Quantity::logits : Quantity::weights;
+  layout.request.encoding = whole.spec.encoding;
+  for (const auto& part : whole.parts) {
+    if (layout.entries_name.empty() && !part->stored().groups.empty()) {
+      layout.entries_name = part->stored().groups.front().entries_name;
+    }
+  }
+  layout.request.entries = layout.has_entries();
+  return whole;
+}
+
+}  // namespace attnscope
