@@ -168,22 +168,16 @@ std::string other_option(const ConvertOptions& o) {
       {"--q", !c.tensors.q.empty()},
       {"--k", !c.tensors.k.empty()},
       {"--v", !c.tensors.v.empty()},
-      {"--pattern", !c.pattern.empty()},
-      {"--layout", !c.layout.empty()},
-      {"--grid", !c.grid.empty()},
-      {"--text", !c.text.empty()},
-      {"--scale", !c.scale.empty()},
-      {"--mask", !c.mask.empty()},
       {"--score", c.score != "softmax"},
-      {"--preset", !c.preset.empty()},
-      {"--rope", !c.rope.empty()},
-      {"--cu-seqlens", !c.cu_seqlens.empty() || !c.cu_seqlens_k.empty()},
       {"--as", std::any_of(c.told.begin(), c.told.end(),
                            [](const std::string& told) { return !told.ends_with("=none"); })},
       {"--steps, --layers … (a selection)", !(o.selection == all)},
       {"--tokens", !o.tokens.empty()},
       {"--frames", !o.frames.empty()},
       {"--no-values", o.no_values}};
+  for (const TextFact& fact : kTextFacts) {
+    if (c.texts.*fact.value) return fact.option;
+  }
   for (const auto& [name, is_given] : given) {
     if (is_given) return name;
   }

@@ -73,12 +73,12 @@ if(NOT TARGET CLI11::CLI11)
   endif()
 endif()
 
-# Boost.Beast, headers alone: HTTP and WebSocket of `attnscope serve`.
+# Boost, headers alone: Beast (HTTP and WebSocket of `attnscope serve`), Math, base64.
 find_path(BOOST_INCLUDE_DIR boost/beast/websocket.hpp)
-attnscope_need("${BOOST_INCLUDE_DIR}" "Boost.Beast, of Boost 1.74 or later" libboost-dev -DBOOST_INCLUDE_DIR=FOLDER)
-add_library(attnscope_beast INTERFACE)
-target_include_directories(attnscope_beast SYSTEM INTERFACE "${BOOST_INCLUDE_DIR}")
-target_link_libraries(attnscope_beast INTERFACE Threads::Threads)
+attnscope_need("${BOOST_INCLUDE_DIR}" "Boost 1.74 or later" libboost-dev -DBOOST_INCLUDE_DIR=FOLDER)
+add_library(attnscope_boost INTERFACE)
+target_include_directories(attnscope_boost SYSTEM INTERFACE "${BOOST_INCLUDE_DIR}")
+target_link_libraries(attnscope_boost INTERFACE Threads::Threads)
 
 # The window. Debian's Dear ImGui has its GLFW and OpenGL backends built in; elsewhere they may lie in
 # libraries of their own, and IMGUI_LIBRARIES may name them all.

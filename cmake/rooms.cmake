@@ -29,7 +29,8 @@ attnscope_third_party(opengl TARGETS PkgConfig::epoxy HEADERS "^(epoxy|GLES3)/")
 attnscope_third_party(emscripten HEADERS "^emscripten/")
 attnscope_third_party(imgui TARGETS attnscope_imgui HEADERS "^(imgui.*\\.h|GLFW/.*)$")
 attnscope_third_party(nanobind HEADERS "^nanobind/")
-attnscope_third_party(beast TARGETS attnscope_beast HEADERS "^boost/")
+attnscope_third_party(beast TARGETS attnscope_boost HEADERS "^boost/")
+attnscope_third_party(boost TARGETS attnscope_boost HEADERS "^boost/(archive/iterators|math)/")
 attnscope_third_party(cli11 TARGETS CLI11::CLI11 HEADERS "^CLI/")
 
 # core: the problem and the stream. The standard library alone.
@@ -112,8 +113,8 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
   MAY core modules kernels/common kernels/reference kernels/cpu kernels/cuda LIBRARY kernels)
 
 # io: files in and out.
-attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for."
-  MAY core USES posix fmt json xxhash)
+attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for, base64."
+  MAY core USES posix fmt json xxhash boost)
 attnscope_room(io/segments "Token maps and names of heads as JSON: what captures state and exports keep."
   MAY core io/files USES fmt json)
 attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
@@ -159,7 +160,7 @@ attnscope_room(io/plan_parts "Parts of one plan, that several runs made: which t
   USES posix fmt json hdf5)
 attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, the journal of a run, files, the whole of several, and what tells tables apart."
   MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
-  USES fmt json hdf5)
+  USES fmt json hdf5 boost)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read io/plan_parts io/metrics)
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "cli/common/output_options.h"
 #include "core/base/error.h"
 
 namespace attnscope {
@@ -64,8 +65,7 @@ void add_bench_options(CommandParser& command, BenchOptions& o) {
   command.add_option("--repeats", o.repeats, "runs of each; the best counts (default 5)")
       .in_range(1, 1000)
       .type_name("N");
-  command.add_flag("--json", o.json, "print JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(command, o, {});
 }
 
 }  // namespace attnscope

@@ -26,7 +26,7 @@ bool has_archives(const Capture& capture) {
 
 void check_capture(const Capture& capture, const CaptureOptions& options,
                    const TileBackend& backend, const MemoryRoom& memory, const Console& console) {
-  if (!options.mask.empty() || options.score != "softmax") return;
+  if (options.texts.mask || options.score != "softmax") return;
   std::optional<InterruptWatch> interrupts;
   if (has_archives(capture)) interrupts.emplace(console);
   MemoryBudget budget(memory);

@@ -25,10 +25,6 @@ constexpr int64_t kLeastHeadBytes = 16 << 20;
 /// The calls of an ordinary capture take less, and that too is beside --memory.
 constexpr int64_t kFreeCaptureBytes = 4 << 20;
 
-std::optional<std::string> given(const std::string& text) {
-  return text.empty() ? std::nullopt : std::optional<std::string>(text);
-}
-
 ScoreFunction score_option(const std::string& name) {
   if (const auto score = parse_score(name)) return *score;
   const std::vector<std::string> names{"softmax", "sigmoid", "linear:elu1", "linear:relu",
@@ -97,7 +93,7 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .group(tensors);
   command
       .add_option(
-          "--pattern", o.pattern,
+          "--pattern", o.texts.pattern,
           "which files of a folder are which tensors: 'x_It{step}_L{layer}_H{head}_{q|k}.npy',\n"
           "or which tensors of a file: 'blocks.{layer}.attn.{q|k}'\n"
           "({step} {layer} {head} {branch} {kind} {name}, and {q|k} or {q|k|v} for the role)")
@@ -110,21 +106,23 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
           "capture.json alone (model hubs keep files behind links)")
       .type_name("refuse|follow");
   const std::string facts = kFactOptions;
-  o.mask_option = mask_option;
-  command.add_option("--layout", o.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
+  o.texts.mask_option = mask_option;
+  command.add_option("--layout", o.texts.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
       .type_name("LAYOUT")
       .group(facts);
-  command.add_option("--grid", o.grid, "latent frames, rows, columns: 13x30x45")
+  command.add_option("--grid", o.texts.grid, "latent frames, rows, columns: 13x30x45")
       .type_name("TxHxW")
       .group(facts);
-  command.add_option("--text", o.text, "text tokens in the sequence: 226@start, 256@end, none, all")
+  command
+      .add_option("--text", o.texts.text,
+                  "text tokens in the sequence: 226@start, 256@end, none, all")
       .type_name("SPAN")
       .group(facts);
-  command.add_option("--scale", o.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
+  command.add_option("--scale", o.texts.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       .type_name("auto|NUMBER")
       .group(facts);
   command
-      .add_option(mask_option, o.mask,
+      .add_option(mask_option, o.texts.mask,
                   "none, causal, window:N, block_causal:N, or a tensor file (bool or bias)")
       .type_name("MASK")
       .group(facts);
@@ -134,11 +132,12 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .type_name("SCORE")
       .group(facts);
   command
-      .add_option("--preset", o.preset, "a model whose grid and text to assume: cogvideox-5b, ...")
+      .add_option("--preset", o.texts.preset,
+                  "a model whose grid and text to assume: cogvideox-5b, ...")
       .type_name("NAME")
       .group(facts);
   command
-      .add_option("--rope", o.rope,
+      .add_option("--rope", o.texts.rope,
                   "apply rotary embedding to q and k as they are read, where they were recorded\n"
                   "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
                   "llama, ltx2, cosmos:scale=TxYxX[,fps=N], kandinsky5, hunyuan-image, krea2,\n"
@@ -146,13 +145,13 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .type_name("NAME")
       .group(facts);
   command
-      .add_option("--cu-seqlens", o.cu_seqlens,
+      .add_option("--cu-seqlens", o.texts.cu_seqlens,
                   "packed sequences begin and end here: 0,9,24 or a tensor file (int32 or int64\n"
                   "[sequences + 1]); each attends to itself")
       .type_name("LIST|FILE[:KEY]")
       .group(facts);
   command
-      .add_option("--cu-seqlens-k", o.cu_seqlens_k,
+      .add_option("--cu-seqlens-k", o.texts.cu_seqlens_k,
                   "the same of the keys, where they are cut elsewhere")
       .type_name("LIST|FILE[:KEY]")
       .group(facts);
@@ -234,19 +233,8 @@ std::string score_text(const std::vector<SelectedCall>& calls) {
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {
-  FactOverrides facts;
-  facts.layout = given(o.layout);
-  facts.grid = given(o.grid);
-  facts.text = given(o.text);
-  facts.scale = given(o.scale);
-  facts.mask = given(o.mask);
-  facts.preset = given(o.preset);
+  FactOverrides facts = o.texts;
   facts.score = score_option(o.score);
-  facts.mask_option = o.mask_option;
-  facts.rope = given(o.rope);
-  facts.pattern = given(o.pattern);
-  facts.cu_seqlens = given(o.cu_seqlens);
-  facts.cu_seqlens_k = given(o.cu_seqlens_k);
   facts.told = told_facts(o.told);
   return facts;
 }
@@ -266,7 +254,7 @@ ReadControl read_control(const CaptureOptions& o, const RunOptions& run, const C
 Capture read_capture(const CaptureOptions& o, const RunOptions& run, const Console& console) {
   const FactOverrides overrides = fact_overrides(o);
   const bool bare = !o.tensors.q.empty() || !o.tensors.k.empty() || !o.tensors.v.empty();
-  if (bare && !o.pattern.empty()) throw usage_error("--pattern is for a CAPTURE");
+  if (bare && o.texts.pattern) throw usage_error("--pattern is for a CAPTURE");
   if (bare && !o.capture.empty()) {
     throw usage_error("give either CAPTURE (" + o.capture + ") or --q and --k, not both");
   }

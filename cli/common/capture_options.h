@@ -18,14 +18,12 @@ struct CaptureOptions {
   std::string capture;
   std::vector<std::string> more;  ///< further files behind it: empty once the options are parsed
   BareTensors tensors;
-  std::string tensors_note;  ///< which of the files became which of the tensors; or empty
-  std::string layout, grid, text, scale, mask, preset, rope, pattern;
-  std::string cu_seqlens, cu_seqlens_k;
+  std::string tensors_note;       ///< which of the files became which of the tensors; or empty
+  FactOverrides texts;            ///< kTextFacts, and what `mask` is called
   std::vector<std::string> told;  ///< NAME=VALUE each
   std::string links = "refuse";
   std::string score = "softmax";
-  std::string mask_option = "--mask";  ///< what `mask` is called
-  bool growing = false;                ///< a recorder may still add to the capture
+  bool growing = false;  ///< a recorder may still add to the capture
 };
 /// What the options that say *how to compute* hold.
 struct RunOptions {

@@ -151,6 +151,11 @@ OptionSetup CommandParser::add_option(const std::string& name, std::optional<int
   return OptionSetup(numeric<int64_t>(*app_->add_option(name, value, help)));
 }
 
+OptionSetup CommandParser::add_option(const std::string& name, std::optional<std::string>& value,
+                                      const std::string& help) {
+  return OptionSetup(not_empty(*app_->add_option(name, value, help)));
+}
+
 OptionSetup CommandParser::add_option(const std::string& name, std::vector<std::string>& values,
                                       const std::string& help) {
   return OptionSetup(not_empty(*app_->add_option(name, values, help)));

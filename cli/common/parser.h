@@ -53,6 +53,8 @@ class CommandParser {
   OptionSetup add_option(const std::string& name, double& value, const std::string& help);
   OptionSetup add_option(const std::string& name, std::optional<int64_t>& value,
                          const std::string& help);
+  OptionSetup add_option(const std::string& name, std::optional<std::string>& value,
+                         const std::string& help);
   OptionSetup add_option(const std::string& name, std::vector<std::string>& values,
                          const std::string& help);
   OptionSetup add_option(const std::string& name, std::vector<int64_t>& values,

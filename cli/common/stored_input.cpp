@@ -73,17 +73,7 @@ std::string capture_option_given(const CaptureOptions& c, const RunOptions& run)
   const std::pair<const char*, bool> facts[] = {{"--q", !c.tensors.q.empty()},
                                                 {"--k", !c.tensors.k.empty()},
                                                 {"--v", !c.tensors.v.empty()},
-                                                {"--layout", !c.layout.empty()},
-                                                {"--grid", !c.grid.empty()},
-                                                {"--text", !c.text.empty()},
-                                                {"--scale", !c.scale.empty()},
-                                                {"--mask", !c.mask.empty()},
-                                                {"--preset", !c.preset.empty()},
                                                 {"--score", c.score != "softmax"},
-                                                {"--rope", !c.rope.empty()},
-                                                {"--pattern", !c.pattern.empty()},
-                                                {"--cu-seqlens", !c.cu_seqlens.empty()},
-                                                {"--cu-seqlens-k", !c.cu_seqlens_k.empty()},
                                                 {"--as", !c.told.empty()},
                                                 {"--links", c.links != "refuse"},
                                                 {"--backend", run.backend != "auto"},
@@ -91,6 +81,9 @@ std::string capture_option_given(const CaptureOptions& c, const RunOptions& run)
                                                 {"--tf32", run.tf32},
                                                 {"--profile", run.profile},
                                                 {"--threads", run.threads > 0}};
+  for (const TextFact& fact : kTextFacts) {
+    if (c.texts.*fact.value) return fact.option;
+  }
   for (const auto& [option, given] : facts) {
     if (given) return option;
   }

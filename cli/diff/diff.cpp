@@ -10,6 +10,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/output_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
@@ -359,10 +360,9 @@ Command add_diff_command(CLI::App& app) {
   add_alone_option(command, o.alone);
   command.add_flag("--classes", o.classes,
                    "of tables: where heads change their class along the steps, and no numbers");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compare nothing");
-  command.add_flag("--json", o.json, "print JSON");
-  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  add_output_options(command, o,
+                     {.dry_run = "print what it would take; compare nothing",
+                      .quiet = "no narration, no progress"});
   command.footer(
       "Examples:\n"
       "  attnscope diff dump/ --layers 3 --heads 1 --b-head 2\n"

@@ -13,7 +13,7 @@
 #include "io/files/json_text.h"
 #include "io/files/json_types.h"
 #include "io/files/staged_file.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
 #include "io/results/table_hdf5.h"
 #include "io/segments/head_name_json.h"
 
@@ -104,12 +104,12 @@ OrderedJson value_at(const std::vector<std::pair<std::string, OrderedJson>>& fie
 }
 
 std::string csv_of(const OrderedJson& list, const std::vector<std::string>& names) {
-  std::string text = fmt::format("{}\r\n", fmt::join(names, ","));
+  std::string text = csv_line(names);
   for (const OrderedJson& item : list) {
     const auto fields = flat(item);
     std::vector<std::string> cells;
     for (const std::string& name : names) cells.push_back(csv_value(value_at(fields, name)));
-    text += fmt::format("{}\r\n", fmt::join(cells, ","));
+    text += csv_line(cells);
   }
   return text;
 }

@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 
 namespace attnscope {
@@ -64,12 +65,13 @@ void add_write_options(CommandParser& command, ExportOptions& o) {
                    "go on with what an interrupted run left; start afresh where there is nothing");
   command.add_flag("--verify-all", o.verify_all,
                    "with --resume: read back everything that is there, not the last GiB alone");
-  command.add_flag("--force", o.force,
-                   "replace OUT once the new file is complete; give up what an interrupted run\n"
-                   "left (with --resume: go on with it)");
-  command.add_flag("--dry-run", o.dry_run, "print sizes, arithmetic and plan; write nothing");
-  command.add_flag("--json", o.json, "print the plan of --dry-run, or what was written, as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  add_output_options(
+      command, o,
+      {.dry_run = "print sizes, arithmetic and plan; write nothing",
+       .force = "replace OUT once the new file is complete; give up what an interrupted run\n"
+                "left (with --resume: go on with it)",
+       .json = "print the plan of --dry-run, or what was written, as JSON",
+       .quiet = "no narration, no progress"});
 }
 
 }  // namespace

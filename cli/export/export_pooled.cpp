@@ -14,6 +14,7 @@
 #include "cli/common/team_steps.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
+#include "cli/export/export_steps.h"
 #include "core/base/budget_error.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
@@ -153,11 +154,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   const std::span<const ReductionJob> looked_at = own_items(team, wanted);
   const CheckedRun run(r.console, looked_at, r.backend);
   if (!looked_at.empty()) run.check_logits(looked_at, r.backend, budget);
-  if (plan.spec.share) {
-    plan.spec.find_hashes(r.capture, false, run.stop());
-  } else {
-    plan.spec.set_hashes(hash_together(team, r.capture, plan.spec.selection(), false, run.stop()));
-  }
+  find_hashes(plan.spec, team, r.capture, false, run.stop());
   if (is_there(plan.spec, r)) {
     if (o.json && team.is_first()) print_export_result({.out = o.out, .heads = forecast.heads});
     team.exchange("");

@@ -171,15 +171,16 @@ OrderedJson content_options(const ExportOptions& o, ExportProduct product, Encod
   if (o.compress != "none") json["compress"] = o.compress;
   if (!o.align.empty()) json["align"] = parse_align(o);
   json["score"] = score;
-  const std::string& mask = o.capture.mask;
-  const std::pair<const char*, std::string> facts[] = {
-      {"scale", o.capture.scale},   {"mask", mask.empty() || is_mask_word(mask) ? mask : "tensor"},
-      {"layout", o.capture.layout}, {"grid", o.capture.grid},
-      {"text", o.capture.text},     {"preset", o.capture.preset},
-      {"rope", o.capture.rope}};
-  for (const auto& [name, value] : facts) {
-    if (!value.empty()) json[name] = value;
+  // What the files hold that they name goes into the hash; so does what tells the tensors.
+  const FactOverrides& texts = o.capture.texts;
+  for (const auto& [name, value] :
+       {std::pair("scale", texts.scale), std::pair("mask", texts.mask),
+        std::pair("layout", texts.layout), std::pair("grid", texts.grid),
+        std::pair("text", texts.text), std::pair("preset", texts.preset),
+        std::pair("rope", texts.rope)}) {
+    if (value) json[name] = *value;
   }
+  if (texts.mask && !is_mask_word(*texts.mask)) json["mask"] = "tensor";
   add_left_out(json, o.capture);
   json["backend"] = backend;
   return json;

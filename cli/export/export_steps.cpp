@@ -48,6 +48,12 @@ KeptParts kept_tiles(const ExportSink& sink, int64_t done) {
   return {done, sink.tiles_total(), "tiles", sink.partial_path()};
 }
 
+void find_hashes(ExportSpec& spec, Team& team, const Capture& capture, bool with_values,
+                 const std::stop_token& stop) {
+  if (spec.share) return spec.find_hashes(capture, with_values, stop);
+  spec.set_hashes(hash_together(team, capture, spec.selection(), with_values, stop));
+}
+
 void say_export_resume(const Console& console, const ExportSink& sink) {
   const ExportResume& resume = sink.resume();
   if (!resume.resumed) return;

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <cstdint>
+#include <stop_token>
 #include <string>
 
 #include "cli/common/console.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/export/export_options.h"
+#include "cluster/team.h"
 #include "core/stream/tile_backend.h"
+#include "io/capture/capture.h"
 #include "io/export/format/export_spec.h"
 #include "io/export/write/export_sink.h"
 
@@ -23,6 +26,10 @@ void say_export_start(const Console& console, const ExportOptions& options, cons
 KeptParts kept_tiles(const ExportSink& sink, int64_t done);
 /// Of a run that fails: whatever becomes of it, its first failure is what is said.
 void commit_what_can_be(ExportSink& sink);
+
+/// The digests of the calls, of which each process of a team reads its run.
+void find_hashes(ExportSpec& spec, Team& team, const Capture& capture, bool with_values,
+                 const std::stop_token& stop);
 
 /// What was found of an earlier run, where one is gone on with.
 void say_export_resume(const Console& console, const ExportSink& sink);

@@ -16,6 +16,7 @@
 #include "cli/common/console.h"
 #include "cli/common/head_table.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
 #include "cli/common/unknown_state.h"
@@ -207,11 +208,10 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run,
-                   "say how large the page would be, but for words and a mask; write nothing");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--json", o.json, "print what was written as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(
+      command, o,
+      {.dry_run = "say how large the page would be, but for words and a mask; write nothing",
+       .json = "print what was written as JSON"});
 }
 
 }  // namespace

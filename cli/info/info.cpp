@@ -14,6 +14,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/option_use.h"
+#include "cli/common/output_options.h"
 #include "cli/common/unknown_state.h"
 #include "cli/info/info_export.h"
 #include "cli/info/info_forwards.h"
@@ -357,7 +358,7 @@ std::string shell_word(const std::string& text) {
 
 /// The preset that states the token map of bare tensors, which no other option can.
 std::string preset_of(const CaptureOptions& o, const CallEntry& call) {
-  if (!o.preset.empty()) return o.preset;
+  if (o.texts.preset) return *o.texts.preset;
   constexpr std::string_view kGuessed = "guessed from preset ";
   const auto map = call.facts.find("queries");
   if (map == call.facts.end() || !map->second.origin.starts_with(kGuessed)) return "";
@@ -377,8 +378,8 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--v", o.tensors.v);
   // Not that of the problem: a rotary embedding gives its tensors a layout of its own.
   const auto layout = call.facts.find("layout");
-  if (!o.layout.empty()) {
-    add("--layout", o.layout);
+  if (o.texts.layout) {
+    add("--layout", *o.texts.layout);
   } else if (layout != call.facts.end() && layout->second.json.size() > 2) {
     add("--layout", layout->second.json.substr(1, layout->second.json.size() - 2));
   }
@@ -389,11 +390,11 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
     add("--text", p.key_tokens().text_text());
   }
   add("--scale", fmt::format("{}", p.scale()));
-  add("--mask", o.mask.empty() ? "none" : o.mask);
+  add("--mask", o.texts.mask.value_or("none"));
   if (o.score != "softmax") add("--score", o.score);
-  add("--rope", o.rope);
-  add("--cu-seqlens", o.cu_seqlens);
-  add("--cu-seqlens-k", o.cu_seqlens_k);
+  add("--rope", o.texts.rope.value_or(""));
+  add("--cu-seqlens", o.texts.cu_seqlens.value_or(""));
+  add("--cu-seqlens-k", o.texts.cu_seqlens_k.value_or(""));
   for (const std::string& told : o.told) add("--as", told);
   return command;
 }
@@ -533,8 +534,7 @@ Command add_info_command(CLI::App& app) {
   add_selection_options(command, o.selection);
   command.add_flag("--scan", o.scan, "scan q and k for NaN and Inf, however large they are");
   command.add_flag("--no-scan", o.no_scan, "do not scan them");
-  command.add_flag("--json", o.json, "print JSON");
-  command.add_flag("--quiet", o.quiet, "no notes");
+  add_output_options(command, o, {.quiet = "no notes"});
   command.footer(
       "Examples:\n"
       "  attnscope info dump/\n"

@@ -1,5 +1,6 @@
 #include "cli/mask/mask_options.h"
 
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 
 namespace attnscope {
@@ -42,11 +43,11 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute no scores");
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
-  command.add_flag("--force", o.force, "replace files that exist");
-  command.add_flag("--json", o.json, "print the table as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(command, o,
+                     {.dry_run = "print what it would take; compute no scores",
+                      .force = "replace files that exist",
+                      .json = "print the table as JSON"});
 }
 
 }  // namespace attnscope

@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -249,10 +250,11 @@ Command add_merge_command(CLI::App& app) {
   command.add_flag("--sync,!--no-sync", o.sync, "as of export");
   add_alone_option(command, o.alone);
   command.add_flag("--resume", o.resume, "go on with what an interrupted merge left");
-  command.add_flag("--force", o.force, "replace OUT once the new file is complete");
-  command.add_flag("--dry-run", o.dry_run, "check the parts and print sizes; write nothing");
-  command.add_flag("--json", o.json, "print what was written, or would be, as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  add_output_options(command, o,
+                     {.dry_run = "check the parts and print sizes; write nothing",
+                      .force = "replace OUT once the new file is complete",
+                      .json = "print what was written, or would be, as JSON",
+                      .quiet = "no narration, no progress"});
   command.footer(
       "Exit code 1 names parts that are missing, there twice, or of another plan.\n"
       "Examples:\n"

@@ -14,6 +14,7 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/output_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
@@ -444,10 +445,9 @@ Command add_query_command(CLI::App& app) {
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
   add_cache_option(command, o.cache);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--json", o.json, "print the summary as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(command, o,
+                     {.dry_run = "print what it would take; compute nothing",
+                      .json = "print the summary as JSON"});
   command.footer(
       "Examples:\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2\n"

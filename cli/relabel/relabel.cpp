@@ -9,6 +9,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/output_options.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/capture.h"
@@ -216,9 +217,9 @@ Command add_relabel_command(CLI::App& app) {
                   "layers by other numbers, or the number of a block that has none: 0-9=20-29 or\n"
                   "refiner.0=40")
       .type_name("OLD=NEW,...");
-  command.add_flag("--dry-run", o.dry_run, "print what would change; write nothing");
-  command.add_flag("--json", o.json, "print the changes as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(
+      command, o,
+      {.dry_run = "print what would change; write nothing", .json = "print the changes as JSON"});
   command.footer(
       "No tensor is copied where a file's header has room. A run that was killed leaves a capture\n"
       "that only attnscope relabel CAPTURE, without options, takes, and finishes.\n"

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "cli/common/cache_option.h"
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -157,10 +158,9 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; compute nothing");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--json", o.json, "print what was drawn as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(command, o,
+                     {.dry_run = "print what it would take; compute nothing",
+                      .json = "print what was drawn as JSON"});
 }
 
 void check_option_use(const CommandParser& command, PictureKind kind) {

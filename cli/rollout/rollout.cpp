@@ -12,6 +12,7 @@
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/output_options.h"
 #include "cli/common/query_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
@@ -343,10 +344,9 @@ Command add_rollout_command(CLI::App& app) {
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; follow nothing");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--json", o.json, "print the summary as JSON");
-  command.add_flag("--quiet", o.quiet, "no narration");
+  add_output_options(
+      command, o,
+      {.dry_run = "print what it would take; follow nothing", .json = "print the summary as JSON"});
   command.footer(
       "Each layer is r <- (r + r*A)/2, A the mean map of the selected heads; maps are never "
       "stored.\n"

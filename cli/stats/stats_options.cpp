@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 
+#include "cli/common/output_options.h"
 #include "cli/common/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -144,10 +145,9 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
-  command.add_flag("--force", o.force, "replace FILE if it exists");
-  command.add_flag("--dry-run", o.dry_run, "print what it would take; write nothing");
-  command.add_flag("--json", o.json, "print JSON");
-  command.add_flag("--quiet", o.quiet, "no narration, no progress");
+  add_output_options(
+      command, o,
+      {.dry_run = "print what it would take; write nothing", .quiet = "no narration, no progress"});
 }
 
 }  // namespace attnscope

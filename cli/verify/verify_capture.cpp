@@ -230,7 +230,7 @@ Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
 std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const CheckMeans& means,
                                       const Console& console, const std::string& complaint,
                                       std::stop_token stop) {
-  if (!request.capture.layout.empty() || request.capture.capture.empty()) return std::nullopt;
+  if (request.capture.texts.layout || request.capture.capture.empty()) return std::nullopt;
   for (const char* layout : {"bshd", "bhsd", "shd", "hsd"}) {
     FactOverrides overrides = fact_overrides(request.capture);
     overrides.layout = layout;

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/heads/run_spread.h"
+#include "io/metrics/run_spread.h"
 #include "io/metrics/number_table.h"
 
 namespace attnscope {

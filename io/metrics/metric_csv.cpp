@@ -9,7 +9,8 @@
 
 #include "io/files/json_types.h"
 #include "io/files/posix_file.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
 
 namespace attnscope {
 namespace {
@@ -71,33 +72,6 @@ std::string column_cell(const MetricGroup& group, const MetricColumn& column, si
   return csv_text(std::get<std::vector<std::string>>(variable->values)[at]);
 }
 
-/// What names a head, as commas part it.
-std::string name_cells(const MetricRun& run, const MetricGroup& group, int64_t batch,
-                       int64_t head) {
-  const HeadName& name = group.call.name;
-  const Unrecorded& unrecorded = name.place.unrecorded;
-  const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
-  return fmt::format(
-      "{},{},{},{},{},{},{},{},{},{},{},{}", csv_text(run.name), csv_text(run.prompt),
-      run.seed ? std::to_string(*run.seed) : "", unrecorded.step ? "" : std::to_string(name.step),
-      no_layer ? "" : std::to_string(name.layer), unrecorded.branch ? "" : csv_text(name.branch),
-      name.kind, batch, head, csv_text(name.place.block), csv_text(name.place.slot),
-      name.place.has_chunk() ? std::to_string(name.place.chunk) : "");
-}
-
-/// The facts of a call's forward that any call has.
-std::vector<ForwardFact> forward_columns(const RunTable& table) {
-  std::vector<ForwardFact> facts;
-  for (const ForwardFact& fact : kForwardFacts) {
-    if (std::any_of(table.groups.begin(), table.groups.end(), [&](const MetricGroup& group) {
-          return group.call.name.place.forward.*fact.number != fact.none;
-        })) {
-      facts.push_back(fact);
-    }
-  }
-  return facts;
-}
-
 /// A head of a run, and where its values stand in those of the group.
 struct MeasuredHead {
   const MetricGroup* group = nullptr;
@@ -131,17 +105,22 @@ std::vector<MeasuredHead> heads_of_run(const RunTable& table, size_t run) {
 }  // namespace
 
 void write_metric_csv(const RunTable& table, const std::filesystem::path& path) {
-  const std::vector<ForwardFact> forward = forward_columns(table);
+  HeadColumns heads;
+  for (const char* const title : {"block", "slot", "chunk"}) heads.add(std::string_view(title));
   std::vector<MetricColumn> columns;
   for (const MetricGroup& group : table.groups) {
+    heads.add(group.call.name);
     for (const MetricVariable& variable : group.variables) {
       if (is_column(variable)) add_columns(variable, columns);
     }
   }
-  std::string text = "run,prompt,seed,step,layer,branch,kind,batch,head,block,slot,chunk";
-  for (const ForwardFact& fact : forward) text += "," + std::string(fact.name);
-  for (const MetricColumn& column : columns) text += "," + csv_text(column.title);
-  text += "\r\n";
+  std::vector<std::string> fields{"run", "prompt", "seed"};
+  const auto append = [&](std::vector<std::string> more) {
+    fields.insert(fields.end(), more.begin(), more.end());
+  };
+  append(heads.titles());
+  for (const MetricColumn& column : columns) fields.push_back(csv_text(column.title));
+  std::string text = csv_line(fields);
   const PosixFile file(path, PosixFile::Mode::create);
   int64_t size = 0;
   const auto flush = [&] {
@@ -150,16 +129,18 @@ void write_metric_csv(const RunTable& table, const std::filesystem::path& path) 
     text.clear();
   };
   for (size_t r = 0; r < table.runs.size(); ++r) {
+    const MetricRun& run = table.runs[r];
     for (const MeasuredHead& head : heads_of_run(table, r)) {
-      text += name_cells(table.runs[r], *head.group, head.batch, head.head);
-      for (const ForwardFact& fact : forward) {
-        const int64_t number = head.group->call.name.place.forward.*fact.number;
-        text += "," + (number == fact.none ? "" : std::to_string(number));
-      }
+      HeadName name = head.group->call.name;
+      name.batch = head.batch;
+      name.head = head.head;
+      fields = {csv_text(run.name), csv_text(run.prompt),
+                run.seed ? std::to_string(*run.seed) : ""};
+      append(heads.fields(name));
       for (const MetricColumn& column : columns) {
-        text += "," + column_cell(*head.group, column, head.place);
+        fields.push_back(column_cell(*head.group, column, head.place));
       }
-      text += "\r\n";
+      text += csv_line(fields);
     }
     flush();
   }

@@ -8,6 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "io/files/base64.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {
@@ -15,53 +16,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "journals hold little-endian numbers");
 
-constexpr std::string_view kDigits =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr const char* kTypes[] = {"f64", "f32", "i32", "text"};
 
-std::string to_base64(std::span<const std::byte> bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    uint32_t three = 0;
-    for (size_t i = 0; i < 3; ++i) {
-      three = three << 8 | (at + i < bytes.size() ? std::to_integer<uint32_t>(bytes[at + i]) : 0);
-    }
-    for (size_t i = 0; i < 4; ++i) {
-      text += at + i > bytes.size() ? '=' : kDigits[three >> (18 - 6 * i) & 63];
-    }
-  }
-  return text;
-}
-
 [[noreturn]] void fail_line() { throw usage_error("is no group of metrics"); }
-
-std::array<uint8_t, 256> digit_values() {
-  std::array<uint8_t, 256> values{};
-  values.fill(64);
-  for (size_t i = 0; i < kDigits.size(); ++i) {
-    values[static_cast<unsigned char>(kDigits[i])] = static_cast<uint8_t>(i);
-  }
-  return values;
-}
-
-/// Fills `bytes`, whose number the text must have.
-void from_base64(const std::string& text, std::span<std::byte> bytes) {
-  static const std::array<uint8_t, 256> values = digit_values();
-  if (text.size() != (bytes.size() + 2) / 3 * 4) fail_line();
-  for (size_t at = 0, place = 0; at < text.size(); at += 4) {
-    uint32_t three = 0;
-    for (size_t i = 0; i < 4; ++i) {
-      const bool is_end = text[at + i] == '=' && at + 4 == text.size() && i >= 2;
-      const uint32_t digit = is_end ? 0 : values[static_cast<unsigned char>(text[at + i])];
-      if (digit > 63) fail_line();
-      three = three << 6 | digit;
-    }
-    for (size_t i = 0; i < 3 && place < bytes.size(); ++i, ++place) {
-      bytes[place] = static_cast<std::byte>(three >> (16 - 8 * i));
-    }
-  }
-}
 
 OrderedJson values_json(const MetricValues& values) {
   return std::visit(
@@ -79,7 +36,9 @@ OrderedJson values_json(const MetricValues& values) {
 template <typename Value>
 MetricValues parse_numbers(const OrderedJson& json, size_t count) {
   std::vector<Value> list(count);
-  from_base64(json.get_ref<const std::string&>(), std::as_writable_bytes(std::span(list)));
+  if (!from_base64(json.get_ref<const std::string&>(), std::as_writable_bytes(std::span(list)))) {
+    fail_line();
+  }
   return list;
 }
 

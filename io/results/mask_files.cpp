@@ -1,7 +1,5 @@
 #include "io/results/mask_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -9,30 +7,34 @@
 #include "io/files/json_text.h"
 #include "io/files/json_types.h"
 #include "io/files/staged_file.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
 
 namespace attnscope {
 
 std::string mask_csv(const OrderedJson& masks) {
   const OrderedJson& heads = masks.at("heads");
-  std::vector<std::string> names;
-  for (const auto& head : heads) {
+  if (heads.empty()) return "";
+  HeadColumns columns;
+  std::vector<std::string> numbers;
+  for (const OrderedJson& head : heads) {
     for (const auto& [name, value] : head.items()) {
-      if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      // Where the heads' own places stand in those that have them: behind the head's number.
-      const bool is_place = name == "block" || name == "slot" || name == "chunk" ||
-                            name == "forward" || name == "of_step" || name == "call";
-      const auto mask = std::find(names.begin(), names.end(), "mask");
-      names.insert(is_place ? mask : names.end(), name);
+      if (names_head(name)) {
+        columns.add(name);
+      } else if (std::find(numbers.begin(), numbers.end(), name) == numbers.end()) {
+        numbers.push_back(name);
+      }
     }
   }
-  std::string text = names.empty() ? "" : fmt::format("{}\n", fmt::join(names, ","));
-  for (const auto& head : heads) {
-    std::vector<std::string> cells;
+  std::vector<std::string> names = columns.titles();
+  names.insert(names.end(), numbers.begin(), numbers.end());
+  std::string text = csv_line(names);
+  for (const OrderedJson& head : heads) {
+    std::vector<std::string> fields;
     for (const std::string& name : names) {
-      cells.push_back(head.contains(name) ? csv_value(head[name]) : "");
+      fields.push_back(head.contains(name) ? csv_value(head[name]) : "");
     }
-    text += fmt::format("{}\n", fmt::join(cells, ","));
+    text += csv_line(fields);
   }
   return text;
 }

@@ -1,7 +1,5 @@
 #include "io/results/stats_files.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -10,7 +8,8 @@
 #include "io/files/json_text.h"
 #include "io/files/json_types.h"
 #include "io/files/posix_file.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
 #include "io/results/head_json.h"
 
 namespace attnscope {
@@ -21,25 +20,9 @@ void write_text(const std::string& text, const std::filesystem::path& path) {
   file.write_at(std::as_bytes(std::span(text)), 0);
 }
 
-/// The columns that are keys of head_json().
-std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
-  std::vector<std::string> names{"step", "layer", "branch", "kind", "batch", "head"};
-  if (std::any_of(records.begin(), records.end(),
-                  [](const HeadRecord& record) { return record.name.place.is_recorded(); })) {
-    names.insert(names.end(), {"block", "slot"});
-  }
-  if (std::any_of(records.begin(), records.end(),
-                  [](const HeadRecord& record) { return record.name.place.has_chunk(); })) {
-    names.emplace_back("chunk");
-  }
-  for (const ForwardFact& fact : kForwardFacts) {
-    if (std::any_of(records.begin(), records.end(), [&](const HeadRecord& record) {
-          return record.name.place.forward.*fact.number != fact.none;
-        })) {
-      names.emplace_back(fact.name);
-    }
-  }
-  names.emplace_back("class");
+/// The columns behind those that name heads; they are keys of head_json().
+std::vector<std::string> number_columns(std::span<const HeadRecord> records) {
+  std::vector<std::string> names{"class"};
   for (const HeadField& field : head_fields()) {
     names.emplace_back(field.name);
     if (std::any_of(records.begin(), records.end(), [&](const HeadRecord& record) {
@@ -54,11 +37,6 @@ std::vector<std::string> csv_columns(std::span<const HeadRecord> records) {
     names.emplace_back("segment_mass");
   }
   return names;
-}
-
-/// Lists and objects as JSON in quotes.
-std::string csv_cell(const OrderedJson& value) {
-  return value.is_structured() ? csv_text(value.dump()) : csv_value(value);
 }
 
 }  // namespace
@@ -77,17 +55,23 @@ void write_stats_json(const OrderedJson& about, std::span<const HeadRecord> reco
 }
 
 void write_stats_csv(std::span<const HeadRecord> records, const std::filesystem::path& path) {
-  const std::vector<std::string> names = csv_columns(records);
-  std::string text = fmt::format("{},sink_key\r\n", fmt::join(names, ","));
+  HeadColumns heads;
+  for (const HeadRecord& record : records) heads.add(record.name);
+  const std::vector<std::string> numbers = number_columns(records);
+  std::vector<std::string> fields = heads.titles();
+  fields.insert(fields.end(), numbers.begin(), numbers.end());
+  fields.emplace_back("sink_key");
+  std::string text = csv_line(fields);
   for (const HeadRecord& record : records) {
     const OrderedJson json = head_json(record);
-    for (const std::string& name : names) {
+    fields = heads.fields(record.name);
+    for (const std::string& name : numbers) {
       const auto value = json.find(name);
-      if (value != json.end()) text += csv_cell(*value);
-      text += ',';
+      fields.push_back(value == json.end() ? "" : csv_value(*value));
     }
     const std::vector<Sink>& sinks = record.metrics.sinks;
-    text += (sinks.empty() ? "" : std::to_string(sinks.front().key)) + "\r\n";
+    fields.push_back(sinks.empty() ? "" : std::to_string(sinks.front().key));
+    text += csv_line(fields);
   }
   write_text(text, path);
 }

@@ -1,11 +1,12 @@
 #include "io/results/volume_files.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
-#include <algorithm>
+#include <array>
 
 #include "io/files/staged_file.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
 #include "io/results/volume_check.h"
 #include "io/tensors/npy_header.h"
 
@@ -15,6 +16,8 @@ namespace {
 std::span<const std::byte> as_bytes(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
+
+constexpr size_t kLayerColumn = 1;  // of HeadColumns
 
 /// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
 class LineWriter {
@@ -35,66 +38,41 @@ class LineWriter {
   std::string lines_;
 };
 
-/// The columns that only some captures have.
-struct PlaceColumns {
-  bool names = false;  ///< block and slot
-  bool chunk = false;
-  std::vector<ForwardFact> forward;  ///< those that any volume has
-
-  explicit PlaceColumns(const QueryVolumes& volumes) {
-    for (const QueryVolume& volume : volumes.volumes) {
-      names |= volume.place.is_recorded();
-      chunk |= volume.place.has_chunk();
-    }
-    for (const ForwardFact& fact : kForwardFacts) {
-      if (std::any_of(volumes.volumes.begin(), volumes.volumes.end(), [&](const QueryVolume& v) {
-            return v.place.forward.*fact.number != fact.none;
-          })) {
-        forward.push_back(fact);
-      }
-    }
-  }
-  std::string header() const {
-    std::string text = std::string(names ? "block,slot," : "") + (chunk ? "chunk," : "");
-    for (const ForwardFact& fact : forward) text += std::string(fact.name) + ",";
-    return text;
-  }
-  std::string values(const ModelPlace& place) const {
-    std::string text;
-    if (names) text += fmt::format(",{},{}", csv_text(place.block), csv_text(place.slot));
-    if (chunk) text += place.has_chunk() ? fmt::format(",{}", place.chunk) : ",";
-    for (const ForwardFact& fact : forward) {
-      const int64_t number = place.forward.*fact.number;
-      text += number != fact.none ? fmt::format(",{}", number) : ",";
-    }
-    return text;
-  }
-};
+HeadName name_of(const QueryVolume& v) {
+  return {v.step, v.layer, v.branch, v.kind, v.batch, v.head, v.place};
+}
 
 void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
-                      const PlaceColumns& places) {
-  const Unrecorded& unrecorded = v.place.unrecorded;
-  const std::string head =
-      fmt::format("{},{},{},{},{},{}", unrecorded.step ? "" : std::to_string(v.step),
-                  unrecorded.layer ? "" : std::to_string(v.layer),
-                  unrecorded.branch ? "" : csv_text(v.branch), v.kind, v.batch, v.head) +
-      places.values(v.place);
+                      const HeadColumns& columns) {
+  std::vector<std::string> head = columns.fields(name_of(v));
+  // Like a step or a head that it is the mean over; a layer that is none is empty.
+  if (v.averaged > 1 && v.layer == kNoLayer && v.place.block.empty()) head[kLayerColumn] = "-1";
+  // Segment, index, t, y, x and token of a weight.
+  const auto add = [&](const std::array<std::string, 6>& place, float weight) {
+    std::vector<std::string> fields = head;
+    fields.insert(fields.end(), place.begin(), place.end());
+    fields.push_back(fmt::to_string(weight));
+    lines.add(csv_line(fields));
+  };
   const std::vector<std::string>& tokens = volumes.tokens_of(v);
   for (size_t i = 0; i < v.text.size(); ++i) {
-    const std::string token = i < tokens.size() ? csv_text(tokens[i]) : "";
-    lines.add(fmt::format("{},text,{},,,,{},{}\n", head, i, token, v.text[i]));
+    add({"text", std::to_string(i), "", "", "", i < tokens.size() ? csv_text(tokens[i]) : ""},
+        v.text[i]);
   }
   const auto& [frames, height, width] = volumes.grid;
   for (size_t i = 0; i < v.video.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    const std::string place = frames == 0 ? ",,"
-                                          : fmt::format("{},{},{}", at / (height * width),
-                                                        at / width % height, at % width);
-    lines.add(fmt::format("{},video,{},{},,{}\n", head, at, place, v.video[i]));
+    std::array<std::string, 6> place{"video", std::to_string(at)};
+    if (frames != 0) {
+      place[2] = std::to_string(at / (height * width));
+      place[3] = std::to_string(at / width % height);
+      place[4] = std::to_string(at % width);
+    }
+    add(place, v.video[i]);
   }
   for (const SegmentValues& part : v.others) {
     for (size_t i = 0; i < part.values.size(); ++i) {
-      lines.add(fmt::format("{},{},{},,,,,{}\n", head, csv_text(part.name), i, part.values[i]));
+      add({csv_text(part.name), std::to_string(i), "", "", "", ""}, part.values[i]);
     }
   }
 }
@@ -115,11 +93,15 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
   check_volumes(volumes, false);
   StagedFile file(path, force);
-  const PlaceColumns places(volumes);
-  file.append(as_bytes(fmt::format(
-      "step,layer,branch,kind,batch,head,{}segment,index,t,y,x,token,weight\n", places.header())));
+  HeadColumns columns;
+  for (const QueryVolume& v : volumes.volumes) columns.add(name_of(v));
+  std::vector<std::string> titles = columns.titles();
+  for (const char* const title : {"segment", "index", "t", "y", "x", "token", "weight"}) {
+    titles.emplace_back(title);
+  }
   LineWriter lines(file);
-  for (const QueryVolume& v : volumes.volumes) write_csv_volume(lines, volumes, v, places);
+  lines.add(csv_line(titles));
+  for (const QueryVolume& v : volumes.volumes) write_csv_volume(lines, volumes, v, columns);
   lines.flush();
   file.commit();
 }

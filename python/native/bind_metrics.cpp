@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "core/heads/run_spread.h"
+#include "io/metrics/run_spread.h"
 #include "io/files/json_types.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/metrics/metric_file.h"

@@ -49,23 +49,15 @@ CaptureOptions capture_options(Words words, std::string& check) {
     o.told.push_back(each.first.substr(kTold.size()) + "=" + each.second);
     return true;
   });
-  take_words(words, {{"capture", &o.capture},
-                     {"q", &o.tensors.q},
-                     {"k", &o.tensors.k},
-                     {"v", &o.tensors.v},
-                     {"layout", &o.layout},
-                     {"grid", &o.grid},
-                     {"text", &o.text},
-                     {"scale", &o.scale},
-                     {"mask", &o.mask},
-                     {"score", &o.score},
-                     {"preset", &o.preset},
-                     {"rope", &o.rope},
-                     {"pattern", &o.pattern},
-                     {"cu_seqlens", &o.cu_seqlens},
-                     {"cu_seqlens_k", &o.cu_seqlens_k},
-                     {"links", &o.links},
-                     {"check", &check}});
+  std::map<std::string, std::string*> places{
+      {"capture", &o.capture}, {"q", &o.tensors.q}, {"k", &o.tensors.k}, {"v", &o.tensors.v},
+      {"score", &o.score},     {"links", &o.links}, {"check", &check}};
+  std::map<std::string, std::string> texts;
+  for (const TextFact& fact : kTextFacts) places[fact.name] = &texts[fact.name];
+  take_words(words, places);
+  for (const TextFact& fact : kTextFacts) {
+    if (!texts[fact.name].empty()) o.texts.*fact.value = texts[fact.name];
+  }
   return o;
 }
 
@@ -96,7 +88,7 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
   if (!state.empty()) {
     opened.warnings.push_back(one_line(capture.path().string()) + ": " + state);
   }
-  if (check == "no" || !o.mask.empty() || o.score != "softmax") return opened;
+  if (check == "no" || o.texts.mask || o.score != "softmax") return opened;
   MemoryBudget budget(memory_beside(capture, engine.options()));
   if (const auto differs = quick_check(capture, {engine.backend(), budget}, watch.stop())) {
     opened.warnings.push_back(one_line(capture.path().string()) + ": " +

@@ -135,6 +135,17 @@ class Bytes(MpiExport):
         again = run(mpi_command(export(self.out, "--resume"), 3))
         self.assertEqual(again.returncode, 0, again.stderr)
         self.assertIn("is complete already", again.stderr)
+        for more in ([], ["--compress", "gzip", "--force"]):
+            if more:
+                self.assertEqual(run(export(self.out, *more)).returncode, 0)
+                more.remove("--force")
+            one = run(export(self.out, "--resume", "--json", *more))
+            several = run(mpi_command(export(self.out, "--resume", "--json", *more), 2))
+            self.assertEqual(json.loads(one.stdout)["tiles_kept"], json.loads(one.stdout)["tiles"])
+            self.assertEqual(several.stdout, one.stdout)
+            self.assertEqual(own_words(several), own_words(one))
+        self.out.unlink()
+        self.expect_whole(run(mpi_command(export(self.out), 2)))
         refused = run(mpi_command(export(self.out), 2))
         self.assertEqual(refused.returncode, 1)
         self.assertEqual(own_words(refused),

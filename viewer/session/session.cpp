@@ -29,16 +29,9 @@ constexpr int64_t kLookBytes = 4096;
 
 OrderedJson facts_json(const FactOverrides& facts, const path& folder) {
   OrderedJson json = OrderedJson::object();
-  const auto add = [&](const char* name, const std::optional<std::string>& value) {
-    if (value) json[name] = *value;
-  };
-  add("layout", facts.layout);
-  add("grid", facts.grid);
-  add("text", facts.text);
-  add("scale", facts.scale);
-  add("preset", facts.preset);
-  add("rope", facts.rope);
-  add("pattern", facts.pattern);
+  for (const TextFact& fact : kTextFacts) {
+    if (const auto& value = facts.*fact.value) json[fact.name] = *value;
+  }
   if (facts.mask) json["mask"] = stored_mask(*facts.mask, folder);
   if (facts.cu_seqlens) json["cu_seqlens"] = stored_cuts(*facts.cu_seqlens, folder);
   if (facts.cu_seqlens_k) json["cu_seqlens_k"] = stored_cuts(*facts.cu_seqlens_k, folder);

@@ -118,21 +118,11 @@ class Fields {
 
 FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
   FactOverrides facts;
-  const auto take = [&](const char* key, std::optional<std::string>& value) {
-    if (fields.has(key)) value = fields.text(key);
-  };
-  take("layout", facts.layout);
-  take("grid", facts.grid);
-  take("text", facts.text);
-  take("scale", facts.scale);
-  take("preset", facts.preset);
-  take("rope", facts.rope);
-  take("pattern", facts.pattern);
-  take("mask", facts.mask);
+  for (const TextFact& fact : kTextFacts) {
+    if (fields.has(fact.name)) facts.*fact.value = fields.text(fact.name);
+  }
   if (facts.mask) facts.mask = opened_mask(*facts.mask, folder);
-  take("cu_seqlens", facts.cu_seqlens);
   if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, folder);
-  take("cu_seqlens_k", facts.cu_seqlens_k);
   if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, folder);
   if (fields.has("as")) {
     for (const auto& [name, value] : fields.at("as").items()) {

@@ -12,10 +12,6 @@
 namespace attnscope {
 namespace {
 
-void add_option(std::string& line, const char* name, const std::optional<std::string>& value) {
-  if (value) line += fmt::format(" {} {}", name, shell_quoted(*value));
-}
-
 /// What was opened, with the facts that were given.
 std::string input_words(const Session& session) {
   std::string line;
@@ -31,16 +27,10 @@ std::string input_words(const Session& session) {
 
 std::string fact_words(const FactOverrides& facts) {
   std::string line;
-  add_option(line, "--pattern", facts.pattern);
-  add_option(line, "--layout", facts.layout);
-  add_option(line, "--grid", facts.grid);
-  add_option(line, "--text", facts.text);
-  add_option(line, "--scale", facts.scale);
-  add_option(line, "--mask", facts.mask);
-  add_option(line, "--preset", facts.preset);
-  add_option(line, "--rope", facts.rope);
-  add_option(line, "--cu-seqlens", facts.cu_seqlens);
-  add_option(line, "--cu-seqlens-k", facts.cu_seqlens_k);
+  for (const TextFact& fact : kTextFacts) {
+    const std::optional<std::string>& value = facts.*fact.value;
+    if (value) line += fmt::format(" {} {}", fact.option, shell_quoted(*value));
+  }
   for (const auto& [name, value] : facts.told) {
     line += " --as " + shell_quoted(name + "=" + value);
   }

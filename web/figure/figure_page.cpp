@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "io/files/base64.h"
 #include "io/files/json_types.h"
 #include "web/figure/figure_parts.h"
 
@@ -16,25 +17,10 @@ std::string_view text_of(std::span<const unsigned char> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
 void append_base64(std::span<const std::byte> bytes, const Append& append) {
   constexpr size_t kPiece = 48 * 1024;  // a multiple of 3
-  std::string text;
   for (size_t begin = 0; begin < bytes.size(); begin += kPiece) {
-    const auto piece = bytes.subspan(begin, std::min(kPiece, bytes.size() - begin));
-    text.clear();
-    for (size_t at = 0; at < piece.size(); at += 3) {
-      const size_t count = std::min<size_t>(3, piece.size() - at);
-      uint32_t bits = 0;
-      for (size_t i = 0; i < 3; ++i) {
-        bits = bits << 8 | (i < count ? static_cast<uint32_t>(piece[at + i]) : 0u);
-      }
-      for (size_t i = 0; i < 4; ++i) {
-        text += i <= count ? kDigits[bits >> (18 - 6 * i) & 63u] : '=';
-      }
-    }
-    append(text);
+    append(to_base64(bytes.subspan(begin, std::min(kPiece, bytes.size() - begin))));
   }
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,11 +31,34 @@ struct FactOverrides {
   std::map<std::string, std::string> told = {};
 
   /// Whether anything is set.
-  bool any() const {
-    return layout || grid || text || scale || mask || preset || rope || pattern || cu_seqlens ||
-           cu_seqlens_k || score != ScoreFunction::softmax || !told.empty();
-  }
+  bool any() const;
 };
+
+/// A fact that is overridden by a text: its name in sessions, exports and Python, and the option of
+/// the command line.
+struct TextFact {
+  const char* name;
+  const char* option;
+  std::optional<std::string> FactOverrides::*value;
+};
+inline constexpr std::array<TextFact, 10> kTextFacts{{
+    {"pattern", "--pattern", &FactOverrides::pattern},
+    {"layout", "--layout", &FactOverrides::layout},
+    {"grid", "--grid", &FactOverrides::grid},
+    {"text", "--text", &FactOverrides::text},
+    {"scale", "--scale", &FactOverrides::scale},
+    {"mask", "--mask", &FactOverrides::mask},
+    {"preset", "--preset", &FactOverrides::preset},
+    {"rope", "--rope", &FactOverrides::rope},
+    {"cu_seqlens", "--cu-seqlens", &FactOverrides::cu_seqlens},
+    {"cu_seqlens_k", "--cu-seqlens-k", &FactOverrides::cu_seqlens_k},
+}};
+
+inline bool FactOverrides::any() const {
+  return score != ScoreFunction::softmax || !told.empty() ||
+         std::any_of(kTextFacts.begin(), kTextFacts.end(),
+                     [&](const TextFact& fact) { return (this->*fact.value).has_value(); });
+}
 
 /// Tensors without metadata: FILE or FILE:KEY each.
 struct BareTensors {

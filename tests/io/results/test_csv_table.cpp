@@ -1,5 +1,5 @@
 #include "core/base/error.h"
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
 #include "io/results/csv_table.h"
 #include "tests/support/catch.h"
 

@@ -48,6 +48,18 @@ QueryVolumes sample_volumes() {
   return volumes;
 }
 
+/// The lines of a file, each of which ends with \r\n, without that.
+std::vector<std::string> csv_lines(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    REQUIRE(line.ends_with('\r'));
+    line.pop_back();
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 bool same(Rgb a, Rgb b) { return a == b; }
 
 }  // namespace
@@ -74,9 +86,7 @@ TEST_CASE("volumes as .npy") {
 TEST_CASE("volumes as .csv") {
   const TemporaryFolder folder;
   write_volumes_csv(sample_volumes(), folder / "v.csv", false);
-  std::ifstream file(folder / "v.csv");
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  const std::vector<std::string> lines = csv_lines(folder / "v.csv");
   REQUIRE(lines.size() == 1 + 2 * 63);
   CHECK(lines[0] == "step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight");
   CHECK(lines[1] == "10,3,cond,joint,0,0,text,0,,,,[CLS],0.5");
@@ -87,6 +97,26 @@ TEST_CASE("volumes as .csv") {
   REQUIRE(lines[4 + 33].substr(0, head.size()) == head);
   CHECK(std::stof(lines[4 + 33].substr(head.size())) == std::exp2(-3.3f));
   CHECK(lines[1 + 63 + 3] == "10,3,cond,joint,0,1,video,0,0,0,0,,0");
+}
+
+TEST_CASE("what names a volume's head in .csv") {
+  const TemporaryFolder folder;
+  QueryVolumes volumes = sample_volumes();
+  // A block outside the main stack, of a call whose branch goes by the number of its forward; and
+  // the mean over heads and layers.
+  volumes.volumes[0].layer = kNoLayer;
+  volumes.volumes[0].branch = "f1";
+  volumes.volumes[0].place = {"refiner.0", "attn", kNoChunk};
+  volumes.volumes[0].place.forward = {5, 1, 0};
+  volumes.volumes[1].layer = volumes.volumes[1].head = -1;
+  volumes.volumes[1].averaged = 8;
+  write_volumes_csv(volumes, folder / "v.csv", false);
+  const std::vector<std::string> lines = csv_lines(folder / "v.csv");
+  CHECK(lines[0] ==
+        "step,layer,branch,kind,batch,head,block,slot,forward,of_step,segment,index,t,y,x,token,"
+        "weight");
+  CHECK(lines[1] == "10,,f1,joint,0,0,refiner.0,attn,5,1,text,0,,,,[CLS],0.5");
+  CHECK(lines[1 + 63] == "10,-1,cond,joint,0,-1,,,,,text,0,,,,[CLS],0.5");
 }
 
 TEST_CASE("volumes as HDF5, with axes and facts") {

@@ -1,48 +1,26 @@
-#include "core/heads/run_spread.h"
+#include "io/metrics/run_spread.h"
 
 #include <algorithm>
+#include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 #include <limits>
-#include <numbers>
 
 namespace attnscope {
 namespace {
 
 constexpr double kNoSpread = std::numeric_limits<double>::quiet_NaN();
 
-/// The share of Student's distribution with |T| ≤ t: its finite series for whole degrees of freedom
-/// in θ = atan(t/√freedom).
-double share_within(double t, int64_t freedom) {
-  const double theta = std::atan(t / std::sqrt(static_cast<double>(freedom)));
-  const double cosine = std::cos(theta), square = cosine * cosine;
-  const bool odd = freedom % 2 == 1;
-  double sum = 0, term = odd ? cosine : 1;
-  for (int64_t k = odd ? 3 : 2; k <= freedom; k += 2) {
-    sum += term;
-    const auto n = static_cast<double>(k);
-    term *= square * (n - 1) / n;
-  }
-  if (odd) return 2 / std::numbers::pi * (theta + std::sin(theta) * sum);
-  return std::sin(theta) * sum;
-}
-
 }  // namespace
 
 double student_t95(int64_t freedom) {
-  constexpr double kShare = 0.95;
   // Most numbers of a table are of as many runs.
   thread_local int64_t last_freedom = 0;
   thread_local double last = 0;
-  // Of so many the distribution is the normal one but for 10⁻⁶, and the series long.
-  freedom = std::min<int64_t>(freedom, 1 << 20);
-  if (freedom == last_freedom) return last;
-  double low = 0, high = 16;  // 12.7 of one degree, less of more
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (share_within(middle, freedom) < kShare ? low : high) = middle;
+  if (freedom != last_freedom) {
+    const boost::math::students_t distribution(static_cast<double>(freedom));
+    last = boost::math::quantile(distribution, 0.975);
+    last_freedom = freedom;
   }
-  last_freedom = freedom;
-  last = (low + high) / 2;
   return last;
 }
 

@@ -1,4 +1,6 @@
-#include "io/results/csv_field.h"
+#include "io/results/csv_line.h"
+
+#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -18,7 +20,12 @@ std::string csv_text(std::string_view text) {
 
 std::string csv_value(const OrderedJson& value) {
   if (value.is_null()) return "";
+  if (value.is_structured()) return csv_text(value.dump());
   return value.is_string() ? csv_text(value.get_ref<const std::string&>()) : value.dump();
+}
+
+std::string csv_line(std::span<const std::string> fields) {
+  return fmt::format("{}\r\n", fmt::join(fields, ","));
 }
 
 }  // namespace attnscope

@@ -2,7 +2,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/heads/run_spread.h"
+#include "io/metrics/run_spread.h"
 #include "tests/support/catch.h"
 
 using namespace attnscope;

@@ -1,0 +1,369 @@
+#include "cli/export/export_run.h"
+
+#include <fmt/core.h>
+
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "cli/common/capture_check.h"
+#include "cli/common/command.h"
+#include "cli/common/forecast.h"
+#include "cli/common/run_backend.h"
+#include "cli/common/run_steps.h"
+#include "cli/common/shard_option.h"
+#include "cli/common/stream_run.h"
+#include "cli/common/team_run.h"
+#include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
+#include "cli/common/value_failure.h"
+#include "cli/export/export_pooled.h"
+#include "cli/export/export_request.h"
+#include "cli/export/export_result.h"
+#include "cli/export/export_steps.h"
+#include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/stream/row_units.h"
+#include "core/stream/streaming_engine.h"
+#include "io/export/write/hdf5_export.h"
+#include "io/export/write/make_export.h"
+#include "io/export/write/shared_export.h"
+#include "io/files/json_types.h"
+
+namespace attnscope {
+namespace {
+
+/// So many units a process, where there are the rows, so that none waits long for the last one.
+constexpr int64_t kUnitsOfProcess = 8;
+
+/// Of an export in shards a unit is a call, which one process does whole, for its shard's bytes do
+/// not depend on who was faster.
+int64_t least_units(const ExportSpec& spec, const Team& team) {
+  return spec.is_sharded() ? 1 : kUnitsOfProcess * team.size();
+}
+
+ExportResult result_of(const ExportOptions& o, const ExportSink& sink, int64_t bytes,
+                       double seconds) {
+  return {o.out,  std::ssize(sink.tasks()), sink.tiles_total(), sink.resume().tiles_kept, bytes,
+          seconds};
+}
+
+/// Gives out the tasks of whole runs, one run after the other.
+class TasksOfRuns {
+ public:
+  TasksOfRuns(Team& team, SharedExport& sink, const std::vector<IndexRange>& runs)
+      : team_(team), sink_(sink), runs_(runs) {}
+
+  std::optional<int64_t> next() {
+    if (now_.empty()) {
+      const std::optional<int64_t> run = team_.next_unit();
+      if (!run) return std::nullopt;
+      now_ = runs_[static_cast<size_t>(*run)];
+      sink_.take_run(now_);
+    }
+    return now_.begin++;
+  }
+
+ private:
+  Team& team_;
+  SharedExport& sink_;
+  const std::vector<IndexRange>& runs_;
+  IndexRange now_{0, 0};
+};
+
+/// One process's way through an export: alone, or as one of a team.
+class ExportRun final : public TeamWork {
+ public:
+  ExportRun(const ExportOptions& options, Team& team, const Console& console)
+      : o_(options), team_(team), console_(console) {}
+
+  int run() override;
+  bool begun() const override { return begun_; }
+  std::string left(int64_t kept) const override {
+    return leftover_text({kept, tiles_total_, "tiles", partial_});
+  }
+  void give_up() override { remove_partial(o_.out); }
+
+ private:
+  /// A run's sink and, in a team, the same one as its processes share it.
+  struct OpenExport {
+    std::unique_ptr<ExportSink> sink;
+    SharedExport* shared = nullptr;
+  };
+
+  int end_empty(ExportPlan plan, const Capture& capture);
+  void agree(const ExportPlan& plan, const Capture& capture);
+  RunPlan forecast(const ExportPlan& plan, std::span<const HeadTask> tasks, const TilePlan& tiles,
+                   const TileBackend& backend, MemoryBudget& budget) const;
+  OpenExport open(ExportPlan plan, const ExportWriteOptions& write);
+  OpenExport open_together(ExportPlan plan, const ExportWriteOptions& write);
+  void stream(ExportSink& sink, const TilePlan& tiles, const TileBackend& backend,
+              MemoryBudget& budget, std::stop_token stop);
+  void stream_together(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
+                       const TileBackend& backend, MemoryBudget& budget, std::stop_token stop);
+  /// Bytes that all processes wrote.
+  int64_t finish_together(SharedExport& sink);
+  int write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
+            const TileBackend& backend, MemoryBudget& budget, const std::stop_token& stop);
+  void say_written(const ExportSink& sink, int64_t bytes, double seconds) const;
+
+  ExportOptions o_;
+  Team& team_;
+  const Console& console_;
+  int64_t tiles_total_ = 0;
+  std::filesystem::path partial_;  ///< what an interrupted run leaves
+  int64_t pieces_left_ = 0;        ///< of this process, for the first one to put in
+  bool begun_ = false;
+};
+
+/// A part that has no head: an output of its own without any, so that a job's tasks all end well.
+int ExportRun::end_empty(ExportPlan plan, const Capture& capture) {
+  if (o_.dry_run) {
+    print_plan({.command = "export"}, o_.json);
+    return kExitOk;
+  }
+  plan.spec.find_hashes(capture, false, console_.stop().get_token());
+  const auto sink = make_export(std::move(plan), o_.out, write_options_of(o_, capture));
+  if (sink->resume().complete) {
+    say_complete(console_, o_.out);
+  } else {
+    sink->end();
+    console_.say(fmt::format("wrote {} (no heads)", o_.out));
+  }
+  if (o_.json) print_export_result(result_of(o_, *sink, 0, 0));
+  return kExitOk;
+}
+
+void ExportRun::agree(const ExportPlan& plan, const Capture& capture) {
+  agree_on_run(team_, capture, plan.spec.selection(),
+               {{"options", OrderedJson::parse(plan.spec.options_json)},
+                {"heads", plan.tasks.size()},
+                {"rows", plan.tasks.front().num_rows()},
+                {"-o", o_.out},
+                {"--resume", o_.resume},
+                {"--force", o_.force},
+                {"--dry-run", o_.dry_run},
+                {"--sync", o_.sync}});
+}
+
+RunPlan ExportRun::forecast(const ExportPlan& plan, std::span<const HeadTask> tasks,
+                            const TilePlan& tiles, const TileBackend& backend,
+                            MemoryBudget& budget) const {
+  const auto heads = std::ssize(plan.tasks);
+  if (!team_.is_first()) return plan_of("export", heads, tiles, budget);
+  RunPlan run = forecast_run("export", tasks, plan.request(), tiles, backend, budget, o_.dry_run);
+  if (!team_.is_alone()) {
+    share_forecast(run, team_,
+                   plan.spec.is_sharded() ? std::ssize(plan.layout.groups) : std::ssize(tasks));
+  }
+  run.heads = heads;
+  const ExportSize size = estimate_export(plan);
+  run.payload_bytes = size.payload_bytes;
+  run.file_bytes = size.file_bytes;
+  run.at_most = size.at_most;
+  run.free_bytes = free_disk_bytes(o_.out);
+  run.seconds_note = " of computation" + processes_text(run);
+  return run;
+}
+
+ExportRun::OpenExport ExportRun::open(ExportPlan plan, const ExportWriteOptions& write) {
+  if (!team_.is_alone()) return open_together(std::move(plan), write);
+  OpenExport opened{make_export(std::move(plan), o_.out, write)};
+  begun_ = !opened.sink->resume().complete;
+  tiles_total_ = opened.sink->tiles_total();
+  return opened;
+}
+
+/// The first process makes the file, or finds it; the others join it.
+ExportRun::OpenExport ExportRun::open_together(ExportPlan plan, const ExportWriteOptions& write) {
+  std::unique_ptr<SharedExport> sink;
+  std::string invitation;
+  if (team_.is_first()) {
+    sink = make_shared_export(std::move(plan), o_.out, write);
+    begun_ = !sink->resume().complete;
+    tiles_total_ = sink->tiles_total();
+    team_.keep(sink->tiles_kept());
+    invitation = OrderedJson{tiles_total_, sink->invite().text()}.dump();
+  }
+  const OrderedJson first = OrderedJson::parse(team_.exchange(invitation).front());
+  if (!team_.is_first()) {
+    begun_ = true;
+    tiles_total_ = first.at(0).get<int64_t>();
+    sink =
+        join_shared_export(std::move(plan), o_.out, write,
+                           ExportInvitation::parse(first.at(1).get<std::string>()), team_.rank());
+  }
+  SharedExport* const shared = sink.get();
+  return {std::move(sink), shared};
+}
+
+/// Streams the maps, alone; throws Error(interrupted) when it was stopped. Whatever stops it, what
+/// is complete by then is committed.
+void ExportRun::stream(ExportSink& sink, const TilePlan& tiles, const TileBackend& backend,
+                       MemoryBudget& budget, std::stop_token stop) {
+  const auto there = [&](int64_t task, IndexRange rows, IndexRange cols) {
+    return sink.has_tile(task, rows, cols);
+  };
+  bool complete = false;
+  try {
+    complete = run_tiles({console_, "export", backend, budget, std::move(stop)}, sink.tasks(),
+                         tiles, sink, sink.resume().resumed ? SkipTile(there) : SkipTile());
+    if (!complete) sink.suspend();
+  } catch (...) {
+    commit_what_can_be(sink);
+    team_.keep(sink.tiles_kept());
+    throw;
+  }
+  team_.keep(sink.tiles_kept());
+  if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
+}
+
+void ExportRun::stream_together(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
+                                const TileBackend& backend, MemoryBudget& budget,
+                                std::stop_token stop) {
+  const auto all = std::ssize(units.tasks);
+  Progress progress(console_, "export", all,
+                    static_cast<double>(tiles.entries) / static_cast<double>(all), "entries");
+  std::atomic<int64_t> begun{0};
+  StreamControl control;
+  control.stop = std::move(stop);
+  const auto runs = sink.whole_runs();
+  team_.begin_units(runs ? std::ssize(*runs) : all);
+  const std::vector<IndexRange> none;
+  TasksOfRuns whole(team_, sink, runs ? *runs : none);
+  control.next_task = [&] {
+    const std::optional<int64_t> unit = runs ? whole.next() : team_.next_unit();
+    begun = unit.value_or(all);
+    return unit;
+  };
+  control.progress = [&](const StreamProgress&) { progress.update(begun); };
+  control.skip = [&](int64_t unit, IndexRange rows, IndexRange cols) {
+    const RowUnits::Place& place = units.places[static_cast<size_t>(unit)];
+    return sink.has_tile(place.task, {rows.begin + place.first_row, rows.end + place.first_row},
+                         cols);
+  };
+  UnitSink unit_sink(sink, sink.tasks(), units);
+  try {
+    const bool complete =
+        StreamingEngine(backend, budget).run(units.tasks, tiles, unit_sink, control);
+    if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
+    pieces_left_ = sink.hand_in();
+  } catch (...) {
+    commit_what_can_be(sink);
+    team_.keep(sink.tiles_kept());
+    throw;
+  }
+  team_.keep(sink.tiles_kept());
+}
+
+int64_t ExportRun::finish_together(SharedExport& sink) {
+  int64_t tiles = 0, bytes = 0;
+  PromisedSums left;
+  for (const std::string& text : team_.exchange(
+           fmt::format("[{},{},{}]", sink.tiles_done(), sink.bytes_written(), pieces_left_))) {
+    const OrderedJson done = OrderedJson::parse(text);
+    tiles += done.at(0).get<int64_t>();
+    bytes += done.at(1).get<int64_t>();
+    left.pieces.push_back(done.at(2).get<int64_t>());
+  }
+  if (team_.is_first()) sink.finish(left, tiles);
+  return bytes;
+}
+
+void ExportRun::say_written(const ExportSink& sink, int64_t bytes, double seconds) const {
+  if (!team_.is_first()) return;
+  const bool found = sink.resume().complete;
+  if (found) say_complete(console_, o_.out);
+  if (o_.json) print_export_result(result_of(o_, sink, bytes, seconds));
+  if (!found) console_.say(written_text(o_, bytes, seconds));
+  for (const std::string& note : sink.notes()) console_.say(note);
+}
+
+/// Streams what is missing, and says what was written.
+int ExportRun::write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
+                     const TileBackend& backend, MemoryBudget& budget,
+                     const std::stop_token& stop) {
+  ExportSink& sink = *opened.sink;
+  if (sink.resume().complete) {
+    say_written(sink, 0, 0);
+    team_.exchange("");
+    return kExitOk;
+  }
+  for (const std::string& warning : sink.warnings()) console_.warn(warning);
+  say_export_resume(console_, sink);
+  const auto start = std::chrono::steady_clock::now();
+  int64_t bytes = 0;
+  if (opened.shared != nullptr) {
+    stream_together(*opened.shared, units, tiles, backend, budget, stop);
+    bytes = finish_together(*opened.shared);
+  } else {
+    stream(sink, tiles, backend, budget, stop);
+    bytes = sink.bytes_written();
+  }
+  team_.exchange("");
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
+  say_written(sink, bytes, spent.count());
+  return kExitOk;
+}
+
+int ExportRun::run() {
+  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
+  o_.out = name_of_share(o_.out, share);
+  const RunOptions how = share_of_host(o_.run, team_);
+  const Capture capture = open_capture(o_.capture, how, console_);
+  const auto backend = make_team_backend(how, team_, console_);
+  MemoryBudget budget(memory_beside(capture, how));
+  if (team_.is_first()) {
+    check_capture(capture, o_.capture, *backend, budget.room(), console_);
+    tell_unknown_state(capture.select(parse_selection(o_.selection)), console_);
+  }
+  ExportPlan plan = make_export_spec(o_, capture, *backend, share);
+  partial_ = o_.out + (plan.spec.is_sharded() ? ".d.part" : ".part");
+  agree(plan, capture);
+  if (plan.spec.product == ExportProduct::pooled) {
+    return export_pooled(std::move(plan), {o_, *backend, capture, console_, team_, how, begun_});
+  }
+  if (plan.tasks.empty()) return end_empty(std::move(plan), capture);
+  const ExportWriteOptions how_written = write_options_of(o_, capture);
+  RowUnits units;
+  if (!team_.is_alone()) {
+    units = cut_into_units(plan.tasks, plan.request().chunk_rows, least_units(plan.spec, team_));
+  }
+  const std::span<const HeadTask> tasks = team_.is_alone() ? plan.tasks : units.tasks;
+  const TilePlan tiles = plan_tiles(tasks, plan.request(), *backend, budget.room(), how.threads,
+                                    threads_at_disk(plan, how_written));
+  const RunPlan expected = forecast(plan, tasks, tiles, *backend, budget);
+  if (o_.dry_run) {
+    if (team_.is_first()) print_plan(expected, o_.json);
+    team_.exchange("");
+    return kExitOk;
+  }
+  if (team_.is_first()) {
+    check_export_target(o_.out, how_written, plan.spec.is_sharded());
+    say_export_start(console_, o_, plan.spec, expected, *backend);
+  }
+  const bool with_values = plan.spec.product == ExportProduct::output;
+  const std::span<const HeadTask> looked_at = own_items(team_, plan.tasks);
+  const CheckedRun run(console_, looked_at, *backend, with_values);
+  if (!looked_at.empty()) {
+    run.check_logits(looked_at, *backend, budget, plan.request().quantity);
+  }
+  find_hashes(plan.spec, team_, capture, with_values, run.stop());
+  const OpenExport opened = open(std::move(plan), how_written);
+  return write(opened, units, tiles, *backend, budget, run.stop());
+}
+
+}  // namespace
+
+int run_export(const ExportOptions& o) {
+  const Console console(o.quiet);
+  check_export_name(o.out);
+  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
+    return std::make_unique<ExportRun>(o, team, words);
+  });
+}
+
+}  // namespace attnscope
