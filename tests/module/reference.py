@@ -38,7 +38,7 @@ def softmax(s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check_weights(got: np.ndarray, expected: np.ndarray, keys: int) -> None:
-    """The bounds of docs/design.md, with what float32 products may lose of logits of ordinary size."""
+    """The bounds of docs/numerics.md, with what float32 products may lose of logits of ordinary size."""
     assert got.dtype == np.float32, got.dtype
     assert got.shape == expected.shape, (got.shape, expected.shape)
     bound = 1e-3 / keys + 2e-4 * expected
