@@ -15,7 +15,7 @@ namespace attnscope {
 void check_capture(const Capture& capture, const CaptureOptions& options,
                    const TileBackend& backend, const MemoryRoom& memory, const Console& console);
 
-/// The same for commands that compute no maps: by the cpu.
+/// Checks on the CPU, for commands that compute no maps.
 void check_capture(const Capture& capture, const CaptureOptions& options, const Console& console);
 
 }  // namespace attnscope

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What the options that say *what to open* hold: a capture, or bare tensors, and facts that
+/// Values of the options that say *what to open*: a capture, or bare tensors, and facts that
 /// override the recorded ones.
 struct CaptureOptions {
   std::string capture;
@@ -25,7 +25,7 @@ struct CaptureOptions {
   std::string score = "softmax";
   bool growing = false;  ///< a recorder may still add to the capture
 };
-/// What the options that say *how to compute* hold.
+/// Values of the options that say *how to compute*.
 struct RunOptions {
   std::string memory;  ///< empty: the smaller of 2 GiB and half of what is free
   int threads = 0;
@@ -49,7 +49,7 @@ inline constexpr const char* kSelectionOptions =
 /// Files named together whose names say q and k (q.pt k.pt) become the bare tensors.
 void add_capture_options(CommandParser& command, CaptureOptions& options,
                          const char* mask_option = "--mask");
-/// The same for a command that has a second CAPTURE, `second`, which is empty where that and the
+/// Adds them to a command that has a second CAPTURE, `second`, which is empty where that and the
 /// first become the bare tensors.
 void add_capture_options_of_two(CommandParser& command, CaptureOptions& options,
                                 std::string& second);
@@ -58,7 +58,7 @@ std::string score_text(const std::vector<SelectedCall>& calls);
 /// What --as told, NAME=VALUE each, by name. Throws Error(usage) where one is told twice, or as
 /// parse_told_fact().
 std::map<std::string, std::string> told_facts(const std::vector<std::string>& told);
-/// What the options override. Throws Error(usage) for a score that does not exist.
+/// Facts that the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
 /// What ends with the command and tells on its console how far long reads are, with the memory and
 /// the links that are allowed. Throws Error(usage) for another word than refuse and follow.
@@ -66,14 +66,14 @@ ReadControl read_control(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
 /// Opens it. Throws Error(usage) when neither or both were given.
 Capture read_capture(const CaptureOptions& options, const RunOptions& run, const Console& console);
-/// The same, and says its warnings and notes.
+/// Opens it, and says its warnings and notes.
 Capture open_any_capture(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
-/// The same of a capture whose calls have all of their tokens: Error(file) where one of several
+/// Opens a capture whose calls have all of their tokens: Error(file) where one of several
 /// processes recorded its part.
 Capture open_capture(const CaptureOptions& options, const RunOptions& run, const Console& console);
 
-/// What the options that say *which calls and heads* hold.
+/// Values of the options that say *which calls and heads*.
 struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
   std::vector<std::string> branches, kinds, blocks, slots;

@@ -28,13 +28,13 @@ struct StreamJob {
   /// this process does them all.
   SharedWork* shared = nullptr;
 };
-/// Whether a tile is there already.
+/// True where a tile is there already.
 using SkipTile = std::function<bool(int64_t task, IndexRange rows, IndexRange cols)>;
 
 /// Streams tiles, with progress. False: it was stopped.
 bool run_tiles(const StreamJob& job, std::span<const HeadTask> tasks, const TilePlan& plan,
                TileSink& sink, const SkipTile& skip = {});
-/// The same for reductions.
+/// Streams reductions, with progress. False: it was stopped.
 bool run_reductions(const StreamJob& job, std::span<const ReductionJob> jobs,
                     const ReductionPlan& plan, ReductionSink& sink);
 
@@ -55,7 +55,7 @@ class StreamRun : public ReductionRunner {
   /// stopped.
   void run(std::span<const HeadTask> tasks, TileSink& sink);
 
-  /// The same for reductions.
+  /// Scans, then streams reductions, as run() does tiles.
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override;
 
   /// With dry_run, run() and reduce() compute nothing, and forecast() tells what they would have

@@ -32,9 +32,9 @@ class TeamWork {
   virtual ~TeamWork() = default;
   /// All of it, with its exchanges, the last one at its end. Returns the exit code.
   virtual int run() = 0;
-  /// Whether the output was begun, by the first process.
+  /// True once the first process has begun the output.
   virtual bool begun() const = 0;
-  /// What is said of so many pieces that are kept.
+  /// Line that tells of so many pieces that are kept.
   virtual std::string left(int64_t kept) const = 0;
   /// Of the first process, once the output was begun, where nothing of it is worth keeping.
   virtual void give_up() = 0;

@@ -7,7 +7,8 @@
 
 namespace attnscope {
 
-/// Whether the same comes of every run: what is wrong is the values, not how they are worked on.
+/// True where the captured values are at fault (NaN, Inf, logits out of range), so that every run
+/// fails alike.
 bool is_of_values(const std::exception& error);
 
 /// Removes what runs left beside `out`, whatever it is. No output may hold the lock of `out`.

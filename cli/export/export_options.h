@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What the options of `export` hold.
+/// Values of the options of `export`.
 struct ExportOptions {
   CaptureOptions capture;
   SelectionOptions selection;

@@ -6,7 +6,7 @@
 
 namespace attnscope {
 
-/// What an export has written.
+/// Numbers of a written export.
 struct ExportResult {
   std::string out;
   int64_t heads = 0;

@@ -31,6 +31,7 @@
 #include "io/export/write/hdf5_export.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/shared_export.h"
+#include "io/files/file_ending.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {

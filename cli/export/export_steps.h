@@ -18,7 +18,7 @@ namespace attnscope {
 
 // What an export says on its way, of one process or several.
 
-/// What is about to happen, in one line.
+/// Says what is about to happen, in one line.
 void say_export_start(const Console& console, const ExportOptions& options, const ExportSpec& spec,
                       const RunPlan& plan, const TileBackend& backend);
 
@@ -31,7 +31,7 @@ void commit_what_can_be(ExportSink& sink);
 void find_hashes(ExportSpec& spec, Team& team, const Capture& capture, bool with_values,
                  const std::stop_token& stop);
 
-/// What was found of an earlier run, where one is gone on with.
+/// Says what was found of an earlier run, where one is gone on with.
 void say_export_resume(const Console& console, const ExportSink& sink);
 
 /// "wrote maps.h5 (1.2 GiB in 3.4 s, 353 MB/s)".

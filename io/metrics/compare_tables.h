@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "io/metrics/run_spread.h"
 #include "io/metrics/number_table.h"
+#include "io/metrics/run_spread.h"
 
 namespace attnscope {
 
@@ -22,7 +22,7 @@ struct HeadRuns {
 struct MetricChange {
   RunSpread a, b, change;
 
-  /// Whether 0 lies outside of the interval of A − B.
+  /// True where 0 lies outside of the interval of A − B.
   bool is_clear() const { return change.mean > change.interval || -change.mean > change.interval; }
 };
 

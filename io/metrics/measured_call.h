@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What was measured of one call and branch: each list has an item a head, [batch, head].
+/// Numbers of one call and branch: each list has an item a head, [batch, head].
 struct MeasuredCall {
   const CallEntry* call = nullptr;
   std::string branch, backend;

@@ -8,10 +8,10 @@
 
 namespace attnscope {
 
-/// Whether a file holds metrics of runs: a table, or the journal of one.
+/// True of a file that holds metrics of runs: a table, or the journal of one.
 bool holds_metrics(const std::filesystem::path& path);
 
-/// What joining tables did.
+/// Result of joining tables.
 struct MetricMerge {
   int64_t runs = 0, groups = 0, bytes_written = 0;
   std::vector<std::string> warnings;

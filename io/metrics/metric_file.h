@@ -13,10 +13,10 @@ struct HelperQuestion;
 /// Error(file).
 void write_metric_file(const RunTable& table, const std::filesystem::path& path);
 
-/// Whether the file is such an export. Throws Error(file) for an HDF5 file that cannot be read.
+/// True of such an export. Throws Error(file) for an HDF5 file that cannot be read.
 bool is_metric_file(const std::filesystem::path& path);
 
-/// What of a table is read.
+/// Parts of a table that are read.
 enum class MetricPart : uint8_t {
   runs,    ///< options and runs; no groups
   shapes,  ///< the groups as well, their variables without values
@@ -26,7 +26,7 @@ enum class MetricPart : uint8_t {
 /// its checksum before. Throws Error(file) where it is damaged, not complete, or none.
 RunTable read_metric_file(const std::filesystem::path& path, MetricPart part);
 
-/// What it asks (io/helper).
+/// Question that the helper process answers (io/helper).
 extern const HelperQuestion kMetricsQuestion;
 
 }  // namespace attnscope

@@ -18,7 +18,7 @@ namespace attnscope {
 /// How the OUT.part of metrics of a running model begins, before the number of the format.
 constexpr std::string_view kMetricList = R"({"format":"attnscope-metrics-part/)";
 
-/// Whether a file begins as a journal of metrics does.
+/// True of a file that begins as a journal of metrics does.
 bool is_metric_journal(const std::filesystem::path& path);
 /// The table of a journal: every line that was written to its end. Throws Error(file) where it is
 /// none, or a line is not as it was written. (Those of older versions have no checksums.)
@@ -41,7 +41,7 @@ class MetricJournal {
 
   /// The runs that are there.
   const std::vector<MetricRun>& runs() const { return known_.runs; }
-  /// What a user should know of what was found.
+  /// Lines that a user should read about what was found.
   const std::vector<std::string>& notes() const { return notes_; }
   const std::filesystem::path& out() const { return file_.out(); }
 

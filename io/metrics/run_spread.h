@@ -5,7 +5,7 @@
 
 namespace attnscope {
 
-/// What several runs say of one number: x̄ ± t·s/√n.
+/// Mean and spread of one number over several runs: x̄ ± t·s/√n.
 struct RunSpread {
   int64_t runs = 0;  ///< n: runs that have the number
   double mean = 0;   ///< x̄; NaN without runs

@@ -47,7 +47,7 @@ struct MetricVariable {
   bool of_heads = true;           ///< values [run, batch, head, …axes]; else [run]
   std::vector<std::string> axes;  ///< behind those
   std::vector<int64_t> shape;     ///< an extent an axis
-  /// What the places of an axis are called, by the axis.
+  /// Names of the places of an axis, by the axis.
   std::map<std::string, std::vector<std::string>> labels = {};
   MetricValues values;
 
@@ -75,7 +75,7 @@ struct RunTable {
   std::vector<MetricGroup> groups;
 };
 
-/// What tells a group from the others: its name without batch item and head.
+/// Key of a group: its name without batch item and head.
 HeadName group_key(const MetricGroup& group);
 
 /// Throws Error(file) that names `where`, the call and what differs, where heads of `group` cannot

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// Whether a folder has a capture.json that says that it is a part.
+/// True of a folder whose capture.json says that it is a part.
 bool is_part_of_capture(const std::filesystem::path& folder);
 
 /// Makes the folder that one `convert` would have written of the folders that are its parts: their

@@ -18,7 +18,7 @@ struct MergeControl {
   std::function<void(int64_t done, int64_t total)> progress = {};  ///< of bytes
 };
 
-/// What a merge did.
+/// Result of a merge.
 struct MergeResult {
   bool complete_already = false;
   int64_t bytes_written = 0;

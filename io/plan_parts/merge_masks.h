@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// Whether a file says that it is a .json of what masks keep.
+/// True of a file that says that it is a .json of what masks keep.
 bool is_mask_json(const std::filesystem::path& path);
 
 /// Writes what masks keep of all heads, of parts that are .json, as .json or .csv by the name of

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// Whether a file says that it is a .json of stats.
+/// True of a file that says that it is a .json of stats.
 bool is_stats_json(const std::filesystem::path& path);
 
 /// How numbers are joined.

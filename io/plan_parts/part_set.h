@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What tells whether a part belongs with others.
+/// Facts that decide if a part belongs with others.
 struct PartFacts {
   std::filesystem::path path;
   StoredPart part;

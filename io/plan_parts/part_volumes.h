@@ -11,7 +11,7 @@ namespace attnscope {
 
 struct HelperQuestion;
 
-/// Whether a file is HDF5 that says that it is query volumes.
+/// True of an HDF5 file that says that it is query volumes.
 bool is_volume_file(const std::filesystem::path& path);
 
 /// A part of a query: which it is, and its volumes with their values.
@@ -25,7 +25,7 @@ struct PartVolumes {
 /// no such part, or damaged so far as it tells.
 PartVolumes read_part_volumes(const std::filesystem::path& path, InputSet& inputs);
 
-/// What it asks (io/helper).
+/// Question that the helper process answers (io/helper).
 extern const HelperQuestion kVolumesQuestion;
 
 }  // namespace attnscope

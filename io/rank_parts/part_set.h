@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What one process recorded of a call.
+/// Tokens of a call that one process recorded.
 struct RankCall {
   const CallEntry* call = nullptr;
   CallPart part;

@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What joining makes.
+/// Result of joining.
 struct StitchSize {
   int64_t calls = 0, heads = 0, bytes = 0;  ///< heads: of all batch items; bytes: of all tensors
   bool second_format = false;               ///< of a call, and so of the folder
@@ -27,7 +27,7 @@ StitchSize check_stitch(const PartSet& parts, const std::filesystem::path& out);
 void write_stitch(const PartSet& parts, const std::filesystem::path& out,
                   const CopyControl& control);
 
-/// What the capture leaves out, one line each.
+/// Calls and tensors that the capture leaves out, one line each.
 std::vector<std::string> stitch_notes(const PartSet& parts);
 
 }  // namespace attnscope

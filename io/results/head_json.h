@@ -12,7 +12,7 @@ namespace attnscope {
 /// "class_scores", "sinks", the arrays by name}.
 OrderedJson head_json(const HeadRecord& record);
 
-/// What head_json() made the JSON of; nothing where it is no such record, or a part of one.
+/// Reads the JSON of head_json() back; nothing where it is no such record, or a part of one.
 std::optional<HeadRecord> parse_head_json(const OrderedJson& json);
 
 }  // namespace attnscope

@@ -14,7 +14,7 @@ namespace attnscope {
 /// not exist; throws Error(file).
 void write_stats_hdf5(const ExportSpec& spec, std::span<const HeadRecord> records,
                       const std::filesystem::path& path);
-/// The same with the layout of a spec whose calls are not at hand.
+/// Same as write_stats_hdf5(), by the layout of a spec whose calls are not at hand.
 void write_stats_hdf5(const ExportSpec& spec, const ExportLayout& layout,
                       std::span<const HeadRecord> records, const std::filesystem::path& path);
 

@@ -12,12 +12,12 @@ namespace attnscope {
 /// write_volumes_npy().
 void write_volumes_hdf5(const QueryVolumes& volumes, const std::filesystem::path& path, bool force);
 
-/// What a file of volumes that is a part says of itself.
+/// Facts by which a file of volumes says that it is a part.
 struct VolumePart {
   PlanPart plan;
   std::string backend;  ///< what computed it
 };
-/// The same file of a part, which may have no volumes; only attributes then.
+/// Writes the file of a part, which may have no volumes; only attributes then.
 void write_volume_part(const QueryVolumes& volumes, const VolumePart& part,
                        const std::filesystem::path& path, bool force);
 

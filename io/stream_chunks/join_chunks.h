@@ -12,7 +12,7 @@ namespace attnscope {
 /// Calls of which those that were pieces of a stream are joined.
 struct JoinedChunks {
   std::vector<SelectedCall> calls;  ///< the joined ones and those that are no pieces
-  /// What `calls` points to beside the capture's own calls.
+  /// Owns the calls that `calls` points to beside the capture's own.
   std::vector<std::shared_ptr<const CallEntry>> made;
   std::vector<std::string> notes;     ///< one line each: chunks that are missing, facts left out
   std::vector<std::string> refusals;  ///< one line each: calls that cannot be joined, left out

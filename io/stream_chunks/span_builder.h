@@ -20,7 +20,7 @@ class SpanBuilder {
   std::vector<QuerySpan> finish();
 
  private:
-  /// Whether the band can go on with a query of these runs.
+  /// True where the band can go on with a query of these runs.
   bool goes_on(int64_t query, const std::vector<IndexRange>& runs) const;
   void end_band();
 

@@ -150,18 +150,19 @@ class ViewerApp {
     static const std::optional<WordsView> kNone;
     return frame_ ? frame_->words() : kNone;
   }
-  /// js, js_max or js_rows; nothing where no rows are compared yet.
-  /// Of the matrix, as things stand; nothing while no capture is open.
+  /// Scale of the matrix's colours, and the shares of entries beyond its ends.
   struct Colours {
     ColourScale scale;
     ValueHistogram::Beyond beyond;
   };
+  /// Of the matrix as it is drawn; nothing while no capture is open.
   std::optional<Colours> colours() const;
   /// The mask over the matrix; null: none, or not there yet.
   std::shared_ptr<const HeadMask> mask() const { return frame_ ? frame_->mask() : nullptr; }
   /// Of the head that is shown; see DocumentFrame.
   bool wants_tracks() const { return frame_ && frame_->wants_tracks(); }
   std::shared_ptr<const HeadTracks> tracks() const { return frame_ ? frame_->tracks() : nullptr; }
+  /// js, js_max or js_rows; nothing where no rows are compared yet.
   std::optional<double> divergence_number(ScriptName name) const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;

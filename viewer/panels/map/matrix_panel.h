@@ -38,8 +38,9 @@ class MatrixPanel {
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
-  /// Of the area that the map was drawn in last; what wishes are made for.
+  /// Video memory of the mask over the map.
   int64_t mask_texture_bytes() const { return mask_.texture_bytes(); }
+  /// Size of the area that the map was drawn in last, for which tiles are asked.
   PaneSize pane_size() const { return pane_; }
   const SeenExactness& seen() const { return seen_; }
   /// Of the tracks beside the map, what is under the mouse; may be empty.
