@@ -142,7 +142,7 @@ void ExportRun::agree(const ExportPlan& plan, const Capture& capture) {
   agree_on_run(team_, capture, plan.spec.selection(),
                {{"options", OrderedJson::parse(plan.spec.options_json)},
                 {"heads", plan.tasks.size()},
-                {"rows", plan.tasks.front().num_rows()},
+                {"rows", plan.tasks.empty() ? 0 : plan.tasks.front().num_rows()},
                 {"-o", o_.out},
                 {"--resume", o_.resume},
                 {"--force", o_.force},
