@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "io/metrics/run_spread.h"
 #include "io/files/json_types.h"
 #include "io/metrics/merge_metrics.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
+#include "io/metrics/run_spread.h"
 #include "python/native/call_metrics.h"
 #include "python/native/recorded_call.h"
 
