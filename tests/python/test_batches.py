@@ -1,5 +1,6 @@
 """Batches of guidance that are not [uncond; cond], run by pipelines of diffusers: refused, or named by the user."""
 
+import contextlib
 import types
 import unittest
 from typing import Any
@@ -97,20 +98,30 @@ class Batches(CaptureTest):
         """By a callback, as diffusers' documentation has it: what is left is half of the batch."""
         pipe = pipeline("StableDiffusionPipeline", unet())
 
-        def stop(pipe: Any, step: int, timestep: Any, given: dict[str, Any]) -> dict[str, Any]:
-            if step == 0:
-                pipe._guidance_scale = 0.0
-                given["prompt_embeds"] = given["prompt_embeds"].chunk(2)[1]
-            return given
+        def stopped(images: int, change: float) -> list[Any]:
+            """What calls say of a run whose text is that of the prompt, times `change`, after the first step."""
 
-        given = {"callback_on_step_end": stop, "callback_on_step_end_tensor_inputs": ["prompt_embeds"]}
+            def stop(pipe: Any, step: int, timestep: Any, given: dict[str, Any]) -> dict[str, Any]:
+                if step == 0:
+                    pipe._guidance_scale = 0.0
+                    given["prompt_embeds"] = change * given["prompt_embeds"].chunk(2)[1]
+                return given
+
+            given = {"callback_on_step_end": stop, "callback_on_step_end_tensor_inputs": ["prompt_embeds"]}
+            name = f"{images} {change}"
+            told = contextlib.nullcontext()
+            if change != 1:  # nothing tells whose text that is
+                told = self.refused(f"batch of {images} after one of {2 * images}", "cap.branch")
+            with told:
+                self.record(pipe, name, {**given, "num_images_per_prompt": images})
+            calls = read_capture(self.folder / name)
+            return [(c.facts["step"], c.facts.get("branches"), c.facts.get("of_step")) for c in calls]
+
         for images in (1, 2):
-            with self.refused(f"batch of {images} after one of {2 * images}", "cap.branch"):
-                self.record(pipe, str(images), {**given, "num_images_per_prompt": images})
-            calls = read_capture(self.folder / str(images))
-            half = [n for n in ("uncond", "cond") for _ in range(images)]
-            told = [(c.facts["step"], c.facts.get("branches"), c.facts.get("of_step")) for c in calls]
-            self.assertEqual(told, [(0, half, None)] + ([] if self.strict else [(s, None, 0) for s in (1, 2)]))
+            half = [(0, [n for n in ("uncond", "cond") for _ in range(images)], None)]
+            self.assertEqual(stopped(images, 1), half + [(s, ["cond"], None) for s in (1, 2)])
+            later = [] if self.strict else [(s, None, 0) for s in (1, 2)]
+            self.assertEqual(stopped(images, 1.5), half + later)
 
     def test_both_branches_where_the_class_runs_one_a_forward(self) -> None:
         """A loop of one's own around Wan that runs both in a batch."""
