@@ -159,6 +159,13 @@ class _Table:
         except BaseException as error:  # raised by raise_error(), when the hooks are gone
             self._error = error
 
+    def rename(self, held: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        for n, (name, groups) in enumerate(self._held):
+            new, facts = held[name]
+            groups.number(facts["forward"], facts.get("of_step", -1), "step" in facts)
+            self._held[n] = new, groups
+        self.settle(keep=True)
+
     def add(self, name: str, entry: dict[str, Any]) -> None:
         if name == "refused":
             self._refused.append(entry)

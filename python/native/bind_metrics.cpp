@@ -67,6 +67,18 @@ MeasuredGroups measured_groups(const CallHandle& call, const Engine& engine,
   return measured;
 }
 
+/// The calls go by the number of their forward, since nobody can tell their branch.
+void number(MeasuredGroups& measured, int64_t forward, int64_t of_step, bool has_step) {
+  for (MetricGroup& group : measured.groups) {
+    HeadName& name = group.call.name;
+    name.place.forward = {forward, of_step, 0};
+    name.branch = name.place.forward.branch();
+    name.place.unrecorded.branch = false;
+    name.place.unrecorded.step = !has_step;
+    if (!has_step) name.step = 0;
+  }
+}
+
 nb::object array_of(const MetricVariable& variable, std::vector<int64_t> shape) {
   shape.insert(shape.end(), variable.shape.begin(), variable.shape.end());
   return std::visit(
@@ -186,6 +198,8 @@ void bind_metrics(nb::module_& module) {
              "The call that a recorder would write to a file of this name.");
   nb::class_<MeasuredGroups>(module, "MeasuredGroups")
       .def("__len__", [](const MeasuredGroups& m) { return m.groups.size(); })
+      .def("number", number, "forward"_a, "of_step"_a, "has_step"_a,
+           "Calls whose branch was told wrongly go by the number of their forward.")
       .def_prop_ro("heads", [](const MeasuredGroups& m) {
         size_t heads = 0;
         for (const MetricGroup& group : m.groups) heads += group.batch.size() * group.heads.size();

@@ -154,6 +154,9 @@ class Forwards(CaptureTest):
             def settle(self, keep: bool) -> None:
                 pass
 
+            def rename(self, held: Any) -> None:
+                pass
+
             def add(self, name: str, entry: dict[str, Any]) -> None:
                 pass
 

@@ -9,7 +9,7 @@ namespace attnscope {
 
 void WebScripts::add(int number, std::string text) { asked_.push_back({number, std::move(text)}); }
 
-void WebScripts::done(const std::string& problem) {
+void WebScripts::done(std::string problem) {
   const int number = asked_.front().number;
   asked_.pop_front();
   runner_.reset();

@@ -34,7 +34,8 @@ class WebScripts {
     int number = 0;
     std::string text;
   };
-  void done(const std::string& problem);
+  /// The problem may be the runner's own text, and the runner goes: hence a copy.
+  void done(std::string problem);
 
   ViewerApp& app_;
   Host host_;

@@ -175,7 +175,7 @@ class Dump:
 
     def number_held(self) -> None:
         """The calls that are held belong to the capture, and state numbers instead of a branch."""
-        assert isinstance(self.writer, Writer)
+        assert self.writer is not None
         renamed = {}
         for name, (facts, forward, slot, call_name) in self._held.items():
             kept = {n: f for n, f in facts.items() if n not in ("step", "branches", "tokens", "text_valid")}

@@ -98,7 +98,6 @@ class Capture(SeenCalls):
         self._gaps = Gaps(options.strict or adds, self._say, lambda entry: self._dump.add("refused", entry))
         if not self._gaps.strict:
             self._counter.doubt = self._doubt
-        self._unsure = []
         self._held: list[dict[str, Any]] = []  # entries of the step's forwards whose branch is not sure
         self._contents = Contents()
         self.finished = False
@@ -276,7 +275,6 @@ class Capture(SeenCalls):
     def _end_step(self) -> None:
         """No forward of the step before comes any more."""
         self._dump.settle(keep=True)
-        self._unsure.clear()
         self._held.clear()
         if self._counter.steps == 2 and self._counter.by_timestep and not self._model.hf:
             self._say(
@@ -317,20 +315,12 @@ class Capture(SeenCalls):
         self._gaps.tell(error, {}, BY_NUMBER)
 
     def _doubt(self, error: LabelError) -> None:
-        """What is held of the step may be labelled wrongly: it states numbers; a sink, which has taken it under its
-        label, drops it."""
+        """What is held of the step may be labelled wrongly: it states numbers."""
         for entry in self._held:
             entry.pop("branch", None)
         self._held.clear()
-        if not self._dump.has_sink:
-            self._gaps.tell(error, {}, BY_NUMBER)
-            self._dump.number_held()
-            self._unsure.clear()
-            return
-        self._dump.settle(keep=False)
-        for place in self._unsure:
-            self._gaps.refuse(error, place)
-        self._unsure.clear()
+        self._gaps.tell(error, {}, BY_NUMBER)
+        self._dump.number_held()
 
     def _refuse_forward(self, error: CaptureError, number: int) -> None:
         self._gaps.refuse(error, {"forward": number})

@@ -46,7 +46,6 @@ class SeenCalls:
     _running: SlotStack
     _selection: Selection
     _step_test: Any
-    _unsure: list[dict[str, Any]]  # places of the calls that are held
 
     def _see(self, call: Call) -> None:
         self._see_slot(self._running.innermost, call)
@@ -159,17 +158,11 @@ class SeenCalls:
         facts, part = whole.part(facts, kind) if whole is not None else (facts, None)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
-        self._note(slot, forward, call_name)
+        forward.entry["calls"] += 1
 
     def _check_count(self, slot: Slot, forward: Forward, index: int, due: int) -> None:
         if index >= due and not self._gaps.strict:
             raise too_many(slot, forward, index + 1, due)
-
-    def _note(self, slot: Slot, forward: Forward, call_name: str) -> None:
-        """A call of the forward was recorded."""
-        forward.entry["calls"] += 1
-        if forward.held:
-            self._unsure.append(self._place(slot, forward, call_name))
 
     def _offset(self, forward: Forward, call: Call, slot: Slot, heads: int | None) -> int:
         """The model's number of the call's head 0."""

@@ -58,6 +58,9 @@ class Sink(Protocol):
     def settle(self, keep: bool) -> None:
         """The calls that are held belong to the capture, or do not."""
 
+    def rename(self, held: Mapping[str, tuple[str, Mapping[str, Any]]]) -> None:
+        """The calls that are held belong to the capture under other names, with other facts, by their old names."""
+
     def add(self, name: str, entry: dict[str, Any]) -> None:
         """An entry of the catalogue's list `name`, which may change until the block ends."""
 
