@@ -96,6 +96,8 @@ def returned_text(parameters: Mapping[str, Any], given: Mapping[str, Any], resul
     """
     items = list(result) if isinstance(result, tuple) else [result]
     texts = [t for t in map(_as_text, items) if t]
+    if "prompt" not in parameters:  # other prompts (LEDITS++), in an order of their own
+        return {}
     pair = "negative_prompt" in parameters or "do_classifier_free_guidance" in parameters
     guided = given.get("do_classifier_free_guidance")
     if pair and len(texts) == 2 and texts[0][0].shape[-1] == texts[1][0].shape[-1]:
