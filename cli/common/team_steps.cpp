@@ -72,6 +72,26 @@ std::string obstacle_of(const RunOptions& options, const std::string& name, cons
   }
 }
 
+/// Each process reads its run of the calls, for all.
+std::vector<std::string> hash_together(Team& team, const Capture& capture,
+                                       const std::vector<SelectedCall>& calls, bool with_values,
+                                       const std::stop_token& stop) {
+  const std::span<const SelectedCall> own = own_items(team, calls);
+  std::string text;
+  for (const std::string& hash : capture.call_hashes({own.begin(), own.end()}, with_values, stop)) {
+    text += hash + "\n";
+  }
+  std::vector<std::string> hashes;
+  for (const std::string& words : team.exchange(text)) {
+    for (size_t at = 0; at < words.size();) {
+      const size_t end = words.find('\n', at);
+      hashes.push_back(words.substr(at, end - at));
+      at = end + 1;
+    }
+  }
+  return hashes;
+}
+
 }  // namespace
 
 IndexRange own_run(const Team& team, int64_t items) {
@@ -125,23 +145,22 @@ std::string processes_text(const RunPlan& plan) {
   return plan.processes ? fmt::format(" by {} processes", *plan.processes) : "";
 }
 
-std::vector<std::string> hash_together(Team& team, const Capture& capture,
-                                       const std::vector<SelectedCall>& calls, bool with_values,
-                                       const std::stop_token& stop) {
-  const std::span<const SelectedCall> own = own_items(team, calls);
-  std::string text;
-  for (const std::string& hash : capture.call_hashes({own.begin(), own.end()}, with_values, stop)) {
-    text += hash + "\n";
+CallDigests digest_calls(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
+                         const std::optional<SelectionShare>& share, bool with_values,
+                         const std::stop_token& stop) {
+  CallDigests digests;
+  if (!share) {
+    digests.of_calls = hash_together(team, capture, calls, with_values, stop);
+    digests.whole = join_call_hashes(digests.of_calls);
+    return digests;
   }
-  std::vector<std::string> hashes;
-  for (const std::string& words : team.exchange(text)) {
-    for (size_t at = 0; at < words.size();) {
-      const size_t end = words.find('\n', at);
-      hashes.push_back(words.substr(at, end - at));
-      at = end + 1;
-    }
-  }
-  return hashes;
+  const std::vector<std::string> own =
+      capture.call_hashes(share->touched(calls), with_values, stop);
+  const std::vector<int64_t> places = share->places();
+  digests.of_calls.assign(calls.size(), "");
+  for (size_t i = 0; i < own.size(); ++i) digests.of_calls[static_cast<size_t>(places[i])] = own[i];
+  digests.whole = join_call_hashes(own);
+  return digests;
 }
 
 }  // namespace attnscope

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "cluster/team.h"
 #include "core/base/index_range.h"
 #include "io/capture/capture.h"
+#include "io/capture/selection_share.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {
@@ -49,9 +51,15 @@ void share_forecast(RunPlan& plan, const Team& team, int64_t units);
 /// " by 4 processes" of a plan that several do; nothing of any other.
 std::string processes_text(const RunPlan& plan);
 
-/// Digests of the calls: each process reads its run of them, for all.
-std::vector<std::string> hash_together(Team& team, const Capture& capture,
-                                       const std::vector<SelectedCall>& calls, bool with_values,
-                                       const std::stop_token& stop);
+/// Digests of what a run's calls are made of.
+struct CallDigests {
+  std::vector<std::string> of_calls;  ///< one each; empty where a share has nothing of the call
+  std::string whole;                  ///< of all of them
+};
+/// Of the calls, or those that a share has something of, with v where `with_values`: each process
+/// of a team reads its run of them, for all. Throws as Capture::call_hashes().
+CallDigests digest_calls(Team& team, const Capture& capture, const std::vector<SelectedCall>& calls,
+                         const std::optional<SelectionShare>& share, bool with_values,
+                         const std::stop_token& stop);
 
 }  // namespace attnscope

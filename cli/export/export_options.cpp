@@ -80,10 +80,7 @@ void add_export_options(CommandParser& command, ExportOptions& o) {
   add_capture_options(command, o.capture);
   add_product_options(command, o);
   add_query_options(command, o.queries, true);
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   add_write_options(command, o);
 }
 

@@ -24,12 +24,9 @@
 namespace attnscope {
 namespace {
 
-/// What a file is made of, and how.
 OrderedJson identity_of(const ExportSpec& spec) {
-  OrderedJson identity{{"capture_hash", spec.capture_hash},
-                       {"options", OrderedJson::parse(spec.options_json)}};
-  if (spec.share) identity.update(part_identity(spec.share->part));
-  return identity;
+  return run_identity(spec.capture_hash, OrderedJson::parse(spec.options_json),
+                      spec.share ? &spec.share->part : nullptr);
 }
 
 /// A part that has no head: a file of its own without any.
@@ -39,7 +36,7 @@ int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
     print_plan({.command = "export"}, o.json);
     return kExitOk;
   }
-  plan.spec.find_hashes(r.capture, false, r.console.stop().get_token());
+  find_hashes(plan.spec, r.team, r.capture, false, r.console.stop().get_token());
   if (o.resume && !o.force &&
       is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
     return kExitOk;
@@ -117,7 +114,7 @@ void finish(PooledExport& pooled, Team& team) {
     if (!team.is_alone()) pooled.gather({.pieces = std::move(pieces)});
     pooled.end();
   }
-  // Nobody ends before all is written.
+  // Each keeps what it has until all is written.
   team.exchange("");
 }
 
@@ -141,7 +138,6 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportWriteOptions write = write_options_of(o, r.capture);
   if (o.dry_run) {
     if (team.is_first()) print_plan(forecast, o.json);
-    team.exchange("");
     return kExitOk;
   }
   if (team.is_first()) {
@@ -157,7 +153,6 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   find_hashes(plan.spec, team, r.capture, false, run.stop());
   if (is_there(plan.spec, r)) {
     if (o.json && team.is_first()) print_export_result({.out = o.out, .heads = forecast.heads});
-    team.exchange("");
     return kExitOk;
   }
   const auto pooled = open_pooled(std::move(plan), r, write);

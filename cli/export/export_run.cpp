@@ -9,16 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/forecast.h"
-#include "cli/common/run_backend.h"
+#include "cli/common/head_run.h"
 #include "cli/common/run_steps.h"
-#include "cli/common/shard_option.h"
 #include "cli/common/stream_run.h"
-#include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
-#include "cli/common/unknown_state.h"
 #include "cli/common/value_failure.h"
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
@@ -75,13 +71,12 @@ class TasksOfRuns {
   IndexRange now_{0, 0};
 };
 
-/// One process's way through an export: alone, or as one of a team.
-class ExportRun final : public TeamWork {
+class ExportRun final : public HeadRun {
  public:
-  ExportRun(const ExportOptions& options, Team& team, const Console& console)
-      : o_(options), team_(team), console_(console) {}
+  ExportRun(ExportOptions& options, Team& team, const Console& console)
+      : HeadRun(options, team, console), o_(options) {}
 
-  int run() override;
+  int work() override;
   bool begun() const override { return begun_; }
   std::string left(int64_t kept) const override {
     return leftover_text({kept, tiles_total_, "tiles", partial_});
@@ -95,25 +90,20 @@ class ExportRun final : public TeamWork {
     SharedExport* shared = nullptr;
   };
 
-  int end_empty(ExportPlan plan, const Capture& capture);
-  void agree(const ExportPlan& plan, const Capture& capture);
-  RunPlan forecast(const ExportPlan& plan, std::span<const HeadTask> tasks, const TilePlan& tiles,
-                   const TileBackend& backend, MemoryBudget& budget) const;
+  int end_empty(ExportPlan plan);
+  RunPlan forecast(const ExportPlan& plan, std::span<const HeadTask> tasks, const TilePlan& tiles);
   OpenExport open(ExportPlan plan, const ExportWriteOptions& write);
   OpenExport open_together(ExportPlan plan, const ExportWriteOptions& write);
-  void stream(ExportSink& sink, const TilePlan& tiles, const TileBackend& backend,
-              MemoryBudget& budget, std::stop_token stop);
+  void stream(ExportSink& sink, const TilePlan& tiles, std::stop_token stop);
   void stream_together(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
-                       const TileBackend& backend, MemoryBudget& budget, std::stop_token stop);
+                       std::stop_token stop);
   /// Bytes that all processes wrote.
   int64_t finish_together(SharedExport& sink);
-  int write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
-            const TileBackend& backend, MemoryBudget& budget, const std::stop_token& stop);
+  void write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
+             const std::stop_token& stop);
   void say_written(const ExportSink& sink, int64_t bytes, double seconds) const;
 
-  ExportOptions o_;
-  Team& team_;
-  const Console& console_;
+  const ExportOptions& o_;
   int64_t tiles_total_ = 0;
   std::filesystem::path partial_;  ///< what an interrupted run leaves
   int64_t pieces_left_ = 0;        ///< of this process, for the first one to put in
@@ -121,13 +111,10 @@ class ExportRun final : public TeamWork {
 };
 
 /// A part that has no head: an output of its own without any, so that a job's tasks all end well.
-int ExportRun::end_empty(ExportPlan plan, const Capture& capture) {
-  if (o_.dry_run) {
-    print_plan({.command = "export"}, o_.json);
-    return kExitOk;
-  }
-  plan.spec.find_hashes(capture, false, console_.stop().get_token());
-  const auto sink = make_export(std::move(plan), o_.out, write_options_of(o_, capture));
+int ExportRun::end_empty(ExportPlan plan) {
+  if (is_only_planned([] { return RunPlan{.command = "export"}; })) return kExitOk;
+  find_hashes(plan.spec, team_, capture(), false, console_.stop().get_token());
+  const auto sink = make_export(std::move(plan), o_.out, write_options_of(o_, capture()));
   if (sink->resume().complete) {
     say_complete(console_, o_.out);
   } else {
@@ -138,29 +125,13 @@ int ExportRun::end_empty(ExportPlan plan, const Capture& capture) {
   return kExitOk;
 }
 
-void ExportRun::agree(const ExportPlan& plan, const Capture& capture) {
-  agree_on_run(team_, capture, plan.spec.selection(),
-               {{"options", OrderedJson::parse(plan.spec.options_json)},
-                {"heads", plan.tasks.size()},
-                {"rows", plan.tasks.empty() ? 0 : plan.tasks.front().num_rows()},
-                {"-o", o_.out},
-                {"--resume", o_.resume},
-                {"--force", o_.force},
-                {"--dry-run", o_.dry_run},
-                {"--sync", o_.sync}});
-}
-
 RunPlan ExportRun::forecast(const ExportPlan& plan, std::span<const HeadTask> tasks,
-                            const TilePlan& tiles, const TileBackend& backend,
-                            MemoryBudget& budget) const {
-  const auto heads = std::ssize(plan.tasks);
-  if (!team_.is_first()) return plan_of("export", heads, tiles, budget);
-  RunPlan run = forecast_run("export", tasks, plan.request(), tiles, backend, budget, o_.dry_run);
-  if (!team_.is_alone()) {
-    share_forecast(run, team_,
-                   plan.spec.is_sharded() ? std::ssize(plan.layout.groups) : std::ssize(tasks));
-  }
-  run.heads = heads;
+                            const TilePlan& tiles) {
+  RunPlan run =
+      forecast_run("export", tasks, plan.request(), tiles, backend(), budget(), o_.dry_run);
+  run = shared_plan(std::move(run),
+                    plan.spec.is_sharded() ? std::ssize(plan.layout.groups) : std::ssize(tasks));
+  run.heads = std::ssize(plan.tasks);
   const ExportSize size = estimate_export(plan);
   run.payload_bytes = size.payload_bytes;
   run.file_bytes = size.file_bytes;
@@ -203,14 +174,13 @@ ExportRun::OpenExport ExportRun::open_together(ExportPlan plan, const ExportWrit
 
 /// Streams the maps, alone; throws Error(interrupted) when it was stopped. Whatever stops it, what
 /// is complete by then is committed.
-void ExportRun::stream(ExportSink& sink, const TilePlan& tiles, const TileBackend& backend,
-                       MemoryBudget& budget, std::stop_token stop) {
+void ExportRun::stream(ExportSink& sink, const TilePlan& tiles, std::stop_token stop) {
   const auto there = [&](int64_t task, IndexRange rows, IndexRange cols) {
     return sink.has_tile(task, rows, cols);
   };
   bool complete = false;
   try {
-    complete = run_tiles({console_, "export", backend, budget, std::move(stop)}, sink.tasks(),
+    complete = run_tiles({console_, "export", backend(), budget(), std::move(stop)}, sink.tasks(),
                          tiles, sink, sink.resume().resumed ? SkipTile(there) : SkipTile());
     if (!complete) sink.suspend();
   } catch (...) {
@@ -223,7 +193,6 @@ void ExportRun::stream(ExportSink& sink, const TilePlan& tiles, const TileBacken
 }
 
 void ExportRun::stream_together(SharedExport& sink, const RowUnits& units, const TilePlan& tiles,
-                                const TileBackend& backend, MemoryBudget& budget,
                                 std::stop_token stop) {
   const auto all = std::ssize(units.tasks);
   Progress progress(console_, "export", all,
@@ -249,7 +218,7 @@ void ExportRun::stream_together(SharedExport& sink, const RowUnits& units, const
   UnitSink unit_sink(sink, sink.tasks(), units);
   try {
     const bool complete =
-        StreamingEngine(backend, budget).run(units.tasks, tiles, unit_sink, control);
+        StreamingEngine(backend(), budget()).run(units.tasks, tiles, unit_sink, control);
     if (!complete) throw Error(ErrorCode::interrupted, "interrupted");
     pieces_left_ = sink.hand_in();
   } catch (...) {
@@ -284,87 +253,73 @@ void ExportRun::say_written(const ExportSink& sink, int64_t bytes, double second
 }
 
 /// Streams what is missing, and says what was written.
-int ExportRun::write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
-                     const TileBackend& backend, MemoryBudget& budget,
-                     const std::stop_token& stop) {
+void ExportRun::write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
+                      const std::stop_token& stop) {
   ExportSink& sink = *opened.sink;
   if (sink.resume().complete) {
     say_written(sink, 0, 0);
     team_.exchange("");
-    return kExitOk;
+    return;
   }
   for (const std::string& warning : sink.warnings()) console_.warn(warning);
   say_export_resume(console_, sink);
   const auto start = std::chrono::steady_clock::now();
   int64_t bytes = 0;
   if (opened.shared != nullptr) {
-    stream_together(*opened.shared, units, tiles, backend, budget, stop);
+    stream_together(*opened.shared, units, tiles, stop);
     bytes = finish_together(*opened.shared);
   } else {
-    stream(sink, tiles, backend, budget, stop);
+    stream(sink, tiles, stop);
     bytes = sink.bytes_written();
   }
+  // Each keeps what it has until all is written.
   team_.exchange("");
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   say_written(sink, bytes, spent.count());
-  return kExitOk;
 }
 
-int ExportRun::run() {
-  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
-  o_.out = name_of_share(o_.out, share);
-  const RunOptions how = share_of_host(o_.run, team_);
-  const Capture capture = open_capture(o_.capture, how, console_);
-  const auto backend = make_team_backend(how, team_, console_);
-  MemoryBudget budget(memory_beside(capture, how));
-  if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, budget.room(), console_);
-    tell_unknown_state(capture.select(parse_selection(o_.selection)), console_);
-  }
-  ExportPlan plan = make_export_spec(o_, capture, *backend, share);
+int ExportRun::work() {
+  ExportPlan plan = make_export_spec(o_, capture(), backend(), share());
   partial_ = o_.out + (plan.spec.is_sharded() ? ".d.part" : ".part");
-  agree(plan, capture);
+  agree({{"options", OrderedJson::parse(plan.spec.options_json)},
+         {"heads", plan.tasks.size()},
+         {"rows", plan.tasks.empty() ? 0 : plan.tasks.front().num_rows()},
+         {"--sync", o_.sync}});
   if (plan.spec.product == ExportProduct::pooled) {
-    return export_pooled(std::move(plan), {o_, *backend, capture, console_, team_, how, begun_});
+    return export_pooled(std::move(plan),
+                         {o_, backend(), capture(), console_, team_, o_.run, begun_});
   }
-  if (plan.tasks.empty()) return end_empty(std::move(plan), capture);
-  const ExportWriteOptions how_written = write_options_of(o_, capture);
+  if (plan.tasks.empty()) return end_empty(std::move(plan));
+  const ExportWriteOptions how_written = write_options_of(o_, capture());
   RowUnits units;
   if (!team_.is_alone()) {
     units = cut_into_units(plan.tasks, plan.request().chunk_rows, least_units(plan.spec, team_));
   }
   const std::span<const HeadTask> tasks = team_.is_alone() ? plan.tasks : units.tasks;
-  const TilePlan tiles = plan_tiles(tasks, plan.request(), *backend, budget.room(), how.threads,
-                                    threads_at_disk(plan, how_written));
-  const RunPlan expected = forecast(plan, tasks, tiles, *backend, budget);
-  if (o_.dry_run) {
-    if (team_.is_first()) print_plan(expected, o_.json);
-    team_.exchange("");
-    return kExitOk;
-  }
+  const TilePlan tiles = plan_tiles(tasks, plan.request(), backend(), budget().room(),
+                                    o_.run.threads, threads_at_disk(plan, how_written));
+  if (is_only_planned([&] { return forecast(plan, tasks, tiles); })) return kExitOk;
   if (team_.is_first()) {
+    const RunPlan expected = forecast(plan, tasks, tiles);
     check_export_target(o_.out, how_written, plan.spec.is_sharded());
-    say_export_start(console_, o_, plan.spec, expected, *backend);
+    say_export_start(console_, o_, plan.spec, expected, backend());
   }
   const bool with_values = plan.spec.product == ExportProduct::output;
   const std::span<const HeadTask> looked_at = own_items(team_, plan.tasks);
-  const CheckedRun run(console_, looked_at, *backend, with_values);
+  const CheckedRun& run = check_inputs(looked_at, with_values);
   if (!looked_at.empty()) {
-    run.check_logits(looked_at, *backend, budget, plan.request().quantity);
+    run.check_logits(looked_at, backend(), budget(), plan.request().quantity);
   }
-  find_hashes(plan.spec, team_, capture, with_values, run.stop());
-  const OpenExport opened = open(std::move(plan), how_written);
-  return write(opened, units, tiles, *backend, budget, run.stop());
+  find_hashes(plan.spec, team_, capture(), with_values, run.stop());
+  write(open(std::move(plan), how_written), units, tiles, run.stop());
+  return kExitOk;
 }
 
 }  // namespace
 
 int run_export(const ExportOptions& o) {
-  const Console console(o.quiet);
   check_export_name(o.out);
-  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
-    return std::make_unique<ExportRun>(o, team, words);
-  });
+  return run_heads<ExportRun>(o);
 }
 
 }  // namespace attnscope

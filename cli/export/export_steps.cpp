@@ -50,8 +50,10 @@ KeptParts kept_tiles(const ExportSink& sink, int64_t done) {
 
 void find_hashes(ExportSpec& spec, Team& team, const Capture& capture, bool with_values,
                  const std::stop_token& stop) {
-  if (spec.share) return spec.find_hashes(capture, with_values, stop);
-  spec.set_hashes(hash_together(team, capture, spec.selection(), with_values, stop));
+  CallDigests digests =
+      digest_calls(team, capture, spec.selection(), spec.share, with_values, stop);
+  spec.call_hashes = std::move(digests.of_calls);
+  spec.capture_hash = std::move(digests.whole);
 }
 
 void say_export_resume(const Console& console, const ExportSink& sink) {

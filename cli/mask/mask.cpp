@@ -1,23 +1,21 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/recorded_run.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
-#include "cli/common/team_records.h"
-#include "cli/common/team_run.h"
-#include "cli/common/team_steps.h"
-#include "cli/common/unknown_state.h"
-#include "cli/common/value_failure.h"
 #include "cli/mask/mask_options.h"
 #include "cli/mask/mask_report.h"
 #include "cli/mask/saved_blocks.h"
@@ -50,7 +48,6 @@ struct MaskTasks {
   std::vector<SelectedCall> selected;  ///< of the whole plan
   std::vector<SelectedCall> calls;
   std::vector<HeadTask> tasks;
-  std::optional<SelectionShare> share;
 
   /// The heads that are selected of a task's call, in the whole plan.
   std::span<const int64_t> selected_heads(const HeadTask& task) const {
@@ -66,40 +63,29 @@ OrderedJson mask_options(const MaskOptions& o) {
   return {{"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
 }
 
-std::string plan_of_masks(const MaskOptions& o, const Capture& capture) {
-  return plan_text("mask", mask_options(o), capture.path().filename().string());
-}
-
-MaskTasks make_tasks(const MaskOptions& o, const Capture& capture,
-                     const std::optional<PlanShare>& share) {
-  MaskTasks m;
-  m.selected = m.calls = capture.select(parse_selection(o.selection));
-  if (share) {
-    m.share = share_selection(m.selected, *share, ShareUnit::heads, plan_of_masks(o, capture));
-    m.calls = m.share->of(m.selected);
-  }
-  for (const SelectedCall& selected : m.calls) {
+void check_calls(const std::vector<SelectedCall>& calls) {
+  for (const SelectedCall& selected : calls) {
     const AttentionProblem& problem = *selected.call->problem;
     require_one_sign(problem, "a share that a mask keeps");
-    if (!is_normalised(problem.score())) {
-      throw usage_error(
-          "mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");
-    }
+    if (is_normalised(problem.score())) continue;
+    throw usage_error("mask: rows of sigmoid scores do not sum to 1, so no share of them is kept");
+  }
+}
+
+std::vector<HeadTask> make_tasks(const std::vector<SelectedCall>& calls) {
+  std::vector<HeadTask> tasks;
+  for (const SelectedCall& selected : calls) {
+    const AttentionProblem& problem = *selected.call->problem;
     for (int64_t b : selected.batch) {
       for (int64_t h : selected.heads) {
-        m.tasks.push_back(
-            {&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}});
+        tasks.push_back({&problem, b, h, {0, problem.num_queries()}, {}, {0, problem.num_keys()}});
       }
     }
   }
-  return m;
+  return tasks;
 }
 
 std::vector<MaskChoice> parse_masks(const MaskOptions& o, MemoryBudget& budget) {
-  if (o.masks.empty()) {
-    throw usage_error(
-        "mask needs --mask: a pattern such as spatial:frames=1, a .npy with --block N, or a .json");
-  }
   BlockSize block;
   if (o.block > 0) block.told = o.block;
   std::vector<MaskChoice> masks;
@@ -134,10 +120,8 @@ std::vector<std::filesystem::path> inputs_of(const MaskOptions& o, const Capture
   return inputs;
 }
 
-void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks& m) {
-  std::vector<std::filesystem::path> inputs = inputs_of(o, capture);
-  const OutputFileOptions options{
-      .force = o.force, .resumable = true, .resume = o.resume, .inputs = inputs};
+/// Throws Error(usage) where the names of the outputs cannot be meant.
+void check_output_names(const MaskOptions& o) {
   if (!o.out.empty()) {
     require_ending(o.out, {".csv", ".json"});
     if (std::filesystem::path(o.out).extension() == ".csv") {
@@ -145,23 +129,25 @@ void check_outputs(const MaskOptions& o, const Capture& capture, const MaskTasks
                    "a .csv does not say which part it is: write a .json, of which attnscope "
                    "merge makes a .csv");
     }
-    OutputFile::check_target(o.out, options);
   }
   if (o.save.empty()) return;
   refuse_shard(o.shard, "--save writes the blocks of all heads of a call at once");
   if (o.resume) throw usage_error("--resume: --save writes the blocks of all heads in one run");
   require_ending(o.save, {".npy"}, "--save");
-  if (o.masks.size() != 1 || m.calls.size() != 1 || m.calls.front().batch.size() != 1) {
-    throw usage_error(fmt::format(
-        "--save {}: a file holds the heads of one call, one batch item and one mask (got {} calls, "
-        "{} batch items, {} masks): select with --steps --layers --branch --batch",
-        o.save, m.calls.size(), m.calls.front().batch.size(), o.masks.size()));
-  }
   if (o.out == o.save || o.out == block_facts_path(o.save)) {
     throw usage_error(fmt::format("--save and -o name the same file ({} is what {} holds)",
                                   block_facts_path(o.save).string(), o.save));
   }
-  BlockMaskWriter::check_target(o.save, o.force, inputs);
+}
+
+/// Throws Error(usage) where --save has no place for what is measured.
+void check_saved_calls(const MaskOptions& o, const std::vector<SelectedCall>& calls) {
+  if (o.save.empty()) return;
+  if (o.masks.size() == 1 && calls.size() == 1 && calls.front().batch.size() == 1) return;
+  throw usage_error(fmt::format(
+      "--save {}: a file holds the heads of one call, one batch item and one mask (got {} calls, "
+      "{} batch items, {} masks): select with --steps --layers --branch --batch",
+      o.save, calls.size(), calls.front().batch.size(), o.masks.size()));
 }
 
 void add_digest(const std::filesystem::path& file, OrderedJson& digests) {
@@ -290,84 +276,95 @@ RunPlan plan_of_run(const MaskOptions& o, const MaskTasks& m, const TileBackend&
   return plan;
 }
 
-/// What an output says that it was made of.
-OrderedJson about_run(const Capture& capture, const OrderedJson& identity) {
-  OrderedJson about{{"capture", capture.path().filename().string()}};
-  about.update(identity);
-  return about;
-}
-
-/// The run, as one of the processes that do it together, or alone.
-class MaskRun final : public TeamWork {
+class MaskRun final : public RecordedRun {
  public:
-  MaskRun(const MaskOptions& options, Team& team, const Console& console)
-      : o_(options), team_(team), console_(console) {}
-
-  int run() override;
-  bool begun() const override { return found_.is_open(); }
-  std::string left(int64_t kept) const override {
-    return leftover_text({kept, std::ssize(rows_), "heads", o_.out + ".part"});
-  }
-  void give_up() override {
-    found_.close();
-    remove_partial(o_.out);
-  }
+  MaskRun(MaskOptions& options, Team& team, const Console& console)
+      : RecordedRun("mask", options, team, console), o_(options) {}
 
  private:
-  void check_options() const;
-  OrderedJson options_of(const MaskTasks& m, const TileBackend& backend) const;
-  void agree(const Capture& capture, const MaskTasks& m, const OrderedJson& options);
-  std::optional<int64_t> take(const OrderedJson& json);
-  OrderedJson identity_of(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
-                          const std::stop_token& stop);
-  bool is_there(const OrderedJson& identity, int64_t total);
-  bool is_done(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
-               const std::stop_token& stop, OrderedJson& about);
-  void tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
-                           const Capture& capture, const std::stop_token& stop) const;
-  void measure(MaskLab& lab, int64_t entries);
-  OrderedJson result(const MaskTasks& m, const OrderedJson& about) const;
-  void write(const MaskTasks& m, const OrderedJson& about);
+  void check_options() override;
+  std::vector<SelectedCall> choose() override;
+  void check_plan() override { check_masks_fit(masks_, calls(), {backend(), budget()}); }
+  OrderedJson result_options() const override;
+  OrderedJson plan_options() const override { return mask_options(o_); }
+  void keep_share(const SelectionShare& share) override;
+  std::vector<HeadTask> tasks() const override { return m_.tasks; }
+  int64_t record_bytes() const override { return std::ssize(masks_) * (6 << 10); }
+  RunPlan forecast() override { return plan_of_run(o_, m_, backend(), budget()); }
+  void start(const OutputFileOptions& file) override;
+  void check(const CheckedRun& scope, std::span<const HeadTask> own) override;
+  /// A part says which it is, also where it is only printed.
+  bool has_origin() const override { return !o_.out.empty() || (o_.json && part()); }
+  bool reads_values() const override { return true; }
+  std::vector<std::filesystem::path> inputs() const override { return inputs_of(o_, capture()); }
+  std::optional<int64_t> take(const OrderedJson& json) override;
+  void measure(const std::stop_token& stop) override;
+  void end_measuring() override { lab_->end(capture()); }
+  void before_writing() override;
+  void write_file(const std::filesystem::path& path) override;
+  std::string written_text() const override { return fmt::format("{} rows", all_rows().size()); }
+  OrderedJson result() const override;
+  void print_table() const override { print_mask_table(all_rows(), o_.time); }
   std::vector<MaskRow> all_rows() const;
 
-  MaskOptions o_;
-  Team& team_;
-  const Console& console_;
-  std::map<HeadName, int64_t> heads_;       ///< by place
-  std::vector<std::vector<MaskRow>> rows_;  ///< of each
-  std::vector<std::string> call_hashes_;
-  TeamRecords found_{team_, [this](const OrderedJson& json) { return take(json); }};
+  const MaskOptions& o_;
+  std::vector<MaskChoice> masks_;
+  MaskTasks m_;
+  std::vector<std::vector<MaskRow>> rows_;  ///< of each task
+  std::optional<MaskLab> lab_;
 };
 
-void MaskRun::check_options() const {
+void MaskRun::check_options() {
+  if (o_.masks.empty()) {
+    throw usage_error(
+        "mask needs --mask: a pattern such as spatial:frames=1, a .npy with --block N, or a .json");
+  }
   if (!team_.is_alone() && !o_.save.empty()) {
     throw usage_error("--save " + o_.save +
                       ": writes the blocks of all heads in their order, which is one process's "
                       "work (--alone: each has files of its own)");
   }
+  check_output_names(o_);
 }
 
-/// What decides the result beside the capture's content.
-OrderedJson MaskRun::options_of(const MaskTasks& m, const TileBackend& backend) const {
+std::vector<SelectedCall> MaskRun::choose() {
+  masks_ = parse_masks(o_, budget());
+  check_block_use(o_, masks_);
+  m_.selected = m_.calls = select();
+  check_calls(m_.calls);
+  check_saved_calls(o_, m_.calls);
+  m_.tasks = make_tasks(m_.calls);
+  return m_.calls;
+}
+
+OrderedJson MaskRun::result_options() const {
   OrderedJson options = mask_options(o_);
   options.update(selection_json(o_.selection));
-  options["score"] = score_text(m.selected);
+  options["score"] = score_text(calls());
   add_left_out(options, o_.capture);
-  options["backend"] = recorded_backend(backend, m.selected);
+  options["backend"] = recorded_backend(backend(), calls());
   OrderedJson& files = options["files"] = OrderedJson::object();
   for (const std::string& mask : o_.masks) add_file_digests(mask, files);
   return options;
 }
 
-void MaskRun::agree(const Capture& capture, const MaskTasks& m, const OrderedJson& options) {
-  agree_on_run(team_, capture, m.selected,
-               {{"options", options},
-                {"heads", m.tasks.size()},
-                {"-o", o_.out},
-                {"--json", o_.json},
-                {"--resume", o_.resume},
-                {"--force", o_.force},
-                {"--dry-run", o_.dry_run}});
+void MaskRun::keep_share(const SelectionShare& share) {
+  m_.calls = share.of(m_.selected);
+  m_.tasks = make_tasks(m_.calls);
+}
+
+void MaskRun::start(const OutputFileOptions& file) {
+  if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
+  if (!o_.save.empty()) BlockMaskWriter::check_target(o_.save, o_.force, inputs());
+}
+
+/// Tells of blocks that were saved of other heads.
+void MaskRun::check(const CheckedRun& scope, std::span<const HeadTask>) {
+  rows_.resize(m_.tasks.size());
+  if (!team_.is_first()) return;
+  for (const std::string& note : other_head_notes(masks_, calls(), capture(), scope.stop())) {
+    console_.say("note: " + note);
+  }
 }
 
 /// The lines of a head that another run or process found.
@@ -375,82 +372,27 @@ std::optional<int64_t> MaskRun::take(const OrderedJson& json) {
   try {
     std::vector<MaskRow> rows;
     for (const OrderedJson& line : json.at("lines")) rows.push_back(parse_mask_row(line));
-    const auto head = rows.empty() ? heads_.end() : heads_.find(rows.front().name);
-    if (head == heads_.end() || rows.size() != o_.masks.size()) return std::nullopt;
-    rows_[static_cast<size_t>(head->second)] = std::move(rows);
-    return head->second;
+    if (rows.empty() || rows.size() != o_.masks.size()) return std::nullopt;
+    const std::optional<int64_t> place = place_of(rows.front().name);
+    if (place) rows_[static_cast<size_t>(*place)] = std::move(rows);
+    return place;
   } catch (const OrderedJson::exception&) {
     return std::nullopt;
   }
 }
 
-/// What the output says that it was made of. Reads all that it is made of.
-OrderedJson MaskRun::identity_of(const MaskTasks& m, const Capture& capture,
-                                 const OrderedJson& options, const std::stop_token& stop) {
-  std::string hash;
-  if (m.share) {
-    const std::vector<std::string> own =
-        capture.call_hashes(m.share->touched(m.selected), true, stop);
-    const std::vector<int64_t> places = m.share->places();
-    call_hashes_.assign(m.selected.size(), "");
-    for (size_t i = 0; i < own.size(); ++i) call_hashes_[static_cast<size_t>(places[i])] = own[i];
-    hash = join_call_hashes(own);
-  } else {
-    hash = join_call_hashes(hash_together(team_, capture, m.selected, true, stop));
-  }
-  OrderedJson identity{{"capture_hash", hash}, {"options", options}};
-  if (m.share) identity.update(part_identity(m.share->part));
-  return identity;
-}
-
-/// Whether the output is complete already, as the first process finds it.
-bool MaskRun::is_there(const OrderedJson& identity, int64_t total) {
-  const bool complete = team_.is_first() && o_.resume && !o_.force &&
-                        is_recorded_already(console_, o_.out, "mask", identity, total);
-  return !team_.exchange(complete ? "complete" : "").front().empty();
-}
-
-/// Whether the output is complete already; else it is begun, or gone on with. `about` gets what it
-/// says that it was made of.
-bool MaskRun::is_done(const MaskTasks& m, const Capture& capture, const OrderedJson& options,
-                      const std::stop_token& stop, OrderedJson& about) {
-  const OrderedJson identity = identity_of(m, capture, options, stop);
-  if (is_there(identity, std::ssize(m.tasks))) return true;
-  about = about_run(capture, identity);
-  const std::vector<std::filesystem::path> inputs = inputs_of(o_, capture);
-  found_.open(o_.out, record_list_header("mask", identity), capture.path().filename().string(),
-              {.force = o_.force,
-               .resumable = true,
-               .resume = o_.resume,
-               .inputs = inputs,
-               .sources = capture.inputs()},
-              console_);
-  if (!found_.there().empty()) {
-    console_.say(resuming_text(
-        {std::ssize(found_.there()), std::ssize(m.tasks), "heads", o_.out + ".part"}));
-  }
-  return false;
-}
-
-void MaskRun::tell_of_other_heads(const std::vector<MaskChoice>& masks, const MaskTasks& m,
-                                  const Capture& capture, const std::stop_token& stop) const {
-  for (const std::string& note : other_head_notes(masks, m.selected, capture, stop)) {
-    console_.say("note: " + note);
-  }
-}
-
 /// The heads that are left, or this process's of them.
-void MaskRun::measure(MaskLab& lab, int64_t entries) {
+void MaskRun::measure(const std::stop_token& stop) {
+  MaskLab& lab = lab_.emplace(o_, m_, masks_, backend(), budget(), stop);
+  lab.require_memory();
+  const int64_t entries = plan_row_stream(m_.tasks, backend(), budget()).plan.entries;
   constexpr int64_t kSteps = 1000;
   std::vector<int64_t> left;
-  for (const auto& [name, place] : heads_) {
-    if (rows_[static_cast<size_t>(place)].empty()) left.push_back(place);
+  for (int64_t place = 0; place < std::ssize(m_.tasks); ++place) {
+    if (!std::binary_search(found().there().begin(), found().there().end(), place)) {
+      left.push_back(place);
+    }
   }
-  // Others than the first process have not the lines of those that are there.
-  std::erase_if(left, [&](int64_t place) {
-    return std::binary_search(found_.there().begin(), found_.there().end(), place);
-  });
-  std::sort(left.begin(), left.end());
   const int64_t all = std::ssize(left);
   if (all == 0) return;
   Progress progress(console_, "mask", all * kSteps,
@@ -463,9 +405,9 @@ void MaskRun::measure(MaskLab& lab, int64_t entries) {
     });
     OrderedJson lines = OrderedJson::array();
     for (const MaskRow& row : rows_[place]) lines.push_back(mask_row_json(row, o_.time));
-    found_.add({{"lines", std::move(lines)}});
+    found().add({{"lines", std::move(lines)}});
   }
-  found_.flush();
+  found().flush();
 }
 
 std::vector<MaskRow> MaskRun::all_rows() const {
@@ -474,108 +416,29 @@ std::vector<MaskRow> MaskRun::all_rows() const {
   return rows;
 }
 
-/// The scores as JSON; of an output, what it was made of as well, and of a part, which it is.
-OrderedJson MaskRun::result(const MaskTasks& m, const OrderedJson& about) const {
+void MaskRun::before_writing() {
+  if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
+}
+
+/// The scores as JSON; of an output, its origin as well, and of a part, which it is.
+OrderedJson MaskRun::result() const {
   const OrderedJson scores = mask_json(all_rows(), o_.time);
   OrderedJson json{{"format", scores["format"]}};
-  json.update(about);
-  if (m.share) {
-    json.update(part_json(m.share->part, m.share->places(), call_hashes_));
-    if (!m.calls.empty()) json["backend"] = about["options"]["backend"];
+  json.update(origin());
+  if (part()) {
+    json.update(part_json(part()->part, part()->places(), digests().of_calls));
+    if (!m_.calls.empty()) json["backend"] = options().at("backend");
   }
   add_left_out(json, o_.capture);
   json["heads"] = scores["heads"];
   return json;
 }
 
-void MaskRun::write(const MaskTasks& m, const OrderedJson& about) {
-  if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
-  const bool in_file = found_.is_open();
-  if (in_file) {
-    const bool written = found_.finish([&](const std::filesystem::path& path) {
-      const std::string text = mask_file_text(result(m, about), o_.out);
-      PosixFile file(path, PosixFile::Mode::create);
-      file.write_at(std::as_bytes(std::span(text)), 0);
-      file.close();
-    });
-    if (written) console_.say(fmt::format("wrote {} ({} rows)", o_.out, all_rows().size()));
-    if (!written) say_complete(console_, o_.out);
-  }
-  print_result(
-      o_.json, in_file, [&] { return result(m, about); },
-      [&] { print_mask_table(all_rows(), o_.time); });
-}
-
-int MaskRun::run() {
-  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
-  o_.out = name_of_share(o_.out, share);
-  check_options();
-  const RunOptions how = share_of_host(o_.run, team_);
-  MemoryBudget budget(memory_limit(how));
-  const std::vector<MaskChoice> masks = parse_masks(o_, budget);
-  check_block_use(o_, masks);
-  const Capture capture = open_capture(o_.capture, how, console_);
-  const MemoryReservation calls = budget.reserve(counted_bytes(capture), "the capture's calls");
-  const MaskTasks m = make_tasks(o_, capture, share);
-  const auto backend = make_team_backend(how, team_, console_);
-  if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, budget.room(), console_);
-    tell_unknown_state(m.selected, console_);
-  }
-  check_masks_fit(masks, m.selected, {*backend, budget});
-  const OrderedJson options = options_of(m, *backend);
-  agree(capture, m, options);
-  for (const HeadTask& task : m.tasks) {
-    heads_.emplace(head_name(task.problem->id(), task.batch, task.head), std::ssize(heads_));
-  }
-  rows_.resize(m.tasks.size());
-  constexpr int64_t kResultBytes = 6 << 10;
-  const int64_t held = results_held(team_, std::ssize(m.tasks)) * std::ssize(masks);
-  const MemoryReservation results = reserve_results(budget, held, kResultBytes);
-  if (team_.is_first()) check_outputs(o_, capture, m);
-  if (o_.dry_run) {
-    if (team_.is_first()) {
-      RunPlan plan = plan_of_run(o_, m, *backend, budget);
-      if (!team_.is_alone()) share_forecast(plan, team_, std::ssize(m.tasks));
-      print_plan(plan, o_.json);
-    }
-    team_.exchange("");
-    return kExitOk;
-  }
-  const CheckedRun run(console_, own_items(team_, m.tasks), *backend);
-  if (team_.is_first()) tell_of_other_heads(masks, m, capture, run.stop());
-  OrderedJson about = OrderedJson::object();
-  // A part says which it is, also where it is only printed.
-  if (o_.out.empty() && o_.json && m.share) {
-    about = about_run(capture, identity_of(m, capture, options, run.stop()));
-  }
-  if (!o_.out.empty() && is_done(m, capture, options, run.stop(), about)) {
-    if (o_.json && team_.is_first()) print_json(read_table_json(o_.out, "mask"), true);
-    team_.exchange("");
-    return kExitOk;
-  }
-  // Of a part without heads there is nothing to measure.
-  if (!m.tasks.empty()) {
-    MaskLab lab(o_, m, masks, *backend, budget, run.stop());
-    lab.require_memory();
-    const RowStream stream = plan_row_stream(m.tasks, *backend, budget);
-    measure(lab, stream.plan.entries);
-    capture.require_unchanged();
-    lab.end(capture);
-  }
-  found_.collect();
-  if (team_.is_first()) write(m, about);
-  team_.exchange("");
-  // While signals are still heeded.
-  found_.close();
-  return kExitOk;
-}
-
-int run_mask(const MaskOptions& o) {
-  const Console console(o.quiet);
-  return run_shared(
-      o.shard, o.alone, o.out + o.save, console,
-      [&](Team& team, const Console& words) { return std::make_unique<MaskRun>(o, team, words); });
+void MaskRun::write_file(const std::filesystem::path& path) {
+  const std::string text = mask_file_text(result(), o_.out);
+  PosixFile file(path, PosixFile::Mode::create);
+  file.write_at(std::as_bytes(std::span(text)), 0);
+  file.close();
 }
 
 }  // namespace
@@ -591,7 +454,7 @@ Command add_mask_command(CLI::App& app) {
       "  attnscope mask dump/ --mask tiles:size=6x8x8,window=3x3x3 --json\n"
       "  attnscope mask dump/ --mask blocks.npy --block 128 --exact\n"
       "  attnscope mask dump/ --mask topk:keep=0.2 --steps 10 --layers 3 --save kept.npy");
-  return {command, [options] { return run_mask(*options); }};
+  return {command, [options] { return run_heads<MaskRun>(*options, options->save); }};
 }
 
 }  // namespace attnscope

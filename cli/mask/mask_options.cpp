@@ -39,10 +39,7 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
       "--time", o.time,
       "time a few row panels with the mask's empty blocks left out and without the mask:\n"
       "column time is their ratio");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute no scores",

@@ -10,18 +10,15 @@
 #include <vector>
 
 #include "cli/common/cache_option.h"
-#include "cli/common/capture_check.h"
-#include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/head_run.h"
 #include "cli/common/output_options.h"
 #include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
-#include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
-#include "cli/common/unknown_state.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
@@ -70,9 +67,8 @@ std::string file_of(const std::string& out, const std::string& segment) {
 }
 
 /// Whether --segment all was given, and is no segment's name in the selected calls.
-bool asks_all_segments(const QueryRequest& request, const Capture& capture) {
+bool asks_all_segments(const QueryRequest& request, const std::vector<SelectedCall>& calls) {
   if (request.segment != kAll) return false;
-  const auto calls = capture.select(parse_selection(request.selection));
   return std::none_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
     const auto& segments = shown_of(request, selected).segments();
     return std::any_of(segments.begin(), segments.end(),
@@ -83,12 +79,12 @@ bool asks_all_segments(const QueryRequest& request, const Capture& capture) {
 /// The request for each segment of the selected calls that has a grid, in the order of the token
 /// map of the first, with a file of its own: film.png becomes film-NAME.png. Throws Error(usage)
 /// where none has, the calls' segments differ, or there is no file to name.
-std::vector<QueryRequest> each_segment(const QueryRequest& request, const Capture& capture) {
+std::vector<QueryRequest> each_segment(const QueryRequest& request,
+                                       const std::vector<SelectedCall>& calls) {
   if (request.out.empty() || request.json) {
     throw usage_error(
         "--segment all: writes a file for each segment: give -o FILE, without --json");
   }
-  const auto calls = capture.select(parse_selection(request.selection));
   const auto names = names_with_grid(shown_of(request, calls.front()));
   if (names.empty()) {
     throw usage_error("--segment all: " + calls.front().call->problem->name() +
@@ -208,192 +204,173 @@ void collect_values(Team& team, const QueryTasks& q, MemoryBudget& budget, Query
   }
 }
 
-/// The parts of a query's values: described, computed by all processes, written by the first one.
-class QueryCommand {
- public:
-  QueryCommand(const QueryRequest& o, Team& team, const Console& console,
-               std::optional<PlanShare> share)
-      : o_(o), team_(team), console_(console), share_(share), mean_(parse_mean_axes(o.mean)) {}
-
-  /// `first`: of several volumes of the same tasks.
-  void run(const Capture& capture, bool first) {
-    const SoftmaxDomain domain = parse_domain(o_.domain);
-    QueryTasks q = make_query_tasks(o_, capture);
-    check_domain(domain, q);
-    check_weighting(o_, q);
-    QueryVolumes volumes = describe_volumes(o_, capture, q);
-    volumes.mean = mean_.text();
-    const TokenGrid shown = q.shown(0);
-    std::optional<VolumeFormat> format;
-    if (team_.is_first()) {
-      format = choose_format(o_, {shown, q.reverse, guarded_inputs(capture)},
-                             count_averages(mean_, volumes));
-    }
-    const auto backend = make_team_backend(o_.run, team_, console_);
-    agree(capture, q, *backend);
-    if (first) tell_of_tasks(q);  // before a share may leave nothing of them
-    std::optional<VolumePart> part;
-    if (share_) {
-      const SelectionShare own =
-          share_selection(q.calls, *share_, ShareUnit::heads,
-                          plan_text("query", query_options_json(o_), volumes.capture));
-      part = VolumePart{own.part, recorded_backend(*backend, q.calls)};
-      keep_share(own, q, volumes);
-    }
-    const MemoryRoom memory = memory_beside(capture, o_.run);
-    if (team_.is_first()) check_capture(capture, o_.capture, *backend, memory, console_);
-    MemoryBudget budget(memory);
-    constexpr int64_t kResultBytes = 6 << 10, kTopKeyBytes = 512;
-    const int64_t top = std::min(o_.top, q.tasks.empty() ? 0 : q.tasks.front().problem->num_keys());
-    const MemoryReservation results = reserve_results(
-        budget, results_held(team_, std::ssize(q.tasks)), kResultBytes + top * kTopKeyBytes);
-    if (!o_.reverse && !o_.cache.empty()) {
-      console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
-    }
-    auto computed = compute_together(capture, q, *backend, budget);
-    if (!computed) return;
-    if (mean_.any()) average_volumes(mean_, volumes, computed->values, budget);
-    OrderedJson heads = set_all_values(q, shown, *computed, format.has_value(), volumes);
-    if (format) write(*format, part, volumes);
-    print_summaries(o_, volumes, heads);
+/// Volumes of one request: the tokens of the selected heads, and what there is to say of them.
+struct QueryTask {
+  QueryTask(const QueryRequest& request, const Capture& capture, const MeanAxes& mean,
+            const std::vector<SelectedCall>& calls)
+      : o(request), q(make_query_tasks(o, calls)) {
+    check_domain(parse_domain(o.domain), q);
+    check_weighting(o, q);
+    volumes = describe_volumes(o, capture, q);
+    volumes.mean = mean.text();
+    shown = q.shown(0);
   }
+
+  QueryRequest o;
+  QueryTasks q;
+  QueryVolumes volumes;
+  TokenGrid shown;
+  std::optional<VolumeFormat> format{};  ///< of the first process, where there is -o
+  std::optional<VolumePart> part{};
+};
+
+class QueryWork final : public HeadRun {
+ public:
+  QueryWork(QueryRequest& asked, Team& team, const Console& console)
+      : HeadRun(asked, team, console), o_(asked) {}
 
  private:
-  /// What a user may have meant otherwise.
-  void tell_of_tasks(const QueryTasks& q) const {
-    tell_unknown_state(q.calls, console_);
-    const AttentionProblem& problem = *q.tasks.front().problem;
-    tell_mixed_tokens(q.tokens_of(0).tokens,
-                      q.reverse ? problem.key_tokens() : problem.query_tokens(), console_);
-  }
-
-  void agree(const Capture& capture, const QueryTasks& q, const TileBackend& backend) {
-    agree_on_run(team_, capture, q.calls,
-                 {{"options", query_options_json(o_)},
-                  {"heads", q.tasks.size()},
-                  {"backend", recorded_backend(backend, q.calls)},
-                  {"--mean", mean_.text()},
-                  {"-o", o_.out},
-                  {"--dry-run", o_.dry_run}});
-  }
-
-  /// The values of all heads on the first process; nothing on the others, and of a dry run.
-  std::optional<QueryValues> compute_together(const Capture& capture, const QueryTasks& q,
-                                              const TileBackend& backend, MemoryBudget& budget) {
-    LseCache cache(cache_folders(o_.cache, capture), capture.inputs());
-    if (o_.dry_run) {
-      if (team_.is_first()) compute({o_, q, backend, budget, console_, &team_}, cache);
-      return std::nullopt;
-    }
-    const QueryTasks own = tasks_of(q, own_heads(team_, q));
-    auto computed = compute({o_, own, backend, budget, console_, &team_}, cache);
-    capture.require_unchanged();
-    collect_values(team_, q, budget, *computed);
-    return team_.is_first() ? std::move(computed) : std::nullopt;
-  }
-
-  static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache) {
-    // A part may have no head.
-    if (run.tasks.tasks.empty()) {
-      if (run.request.dry_run) print_plan({.command = "query"}, run.request.json);
-      return run.request.dry_run ? std::nullopt : std::optional(QueryValues{});
-    }
-    return run.tasks.reverse ? compute_columns(run, cache) : compute_rows(run);
-  }
-
-  /// Gives the volumes their values where they are written; the summaries where they are printed.
-  OrderedJson set_all_values(const QueryTasks& q, const TokenGrid& shown, QueryValues& computed,
-                             bool written, QueryVolumes& volumes) const {
-    OrderedJson heads = OrderedJson::array();
-    for (size_t i = 0; i < volumes.volumes.size(); ++i) {
-      QueryVolume& volume = volumes.volumes[i];
-      std::vector<float>& values = computed.values[i];
-      if (!written || o_.json) {
-        const double lse = mean_.any() ? std::nan("") : computed.lse[i];
-        heads.push_back(summarise_values(volumes, volume, shown, values, lse, o_.top));
-        if (!o_.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
-      }
-      if (written) set_values(volume, shown, std::move(values));
-    }
-    if (written) mark_evicted(q, mean_.any(), volumes);
-    return heads;
-  }
-
-  void write(VolumeFormat format, const std::optional<VolumePart>& part,
-             const QueryVolumes& volumes) const {
-    if (part) {
-      write_volume_part(volumes, *part, o_.out, o_.force);
-    } else {
-      write_volumes(format, volumes, o_.out, o_.force);
-    }
-    console_.say(fmt::format("wrote {} ({} {}{}, {})", o_.out, volumes.volumes.size(),
-                             mean_.any() ? "volume" : "head",
-                             volumes.volumes.size() == 1 ? "" : "s", describe_output(volumes)));
-  }
+  void check_options() override;
+  bool opens_capture() const override { return !is_export_; }
+  std::vector<SelectedCall> choose() override;
+  int work() override;
+  void run(QueryTask& t);
+  void keep_own_share(QueryTask& t);
+  std::optional<QueryValues> compute_together(const QueryTask& t);
+  static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache);
+  OrderedJson set_all_values(QueryTask& t, QueryValues& computed) const;
+  void write(const QueryTask& t) const;
 
   const QueryRequest& o_;
-  Team& team_;
-  const Console& console_;
-  const std::optional<PlanShare> share_;
-  const MeanAxes mean_;
+  MeanAxes mean_;
+  bool is_export_ = false;
+  std::vector<std::unique_ptr<QueryTask>> tasks_;  ///< one, or one a segment
 };
 
-/// The run, as one of the processes that do it together, or alone.
-class QueryWork final : public TeamWork {
- public:
-  QueryWork(const QueryRequest& asked, Team& team, const Console& console)
-      : o_(asked), team_(team), console_(console) {}
-
-  int run() override;
-  bool begun() const override { return false; }
-  std::string left(int64_t) const override { return std::string(kNothingWritten); }
-  void give_up() override {}
-
- private:
-  int of_export();
-
-  QueryRequest o_;
-  Team& team_;
-  const Console& console_;
-};
-
-/// A few rows are read by one.
-int QueryWork::of_export() {
-  const int code = team_.is_first() ? query_export(o_, console_) : kExitOk;
-  team_.exchange("");
-  return code;
-}
-
-int QueryWork::run() {
-  const std::optional<PlanShare> share = chosen_share(o_.shard, console_);
-  o_.out = name_of_share(o_.out, share);
+void QueryWork::check_options() {
   parse_domain(o_.domain);
-  const MeanAxes mean = parse_mean_axes(o_.mean);
-  if (!o_.shard.empty()) check_shard(o_, mean);
-  if (is_export_file(o_.capture.capture)) return of_export();
-  o_.run = share_of_host(o_.run, team_);
-  const Capture capture = open_capture(o_.capture, o_.run, console_);
-  std::vector<QueryRequest> requests{o_};
-  if (asks_all_segments(o_, capture)) {
-    requests = each_segment(o_, capture);
-    // None is written where one of them could not be.
-    for (const QueryRequest& each : requests) {
-      if (team_.is_first()) OutputFile::check_target(each.out, {.force = o_.force});
-    }
-  }
-  for (const QueryRequest& each : requests) {
-    QueryCommand(each, team_, console_, share).run(capture, &each == &requests.front());
-  }
-  // Nobody ends before all is written.
-  team_.exchange("");
-  return kExitOk;
+  mean_ = parse_mean_axes(o_.mean);
+  if (!o_.shard.empty()) check_shard(o_, mean_);
+  is_export_ = is_export_file(o_.capture.capture);
 }
 
-int run_query(const QueryRequest& o) {
-  const Console console(o.quiet);
-  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
-    return std::make_unique<QueryWork>(o, team, words);
-  });
+std::vector<SelectedCall> QueryWork::choose() {
+  if (!o_.queries.any()) {
+    throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
+  }
+  std::vector<SelectedCall> calls = select();
+  const std::vector<QueryRequest> requests =
+      asks_all_segments(o_, calls) ? each_segment(o_, calls) : std::vector<QueryRequest>{o_};
+  for (const QueryRequest& each : requests) {
+    tasks_.push_back(std::make_unique<QueryTask>(each, capture(), mean_, calls));
+  }
+  // None is written where one of them could not be.
+  for (const auto& t : tasks_) {
+    if (!team_.is_first()) break;
+    t->format = choose_format(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())},
+                              count_averages(mean_, t->volumes));
+  }
+  // Before a share may leave nothing of them.
+  const QueryTasks& q = tasks_.front()->q;
+  const AttentionProblem& problem = *q.tasks.front().problem;
+  tell_mixed_tokens(q.tokens_of(0).tokens,
+                    q.reverse ? problem.key_tokens() : problem.query_tokens(), console_);
+  return calls;
+}
+
+void QueryWork::keep_own_share(QueryTask& t) {
+  if (!share()) return;
+  const SelectionShare own =
+      share_selection(calls(), *share(), ShareUnit::heads,
+                      plan_text("query", query_options_json(t.o), t.volumes.capture));
+  t.part = VolumePart{own.part, recorded_backend(backend(), calls())};
+  keep_share(own, t.q, t.volumes);
+}
+
+/// The values of all heads on the first process; nothing on the others, and of a dry run.
+std::optional<QueryValues> QueryWork::compute_together(const QueryTask& t) {
+  LseCache cache(cache_folders(o_.cache, capture()), capture().inputs());
+  if (o_.dry_run) {
+    if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, &team_}, cache);
+    return std::nullopt;
+  }
+  const QueryTasks own = tasks_of(t.q, own_heads(team_, t.q));
+  auto computed = compute({t.o, own, backend(), budget(), console_, &team_}, cache);
+  capture().require_unchanged();
+  collect_values(team_, t.q, budget(), *computed);
+  return team_.is_first() ? std::move(computed) : std::nullopt;
+}
+
+std::optional<QueryValues> QueryWork::compute(const QueryRun& run, LseCache& cache) {
+  // A part may have no head.
+  if (run.tasks.tasks.empty()) {
+    if (run.request.dry_run) print_plan({.command = "query"}, run.request.json);
+    return run.request.dry_run ? std::nullopt : std::optional(QueryValues{});
+  }
+  return run.tasks.reverse ? compute_columns(run, cache) : compute_rows(run);
+}
+
+/// Gives the volumes their values where they are written; the summaries where they are printed.
+OrderedJson QueryWork::set_all_values(QueryTask& t, QueryValues& computed) const {
+  OrderedJson heads = OrderedJson::array();
+  for (size_t i = 0; i < t.volumes.volumes.size(); ++i) {
+    QueryVolume& volume = t.volumes.volumes[i];
+    std::vector<float>& values = computed.values[i];
+    if (!t.format || o_.json) {
+      const double lse = mean_.any() ? std::nan("") : computed.lse[i];
+      heads.push_back(summarise_values(t.volumes, volume, t.shown, values, lse, o_.top));
+      if (!o_.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
+    }
+    if (t.format) set_values(volume, t.shown, std::move(values));
+  }
+  if (t.format) mark_evicted(t.q, mean_.any(), t.volumes);
+  return heads;
+}
+
+void QueryWork::write(const QueryTask& t) const {
+  if (t.part) {
+    write_volume_part(t.volumes, *t.part, t.o.out, o_.force);
+  } else {
+    write_volumes(*t.format, t.volumes, t.o.out, o_.force);
+  }
+  const size_t volumes = t.volumes.volumes.size();
+  console_.say(fmt::format("wrote {} ({} {}{}, {})", t.o.out, volumes,
+                           mean_.any() ? "volume" : "head", volumes == 1 ? "" : "s",
+                           describe_output(t.volumes)));
+}
+
+void QueryWork::run(QueryTask& t) {
+  agree({{"options", query_options_json(t.o)},
+         {"heads", t.q.tasks.size()},
+         {"backend", recorded_backend(backend(), calls())},
+         {"--mean", mean_.text()}});
+  keep_own_share(t);
+  constexpr int64_t kResultBytes = 6 << 10, kTopKeyBytes = 512;
+  const int64_t top =
+      std::min(o_.top, t.q.tasks.empty() ? 0 : t.q.tasks.front().problem->num_keys());
+  const MemoryReservation results = reserve_results(
+      budget(), results_held(team_, std::ssize(t.q.tasks)), kResultBytes + top * kTopKeyBytes);
+  if (!o_.reverse && !o_.cache.empty()) {
+    console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
+  }
+  auto computed = compute_together(t);
+  if (!computed) return;
+  if (mean_.any()) average_volumes(mean_, t.volumes, computed->values, budget());
+  const OrderedJson heads = set_all_values(t, *computed);
+  if (t.format) write(t);
+  print_summaries(t.o, t.volumes, heads);
+}
+
+int QueryWork::work() {
+  if (is_export_) {
+    // A few rows are read by one.
+    return team_.is_first() ? query_export(o_, console_) : kExitOk;
+  }
+  for (const auto& t : tasks_) {
+    run(*t);
+    t->volumes.volumes.clear();
+  }
+  return kExitOk;
 }
 
 }  // namespace
@@ -440,10 +417,7 @@ Command add_query_command(CLI::App& app) {
   command.add_option("--top", o.top, "how many of the largest keys the summary lists")
       .in_range(0, 1000)
       .type_name("N");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   add_cache_option(command, o.cache);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
@@ -456,7 +430,7 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
       "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"
       "  attnscope query rows.h5 --query 3,8,7          # an export of weights or rows");
-  return {command, [options] { return run_query(*options); }};
+  return {command, [options] { return run_heads<QueryWork>(*options); }};
 }
 
 }  // namespace attnscope

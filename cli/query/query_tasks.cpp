@@ -110,13 +110,6 @@ TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
   }
 }
 
-QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture) {
-  if (!request.queries.any()) {
-    throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
-  }
-  return make_query_tasks(request, capture.select(parse_selection(request.selection)));
-}
-
 QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCall> calls) {
   QueryTasks q;
   q.reverse = request.reverse;

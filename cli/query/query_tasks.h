@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/capture_options.h"
+#include "cli/common/head_run_options.h"
 #include "cli/common/query_options.h"
 #include "core/products/query_volumes.h"
 #include "core/products/row_collector.h"
@@ -17,25 +17,15 @@
 namespace attnscope {
 
 /// What `query` was asked for.
-struct QueryRequest {
-  CaptureOptions capture;
-  SelectionOptions selection;
+struct QueryRequest : HeadRunOptions {
   QueryOptions queries;
-  RunOptions run;
-  std::string out;
   std::string domain = "all";
   std::string segment;  ///< of a token map, instead of its video; empty: the video
   std::string weighting = "none";
   std::string cache;
-  std::string shard;
   std::vector<std::string> mean;
   bool reverse = false;
   int64_t top = 5;
-  bool alone = false;
-  bool dry_run = false;
-  bool json = false;
-  bool force = false;
-  bool quiet = false;
 };
 
 /// The heads of the selection in capture order, and the tokens that were chosen for each. Tasks
@@ -72,8 +62,6 @@ TokenGrid seen_segment(const TokenGrid& tokens, const std::string& segment,
 
 /// Throws Error(usage) where a call does not have what was chosen, or the selected calls' volumes
 /// would differ in shape.
-QueryTasks make_query_tasks(const QueryRequest& request, const Capture& capture);
-/// The same of calls that were selected already.
 QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCall> calls);
 
 /// Leaves the heads of a share of the calls, of the tasks and of the volumes that describe them.

@@ -104,22 +104,15 @@ namespace {
 
 QueryRequest query_request(const RenderRequest& o) {
   QueryRequest request;
-  request.capture = o.capture;
-  request.selection = o.selection;
+  static_cast<HeadRunOptions&>(request) = o;
   request.queries = o.queries;
   request.queries.text_tokens = o.text_tokens;
-  request.run = o.run;
-  request.out = o.out;
   request.domain = o.domain;
   request.segment = o.segment;
   request.weighting = o.weighting;
   request.cache = o.cache;
   request.mean = o.mean;
   request.reverse = o.reverse;
-  request.dry_run = o.dry_run;
-  request.json = o.json;
-  request.force = o.force;
-  request.quiet = o.quiet;
   return request;
 }
 
@@ -133,7 +126,8 @@ void render_filmstrip(RenderJob& job) {
   }
   const MeanAxes mean = parse_mean_axes(request.mean);
   const SoftmaxDomain domain = parse_domain(request.domain);
-  const QueryTasks tasks = make_query_tasks(request, job.capture);
+  const QueryTasks tasks =
+      make_query_tasks(request, job.capture.select(parse_selection(request.selection)));
   check_domain(domain, tasks);
   check_weighting(request, tasks);
   QueryVolumes volumes = describe_volumes(request, job.capture, tasks);

@@ -154,10 +154,7 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
                   "filmstrip: show this segment of a capture's token map instead of its video")
       .type_name("NAME");
   add_colour_options(command, o.colours);
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
                       .json = "print what was drawn as JSON"});

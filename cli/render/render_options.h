@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/capture_options.h"
+#include "cli/common/head_run_options.h"
 #include "cli/common/parser.h"
 #include "cli/common/query_options.h"
 #include "core/products/pooled_map.h"
@@ -30,13 +30,10 @@ void add_colour_options(CommandParser& command, ColourOptions& options);
 ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);
 
 /// What `render` was asked for.
-struct RenderRequest {
-  CaptureOptions capture;
-  SelectionOptions selection;
+struct RenderRequest : HeadRunOptions {
   QueryOptions queries;
-  RunOptions run;
   ColourOptions colours;
-  std::string picture, out, shard;
+  std::string picture;
   std::string domain = "all";
   std::string rows, cols;  ///< crops A:B; empty: all
   std::string pool = "max";
@@ -48,8 +45,7 @@ struct RenderRequest {
   bool reverse = false;
   std::vector<std::string> text_tokens;
   int64_t block = 0;  ///< 0: chosen
-  bool alike = false, alone = false;
-  bool dry_run = false, json = false, force = false, quiet = false;
+  bool alike = false;
 };
 
 void add_render_options(CommandParser& command, RenderRequest& request);

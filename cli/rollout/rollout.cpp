@@ -6,21 +6,17 @@
 #include <numeric>
 #include <optional>
 
-#include "cli/common/capture_check.h"
-#include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/forecast.h"
+#include "cli/common/head_run.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
 #include "cli/common/query_options.h"
-#include "cli/common/run_backend.h"
 #include "cli/common/run_plan.h"
 #include "cli/common/run_steps.h"
 #include "cli/common/shard_option.h"
-#include "cli/common/team_run.h"
 #include "cli/common/team_steps.h"
-#include "cli/common/unknown_state.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -34,20 +30,10 @@
 namespace attnscope {
 namespace {
 
-struct RolloutOptions {
-  CaptureOptions capture;
-  SelectionOptions selection;
+struct RolloutOptions : HeadRunOptions {
   QueryOptions queries;
-  RunOptions run;
-  std::string out;
-  std::string shard;
-  bool alone = false;
   int64_t top = 5;
   bool reverse = false;
-  bool dry_run = false;
-  bool json = false;
-  bool force = false;
-  bool quiet = false;
 };
 
 /// The tokens that the rollout starts from.
@@ -112,30 +98,6 @@ RunPlan make_run_plan(const std::vector<RolloutStep>& layers, const TileBackend&
   plan.layers = static_cast<int64_t>(layers.size());
   plan.budget_bytes = budget.limit();
   return plan;
-}
-
-/// The influence at the other end, with progress, until a signal stops it: of all processes that
-/// follow it together.
-std::vector<double> follow(const RolloutOptions& o, const std::vector<RolloutStep>& layers,
-                           const ChosenTokens& start, const TileBackend& backend,
-                           MemoryBudget& budget, Team& team, const Console& console) {
-  std::vector<HeadTask> tasks;
-  for (const RolloutStep& layer : layers) {
-    tasks.insert(tasks.end(), layer.tasks.begin(), layer.tasks.end());
-  }
-  const CheckedRun run(console, own_items(team, tasks), backend);
-  constexpr double kTicks = 1000;
-  const RolloutStep& first = o.reverse ? layers.front() : layers.back();
-  const RowStream stream = plan_rollout_step(first, backend, budget);
-  Progress progress(console, "rollout",
-                    static_cast<int64_t>(static_cast<double>(layers.size()) * kTicks),
-                    static_cast<double>(stream.plan.entries) / kTicks, "entries");
-  const RolloutControl control{
-      run.stop(), [&](double done) { progress.update(static_cast<int64_t>(done * kTicks)); },
-      team.is_alone() ? nullptr : &team};
-  return follow_influence(layers, start_influence(start, first.problem().num_queries()),
-                          o.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
-                          backend, budget, control);
 }
 
 QueryVolumes describe_volume(const RolloutOptions& o, const Capture& capture, const CallEntry& last,
@@ -211,113 +173,105 @@ void print_summary(const OrderedJson& json) {
   }
 }
 
-/// The run, as one of the processes that do it together, or alone.
-class RolloutRun final : public TeamWork {
+class RolloutRun final : public HeadRun {
  public:
-  RolloutRun(const RolloutOptions& options, Team& team, const Console& console)
-      : o_(options), team_(team), console_(console) {}
-
-  int run() override;
-  bool begun() const override { return false; }
-  std::string left(int64_t) const override { return std::string(kNothingWritten); }
-  void give_up() override {}
+  RolloutRun(RolloutOptions& options, Team& team, const Console& console)
+      : HeadRun(options, team, console), o_(options) {}
 
  private:
-  void agree(const Capture& capture, const std::vector<SelectedCall>& calls,
-             const std::vector<RolloutStep>& layers, const ChosenTokens& start,
-             const TileBackend& backend);
-  void write(const QueryVolumes& described, std::optional<VolumeFormat> format,
-             const std::vector<RolloutStep>& layers, const std::vector<double>& influence);
+  void check_options() override;
+  std::vector<SelectedCall> choose() override;
+  int work() override;
+  RunPlan forecast();
+  std::vector<double> follow();
+  void write(const std::vector<double>& influence);
 
   const RolloutOptions& o_;
-  Team& team_;
-  const Console& console_;
+  std::vector<RolloutStep> layers_;
+  ChosenTokens start_;
+  std::optional<VolumeFormat> format_;
 };
 
-void RolloutRun::agree(const Capture& capture, const std::vector<SelectedCall>& calls,
-                       const std::vector<RolloutStep>& layers, const ChosenTokens& start,
-                       const TileBackend& backend) {
-  OrderedJson heads = OrderedJson::array();
-  for (const RolloutStep& layer : layers) heads.push_back({layer.layer(), layer.tasks.size()});
-  agree_on_run(team_, capture, calls,
-               {{"layers", heads},
-                {"tokens", start.tokens},
-                {"--reverse", o_.reverse},
-                {"backend", backend.name_for(layers.front().problem())},
-                {"-o", o_.out},
-                {"--dry-run", o_.dry_run}});
-}
-
-void RolloutRun::write(const QueryVolumes& described, std::optional<VolumeFormat> format,
-                       const std::vector<RolloutStep>& layers,
-                       const std::vector<double>& influence) {
-  const std::vector<float> values(influence.begin(), influence.end());
-  QueryVolumes volumes = described;
-  const OrderedJson summary = summarise(o_, volumes, layers, values);
-  if (format) {
-    set_values(volumes.volumes.front(), layers.front().problem().key_tokens(), values);
-    write_volumes(*format, volumes, o_.out, o_.force);
-    console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
-  }
-  print_result(
-      o_.json, format.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
-}
-
-int RolloutRun::run() {
+void RolloutRun::check_options() {
   refuse_shard(
       o_.shard,
       "a rollout is not cut: every layer takes the mean over all heads of what the layer "
       "before it left; run one query a task, or one step, or all tasks together under MPI");
-  const RunOptions how = share_of_host(o_.run, team_);
-  const Capture capture = open_capture(o_.capture, how, console_);
-  const std::vector<SelectedCall> calls = capture.select(parse_selection(o_.selection));
-  const std::vector<RolloutStep> layers = steps_of(calls);
+}
+
+std::vector<SelectedCall> RolloutRun::choose() {
+  std::vector<SelectedCall> calls = select();
+  layers_ = steps_of(calls);
   if (!o_.queries.any()) {
     throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
   }
-  const AttentionProblem& problem = layers.front().problem();
-  const ChosenTokens start = start_tokens(o_, calls.front());
-  tell_mixed_tokens(start.tokens, problem.query_tokens(), console_);
-  std::optional<VolumeFormat> format;
-  if (!o_.out.empty() && team_.is_first())
-    format = choose_format(o_, capture, problem.key_tokens());
-  const auto backend = make_team_backend(how, team_, console_);
-  const MemoryRoom memory = memory_beside(capture, how);
-  if (team_.is_first()) {
-    check_capture(capture, o_.capture, *backend, memory, console_);
-    tell_unknown_state(calls, console_);
+  const AttentionProblem& problem = layers_.front().problem();
+  start_ = start_tokens(o_, calls.front());
+  tell_mixed_tokens(start_.tokens, problem.query_tokens(), console_);
+  if (!o_.out.empty() && team_.is_first()) {
+    format_ = choose_format(o_, capture(), problem.key_tokens());
   }
-  agree(capture, calls, layers, start, *backend);
-  MemoryBudget budget(memory);
-  // The vector in double and in float32, and what is written of it.
-  const MemoryReservation reserved = budget.reserve(problem.num_queries() * 16, "the influence");
-  if (o_.dry_run && team_.is_first()) {
-    RunPlan plan = make_run_plan(layers, *backend, budget);
-    if (!team_.is_alone()) {
-      share_forecast(plan, team_, rollout_units(layers, team_.size()));
-    }
-    print_plan(plan, o_.json);
-  }
-  if (!o_.dry_run) {
-    const std::vector<double> influence =
-        follow(o_, layers, start, *backend, budget, team_, console_);
-    capture.require_unchanged();
-    // All have what they read as it was before anything is written.
-    team_.exchange("");
-    if (team_.is_first()) {
-      write(describe_volume(o_, capture, *calls.back().call, layers, start), format, layers,
-            influence);
-    }
-  }
-  team_.exchange("");
-  return kExitOk;
+  return calls;
 }
 
-int run_rollout(const RolloutOptions& o) {
-  const Console console(o.quiet);
-  return run_shared(o.shard, o.alone, o.out, console, [&](Team& team, const Console& words) {
-    return std::make_unique<RolloutRun>(o, team, words);
-  });
+RunPlan RolloutRun::forecast() {
+  RunPlan plan = make_run_plan(layers_, backend(), budget());
+  return team_.is_alone() ? plan
+                          : shared_plan(std::move(plan), rollout_units(layers_, team_.size()));
+}
+
+/// The influence at the other end, with progress, until a signal stops it: of all processes that
+/// follow it together.
+std::vector<double> RolloutRun::follow() {
+  std::vector<HeadTask> tasks;
+  for (const RolloutStep& layer : layers_) {
+    tasks.insert(tasks.end(), layer.tasks.begin(), layer.tasks.end());
+  }
+  const CheckedRun& run = check_inputs(own_items(team_, tasks));
+  constexpr double kTicks = 1000;
+  const RolloutStep& first = o_.reverse ? layers_.front() : layers_.back();
+  const RowStream stream = plan_rollout_step(first, backend(), budget());
+  Progress progress(console_, "rollout",
+                    static_cast<int64_t>(static_cast<double>(layers_.size()) * kTicks),
+                    static_cast<double>(stream.plan.entries) / kTicks, "entries");
+  const RolloutControl control{
+      run.stop(), [&](double done) { progress.update(static_cast<int64_t>(done * kTicks)); },
+      shared_work()};
+  return follow_influence(layers_, start_influence(start_, first.problem().num_queries()),
+                          o_.reverse ? RolloutDirection::to_outputs : RolloutDirection::to_inputs,
+                          backend(), budget(), control);
+}
+
+void RolloutRun::write(const std::vector<double>& influence) {
+  const std::vector<float> values(influence.begin(), influence.end());
+  QueryVolumes volumes = describe_volume(o_, capture(), *calls().back().call, layers_, start_);
+  const OrderedJson summary = summarise(o_, volumes, layers_, values);
+  if (format_) {
+    set_values(volumes.volumes.front(), layers_.front().problem().key_tokens(), values);
+    write_volumes(*format_, volumes, o_.out, o_.force);
+    console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
+  }
+  print_result(
+      o_.json, format_.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
+}
+
+int RolloutRun::work() {
+  OrderedJson heads = OrderedJson::array();
+  for (const RolloutStep& layer : layers_) heads.push_back({layer.layer(), layer.tasks.size()});
+  const AttentionProblem& problem = layers_.front().problem();
+  agree({{"layers", heads},
+         {"tokens", start_.tokens},
+         {"--reverse", o_.reverse},
+         {"backend", backend().name_for(problem)}});
+  // The vector in double and in float32, and what is written of it.
+  const MemoryReservation reserved = budget().reserve(problem.num_queries() * 16, "the influence");
+  if (is_only_planned([&] { return forecast(); })) return kExitOk;
+  const std::vector<double> influence = follow();
+  capture().require_unchanged();
+  // All have what they read as it was before anything is written.
+  team_.exchange("");
+  if (team_.is_first()) write(influence);
+  return kExitOk;
 }
 
 }  // namespace
@@ -340,10 +294,7 @@ Command add_rollout_command(CLI::App& app) {
   command.add_option("--top", o.top, "how many of the largest places the summary lists")
       .in_range(0, 1000)
       .type_name("N");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   add_output_options(
       command, o,
       {.dry_run = "print what it would take; follow nothing", .json = "print the summary as JSON"});
@@ -353,7 +304,7 @@ Command add_rollout_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope rollout dump/ --query 3,8,7 --steps 10\n"
       "  attnscope rollout dump/ --text-token 2 --reverse --steps 10 -o film.png");
-  return {command, [options] { return run_rollout(*options); }};
+  return {command, [options] { return run_heads<RolloutRun>(*options); }};
 }
 
 }  // namespace attnscope

@@ -140,10 +140,7 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
       .delimiter(',')
       .one_value_each();
   command.add_option("--sort", o.sort, "heads by this number, the largest first").type_name("NAME");
-  add_selection_options(command, o.selection);
-  add_run_options(command, o.run);
-  add_shard_option(command, o.shard);
-  add_alone_option(command, o.alone);
+  add_head_run_options(command, o);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   add_output_options(
       command, o,

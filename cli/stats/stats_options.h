@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/capture_options.h"
+#include "cli/common/head_run_options.h"
 #include "cli/common/parser.h"
 #include "core/heads/head_arrays.h"
 #include "core/reduce/head_metrics.h"
@@ -12,16 +12,12 @@
 namespace attnscope {
 
 /// What the options of `stats` hold.
-struct StatsOptions {
-  CaptureOptions capture;
-  SelectionOptions selection;
-  RunOptions run;
-  std::string out, sort, shard;
-  bool alone = false;
+struct StatsOptions : HeadRunOptions {
+  std::string sort;
   std::vector<std::string> extras, thresholds;
   int64_t sample = 0;
   int64_t band = -1;
-  bool exact = false, resume = false, force = false, dry_run = false, json = false, quiet = false;
+  bool exact = false;
 
   /// What --with names, each once, in its order; once check_stats_options() found them good.
   std::vector<HeadArray> arrays() const;

@@ -56,7 +56,7 @@ WholeStats whole_of_json(const std::vector<fs::path>& paths, bool mixed) {
   std::vector<OrderedJson> parts;
   std::vector<PartFacts> facts;
   for (const fs::path& path : paths) {
-    parts.push_back(read_stats_json(path));
+    parts.push_back(read_table_json(path, "stats"));
     facts.push_back(json_facts(parts.back(), path));
   }
   WholeStats whole;
@@ -115,7 +115,7 @@ std::string checked_extension(const fs::path& out, bool hdf5) {
 bool is_stats_json(const fs::path& path) {
   if (path.extension() != ".json") return false;
   try {
-    read_stats_json(path);
+    read_table_json(path, "stats");
     return true;
   } catch (const Error&) {
     return false;

@@ -30,15 +30,20 @@ OrderedJson read_hdf5(const std::filesystem::path& path, std::string_view produc
   if (options.is_discarded()) {
     throw file_error(path.string(), "options", "is no JSON: the file is damaged");
   }
-  OrderedJson found{{"capture_hash", stored.capture_hash}, {"options", std::move(options)}};
-  if (stored.part) found.update(part_identity(stored.part->plan));
-  return found;
+  return run_identity(stored.capture_hash, options, stored.part ? &stored.part->plan : nullptr);
 }
 
 }  // namespace
 
 OrderedJson part_identity(const PlanPart& part) {
   return {{"shard", part.share.text()}, {"plan_hash", part.plan_hash}};
+}
+
+OrderedJson run_identity(const std::string& capture_hash, const OrderedJson& options,
+                         const PlanPart* part) {
+  OrderedJson identity{{"capture_hash", capture_hash}, {"options", options}};
+  if (part != nullptr) identity.update(part_identity(*part));
+  return identity;
 }
 
 OrderedJson read_table_json(const std::filesystem::path& path, std::string_view product) {
@@ -52,10 +57,6 @@ OrderedJson read_table_json(const std::filesystem::path& path, std::string_view 
                    fmt::format("exists and is no {} that --resume could go on with "
                                "(--force replaces it)",
                                product));
-}
-
-OrderedJson read_stats_json(const std::filesystem::path& path) {
-  return read_table_json(path, "stats");
 }
 
 OrderedJson output_provenance(const std::filesystem::path& path, std::string_view product) {

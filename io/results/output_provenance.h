@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "core/base/plan_share.h"
@@ -11,17 +12,19 @@ namespace attnscope {
 /// Which part of a plan an output is, for comparison: {"shard", "plan_hash"}.
 OrderedJson part_identity(const PlanPart& part);
 
-/// What a complete output says it was made of: {"capture_hash", "options"}, and of a part
-/// part_identity() as well. `product` is "stats" (a
-/// .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the file is none,
-/// or a .csv, which does not say.
+/// Identity of a run that makes an output: {"capture_hash", "options"}, and of a part (null: of
+/// all) part_identity() as well. Outputs of equal identities are equal.
+OrderedJson run_identity(const std::string& capture_hash, const OrderedJson& options,
+                         const PlanPart* part);
+
+/// What a complete output says it was made of: its run_identity(). `product` is
+/// "stats" (a .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the
+/// file is none, or a .csv, which does not say.
 OrderedJson output_provenance(const std::filesystem::path& path, std::string_view product);
 
 /// What a complete .json of "stats" or "mask" holds, which says what it was made of. Throws
 /// Error(file) where it is none.
 OrderedJson read_table_json(const std::filesystem::path& path, std::string_view product);
-/// What a complete .json of stats holds. Throws Error(file) where it is none.
-OrderedJson read_stats_json(const std::filesystem::path& path);
 
 /// Throws Error(file) naming the first thing in which `found` differs from `expected`.
 void expect_same_run(const OrderedJson& found, const OrderedJson& expected,

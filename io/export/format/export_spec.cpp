@@ -46,20 +46,4 @@ std::vector<SelectedCall> ExportSpec::own_selection() const {
   return share ? share->of(selection()) : selection();
 }
 
-void ExportSpec::find_hashes(const Capture& capture, bool with_values,
-                             const std::stop_token& stop) {
-  const std::vector<SelectedCall> all = selection();
-  if (!share) return set_hashes(capture.call_hashes(all, with_values, stop));
-  const std::vector<std::string> own = capture.call_hashes(share->touched(all), with_values, stop);
-  const std::vector<int64_t> places = share->places();
-  call_hashes.assign(all.size(), "");
-  for (size_t i = 0; i < own.size(); ++i) call_hashes[static_cast<size_t>(places[i])] = own[i];
-  capture_hash = join_call_hashes(own);
-}
-
-void ExportSpec::set_hashes(std::vector<std::string> hashes) {
-  call_hashes = std::move(hashes);
-  capture_hash = join_call_hashes(call_hashes);
-}
-
 }  // namespace attnscope

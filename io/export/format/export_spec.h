@@ -93,11 +93,6 @@ struct ExportSpec {
   std::vector<SelectedCall> selection() const;
   /// The same calls with the heads that the file has.
   std::vector<SelectedCall> own_selection() const;
-  /// Sets the hashes, of the calls that the file has something of. Throws what
-  /// Capture::call_hashes() throws.
-  void find_hashes(const Capture& capture, bool with_values, const std::stop_token& stop);
-  /// The same of calls whose hashes are known, one each.
-  void set_hashes(std::vector<std::string> hashes);
   /// Whether whole rows are reduced to what is kept of them (topk, threshold).
   bool keeps_part_of_rows() const {
     return product == ExportProduct::topk || product == ExportProduct::threshold;

@@ -1,0 +1,75 @@
+#include "cli/common/head_run.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cli/common/capture_check.h"
+#include "cli/common/command.h"
+#include "cli/common/shard_option.h"
+#include "cli/common/team_steps.h"
+#include "cli/common/unknown_state.h"
+
+namespace attnscope {
+
+void add_head_run_options(CommandParser& command, HeadRunOptions& o) {
+  add_selection_options(command, o.selection);
+  add_run_options(command, o.run);
+  add_shard_option(command, o.shard);
+  add_alone_option(command, o.alone);
+}
+
+int HeadRun::run() {
+  // Of a run that fails its backend ends while the failure is on its way.
+  const auto end_backend = [](RunBackend* backend) { backend->reset(); };
+  const std::unique_ptr<RunBackend, decltype(end_backend)> ended(&backend_, end_backend);
+  share_ = chosen_share(common_.shard, console_);
+  common_.out = name_of_share(common_.out, share_);
+  check_options();
+  if (opens_capture()) open();
+  const int code = work();
+  // Nobody ends before all is written.
+  team_.exchange("");
+  // While signals are still heeded.
+  close();
+  return code;
+}
+
+void HeadRun::open() {
+  common_.run = share_of_host(common_.run, team_);
+  capture_.emplace(open_capture(common_.capture, common_.run, console_));
+  budget_.emplace(memory_beside(*capture_, common_.run));
+  calls_ = choose();
+  backend_ = make_team_backend(common_.run, team_, console_);
+  if (!team_.is_first()) return;
+  check_capture(*capture_, common_.capture, *backend_, budget_->room(), console_);
+  tell_unknown_state(calls_, console_);
+}
+
+void HeadRun::agree(OrderedJson own) {
+  own.update(OrderedJson{{"-o", common_.out},
+                         {"--json", common_.json},
+                         {"--resume", common_.resume},
+                         {"--force", common_.force},
+                         {"--dry-run", common_.dry_run}});
+  agree_on_run(team_, capture(), calls_, own);
+}
+
+RunPlan HeadRun::shared_plan(RunPlan plan, int64_t units) const {
+  if (!team_.is_alone()) share_forecast(plan, team_, units);
+  return plan;
+}
+
+bool HeadRun::is_only_planned(const std::function<RunPlan()>& plan) const {
+  if (common_.dry_run && team_.is_first()) print_plan(plan(), common_.json);
+  return common_.dry_run;
+}
+
+const CheckedRun& HeadRun::check_inputs(std::span<const HeadTask> tasks, bool with_values) {
+  return checked_.emplace(console_, tasks, backend(), with_values);
+}
+
+const CheckedRun& HeadRun::check_inputs(std::span<const ReductionJob> jobs) {
+  return checked_.emplace(console_, jobs, backend());
+}
+
+}  // namespace attnscope
