@@ -19,7 +19,8 @@ void add_head_run_options(CommandParser& command, HeadRunOptions& o) {
 }
 
 int HeadRun::run() {
-  // Of a run that fails its backend ends while the failure is on its way.
+  // Here, where a failure is on its way: after run_together() has caught it, the backend would
+  // print the profile of a run that failed.
   const auto end_backend = [](RunBackend* backend) { backend->reset(); };
   const std::unique_ptr<RunBackend, decltype(end_backend)> ended(&backend_, end_backend);
   share_ = chosen_share(common_.shard, console_);
@@ -29,7 +30,6 @@ int HeadRun::run() {
   const int code = work();
   // Nobody ends before all is written.
   team_.exchange("");
-  // While signals are still heeded.
   close();
   return code;
 }

@@ -27,7 +27,8 @@ namespace attnscope {
 /// thread's.
 class HeadRun : public TeamWork {
  public:
-  /// Borrows all. `options.out` becomes the name of the share, `options.run` that of the process.
+  /// Borrows all. run() puts the share's name into `options.out`, and what this process has of its
+  /// host's memory, cores and devices into `options.run`.
   HeadRun(HeadRunOptions& options, Team& team, const Console& console)
       : common_(options), team_(team), console_(console) {}
 
@@ -46,7 +47,7 @@ class HeadRun : public TeamWork {
   virtual std::vector<SelectedCall> choose() { return select(); }
   /// Does all; of a dry run, says what it would take. Returns the exit code.
   virtual int work() = 0;
-  /// Lets go of the output, once all processes know that it is there.
+  /// Lets go of the output, once all processes know that it is there; before they leave.
   virtual void close() {}
 
   std::vector<SelectedCall> select() const {
@@ -87,12 +88,12 @@ class HeadRun : public TeamWork {
   std::optional<CheckedRun> checked_;
 };
 
-/// Does a HeadRun with a copy of the options: run_shared(). `named`: what it writes, where -o is
-/// not all of it.
+/// Does a HeadRun with a copy of the options: run_shared(). `more`: another output than -o, without
+/// which several processes may go on alone.
 template <typename Run, typename Options>
-int run_heads(Options options, const std::string& named = "") {
+int run_heads(Options options, const std::string& more = "") {
   const Console console(options.quiet);
-  return run_shared(options.shard, options.alone, options.out + named, console,
+  return run_shared(options.shard, options.alone, options.out + more, console,
                     [&](Team& team, const Console& words) {
                       return std::make_unique<Run>(options, team, words);
                     });

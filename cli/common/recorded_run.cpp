@@ -27,11 +27,7 @@ std::optional<int64_t> RecordedRun::place_of(const HeadName& name) const {
   return found == places_.end() ? std::nullopt : std::optional(found->second);
 }
 
-RunPlan RecordedRun::planned() {
-  // A part may have no head.
-  if (places_.empty()) return {.command = product_};
-  return shared_plan(forecast(), std::ssize(places_));
-}
+RunPlan RecordedRun::planned() { return shared_plan(forecast(), std::ssize(places_)); }
 
 /// Which heads the run has, of which all processes agree.
 std::vector<HeadTask> RecordedRun::agreed_tasks() {

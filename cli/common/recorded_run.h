@@ -29,14 +29,15 @@ class RecordedRun : public HeadRun {
   RecordedRun(std::string_view product, HeadRunOptions& options, Team& team, const Console& console)
       : HeadRun(options, team, console), product_(product) {}
 
-  int work() final;
-  void close() final { found_.close(); }
   bool begun() const final { return found_.is_open(); }
   std::string left(int64_t kept) const final;
   void give_up() final;
 
  protected:
-  /// Throws where the run cannot be about the calls, before processes agree on it.
+  int work() final;
+  void close() final { found_.close(); }
+  /// Throws where the run cannot be about the calls, before processes agree on it: the backend is
+  /// there.
   virtual void check_plan() {}
   /// Options that decide the result, beside the capture's content.
   virtual OrderedJson result_options() const = 0;
@@ -48,7 +49,7 @@ class RecordedRun : public HeadRun {
   virtual std::vector<HeadTask> tasks() const = 0;
   /// Bytes of a head's record until it is written.
   virtual int64_t record_bytes() const = 0;
-  /// Of heads, of which there are some.
+  /// Of all heads; a part may have none.
   virtual RunPlan forecast() = 0;
   /// Throws where the output cannot be written, and says what is about to happen.
   virtual void start(const OutputFileOptions& file) = 0;

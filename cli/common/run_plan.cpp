@@ -90,7 +90,8 @@ void print_plan(const RunPlan& p, bool json) {
   if (p.file_bytes) print_line("file", most + format_bytes(*p.file_bytes) + free_text(p));
   print_line("entries", format_count(static_cast<double>(p.entries)));
   print_line("arithmetic", format_count(p.flops) + "FLOP");
-  print_line("expected time", format_seconds(p.seconds) + p.seconds_note);
+  print_line("expected time",
+             p.seconds < 0 ? "not estimated" : format_seconds(p.seconds) + p.seconds_note);
   print_line("memory", format_bytes(p.memory_bytes) + " of " + format_bytes(p.budget_bytes));
   if (!p.how.empty()) print_line("plan", p.how);
   if (p.processes && p.units) {

@@ -40,8 +40,8 @@ std::pair<ErrorCode, std::string> current_failure() {
   }
 }
 
-/// What the process that speaks says.
-std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork& work) {
+/// What the process that speaks says; `begun`: the output was.
+std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork& work, bool begun) {
   if (failure.code == ErrorCode::interrupted) {
     return interrupted_error(work.left(failure.kept)).what();
   }
@@ -49,21 +49,22 @@ std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork&
   if (!team.is_first() && failure.code != ErrorCode::usage) {
     text = fmt::format("process {} on {}: {}", team.rank(), this_host(), text);
   }
-  if (failure.code == ErrorCode::value && work.begun()) text += "; nothing was kept";
+  if (failure.code == ErrorCode::value && begun) text += "; nothing was kept";
   return text;
 }
 
 int end_failed(Team& team, const TeamFailure& failure, const Console& console, TeamWork& work) {
   const int code = exit_code_of(failure.code);
   const bool worthless = failure.kept == 0 || failure.code == ErrorCode::value;
-  if (worthless && team.is_first() && work.begun()) work.give_up();
+  const bool begun = work.begun();
+  if (worthless && team.is_first() && begun) work.give_up();
   if (!failure.speaks) {
     team.leave();
     return code;
   }
   // Before the others end: a launcher that sees the first of them end so may kill the rest.
   if (!worthless && failure.code != ErrorCode::interrupted) console.warn(work.left(failure.kept));
-  console.warn(spoken(failure, team, work));
+  console.warn(spoken(failure, team, work, begun));
   if (failure.unanswered) {
     console.warn("other processes of the job do not answer: it ends here");
     team.stop_all(code);

@@ -114,7 +114,7 @@ void finish(PooledExport& pooled, Team& team) {
     if (!team.is_alone()) pooled.gather({.pieces = std::move(pieces)});
     pooled.end();
   }
-  // Each keeps what it has until all is written.
+  // Each keeps its file until the first one has put in all.
   team.exchange("");
 }
 
@@ -124,9 +124,9 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportOptions& o = r.options;
   Team& team = r.team;
   if (plan.tasks.empty()) return export_empty_pooled(std::move(plan), r);
-  MemoryBudget budget(memory_beside(r.capture, r.how));
+  MemoryBudget& budget = r.budget;
   const std::vector<ReductionJob> wanted = pooled_jobs(plan);
-  const PooledMemory memory = plan_pooled_memory(plan, wanted, r.backend, budget, r.how.threads);
+  const PooledMemory memory = plan_pooled_memory(plan, wanted, r.backend, budget, o.run.threads);
   const ReductionPlan& reductions = memory.reductions;
   const MemoryReservation held = budget.reserve(memory.levels, "the coarser levels");
   RunPlan forecast =
@@ -148,7 +148,7 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
                               reductions.describe()));
   }
   const std::span<const ReductionJob> looked_at = own_items(team, wanted);
-  const CheckedRun run(r.console, looked_at, r.backend);
+  const CheckedRun& run = r.check_inputs(looked_at);
   if (!looked_at.empty()) run.check_logits(looked_at, r.backend, budget);
   find_hashes(plan.spec, team, r.capture, false, run.stop());
   if (is_there(plan.spec, r)) {

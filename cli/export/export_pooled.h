@@ -1,8 +1,14 @@
 #pragma once
 
+#include <functional>
+#include <span>
+
 #include "cli/common/console.h"
+#include "cli/common/run_steps.h"
 #include "cli/export/export_options.h"
 #include "cluster/team.h"
+#include "core/base/memory_budget.h"
+#include "core/reduce/reduction_stream.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/capture.h"
 #include "io/export/format/export_plan.h"
@@ -15,9 +21,11 @@ struct PooledRun {
   const TileBackend& backend;
   const Capture& capture;
   const Console& console;
-  Team& team;             ///< that does it together; one process alone
-  const RunOptions& how;  ///< by which this process computes
-  bool& begun;            ///< becomes true when the output is
+  Team& team;  ///< that does it together; one process alone
+  MemoryBudget& budget;
+  bool& begun;  ///< becomes true when the output is
+  /// HeadRun::check_inputs().
+  std::function<const CheckedRun&(std::span<const ReductionJob>)> check_inputs;
 };
 
 /// The heads are shared out. Returns the exit code. Throws Error(interrupted) when it was stopped;

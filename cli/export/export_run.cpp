@@ -76,7 +76,6 @@ class ExportRun final : public HeadRun {
   ExportRun(ExportOptions& options, Team& team, const Console& console)
       : HeadRun(options, team, console), o_(options) {}
 
-  int work() override;
   bool begun() const override { return begun_; }
   std::string left(int64_t kept) const override {
     return leftover_text({kept, tiles_total_, "tiles", partial_});
@@ -84,6 +83,7 @@ class ExportRun final : public HeadRun {
   void give_up() override { remove_partial(o_.out); }
 
  private:
+  int work() override;
   /// A run's sink and, in a team, the same one as its processes share it.
   struct OpenExport {
     std::unique_ptr<ExportSink> sink;
@@ -272,7 +272,7 @@ void ExportRun::write(const OpenExport& opened, const RowUnits& units, const Til
     stream(sink, tiles, stop);
     bytes = sink.bytes_written();
   }
-  // Each keeps what it has until all is written.
+  // Each keeps its sink, and so its files, until the first one has put in all.
   team_.exchange("");
   const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start;
   say_written(sink, bytes, spent.count());
@@ -287,7 +287,10 @@ int ExportRun::work() {
          {"--sync", o_.sync}});
   if (plan.spec.product == ExportProduct::pooled) {
     return export_pooled(std::move(plan),
-                         {o_, backend(), capture(), console_, team_, o_.run, begun_});
+                         {o_, backend(), capture(), console_, team_, budget(), begun_,
+                          [&](std::span<const ReductionJob> jobs) -> const CheckedRun& {
+                            return check_inputs(jobs);
+                          }});
   }
   if (plan.tasks.empty()) return end_empty(std::move(plan));
   const ExportWriteOptions how_written = write_options_of(o_, capture());

@@ -334,6 +334,7 @@ std::vector<SelectedCall> MaskRun::choose() {
   check_calls(m_.calls);
   check_saved_calls(o_, m_.calls);
   m_.tasks = make_tasks(m_.calls);
+  rows_.resize(m_.tasks.size());
   return m_.calls;
 }
 
@@ -351,6 +352,7 @@ OrderedJson MaskRun::result_options() const {
 void MaskRun::keep_share(const SelectionShare& share) {
   m_.calls = share.of(m_.selected);
   m_.tasks = make_tasks(m_.calls);
+  rows_.resize(m_.tasks.size());
 }
 
 void MaskRun::start(const OutputFileOptions& file) {
@@ -358,9 +360,8 @@ void MaskRun::start(const OutputFileOptions& file) {
   if (!o_.save.empty()) BlockMaskWriter::check_target(o_.save, o_.force, inputs());
 }
 
-/// Tells of blocks that were saved of other heads.
+/// Tells of blocks that were saved of other heads; nothing else has to be checked of a mask.
 void MaskRun::check(const CheckedRun& scope, std::span<const HeadTask>) {
-  rows_.resize(m_.tasks.size());
   if (!team_.is_first()) return;
   for (const std::string& note : other_head_notes(masks_, calls(), capture(), scope.stop())) {
     console_.say("note: " + note);

@@ -204,10 +204,10 @@ void collect_values(Team& team, const QueryTasks& q, MemoryBudget& budget, Query
   }
 }
 
-/// Volumes of one request: the tokens of the selected heads, and what there is to say of them.
-struct QueryTask {
-  QueryTask(const QueryRequest& request, const Capture& capture, const MeanAxes& mean,
-            const std::vector<SelectedCall>& calls)
+/// The volumes of one segment: which tokens of the selected heads, and what is said of them.
+struct SegmentQuery {
+  SegmentQuery(const QueryRequest& request, const Capture& capture, const MeanAxes& mean,
+               const std::vector<SelectedCall>& calls)
       : o(request), q(make_query_tasks(o, calls)) {
     check_domain(parse_domain(o.domain), q);
     check_weighting(o, q);
@@ -234,17 +234,17 @@ class QueryWork final : public HeadRun {
   bool opens_capture() const override { return !is_export_; }
   std::vector<SelectedCall> choose() override;
   int work() override;
-  void run(QueryTask& t);
-  void keep_own_share(QueryTask& t);
-  std::optional<QueryValues> compute_together(const QueryTask& t);
+  void run(SegmentQuery& t);
+  void keep_own_share(SegmentQuery& t);
+  std::optional<QueryValues> compute_together(const SegmentQuery& t);
   static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache);
-  OrderedJson set_all_values(QueryTask& t, QueryValues& computed) const;
-  void write(const QueryTask& t) const;
+  OrderedJson set_all_values(SegmentQuery& t, QueryValues& computed) const;
+  void write(const SegmentQuery& t) const;
 
   const QueryRequest& o_;
   MeanAxes mean_;
   bool is_export_ = false;
-  std::vector<std::unique_ptr<QueryTask>> tasks_;  ///< one, or one a segment
+  std::vector<std::unique_ptr<SegmentQuery>> segments_;  ///< one, or one a segment
 };
 
 void QueryWork::check_options() {
@@ -262,23 +262,23 @@ std::vector<SelectedCall> QueryWork::choose() {
   const std::vector<QueryRequest> requests =
       asks_all_segments(o_, calls) ? each_segment(o_, calls) : std::vector<QueryRequest>{o_};
   for (const QueryRequest& each : requests) {
-    tasks_.push_back(std::make_unique<QueryTask>(each, capture(), mean_, calls));
+    segments_.push_back(std::make_unique<SegmentQuery>(each, capture(), mean_, calls));
   }
   // None is written where one of them could not be.
-  for (const auto& t : tasks_) {
+  for (const auto& t : segments_) {
     if (!team_.is_first()) break;
     t->format = choose_format(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())},
                               count_averages(mean_, t->volumes));
   }
   // Before a share may leave nothing of them.
-  const QueryTasks& q = tasks_.front()->q;
+  const QueryTasks& q = segments_.front()->q;
   const AttentionProblem& problem = *q.tasks.front().problem;
   tell_mixed_tokens(q.tokens_of(0).tokens,
                     q.reverse ? problem.key_tokens() : problem.query_tokens(), console_);
   return calls;
 }
 
-void QueryWork::keep_own_share(QueryTask& t) {
+void QueryWork::keep_own_share(SegmentQuery& t) {
   if (!share()) return;
   const SelectionShare own =
       share_selection(calls(), *share(), ShareUnit::heads,
@@ -288,7 +288,7 @@ void QueryWork::keep_own_share(QueryTask& t) {
 }
 
 /// The values of all heads on the first process; nothing on the others, and of a dry run.
-std::optional<QueryValues> QueryWork::compute_together(const QueryTask& t) {
+std::optional<QueryValues> QueryWork::compute_together(const SegmentQuery& t) {
   LseCache cache(cache_folders(o_.cache, capture()), capture().inputs());
   if (o_.dry_run) {
     if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, &team_}, cache);
@@ -311,7 +311,7 @@ std::optional<QueryValues> QueryWork::compute(const QueryRun& run, LseCache& cac
 }
 
 /// Gives the volumes their values where they are written; the summaries where they are printed.
-OrderedJson QueryWork::set_all_values(QueryTask& t, QueryValues& computed) const {
+OrderedJson QueryWork::set_all_values(SegmentQuery& t, QueryValues& computed) const {
   OrderedJson heads = OrderedJson::array();
   for (size_t i = 0; i < t.volumes.volumes.size(); ++i) {
     QueryVolume& volume = t.volumes.volumes[i];
@@ -327,7 +327,7 @@ OrderedJson QueryWork::set_all_values(QueryTask& t, QueryValues& computed) const
   return heads;
 }
 
-void QueryWork::write(const QueryTask& t) const {
+void QueryWork::write(const SegmentQuery& t) const {
   if (t.part) {
     write_volume_part(t.volumes, *t.part, t.o.out, o_.force);
   } else {
@@ -339,7 +339,7 @@ void QueryWork::write(const QueryTask& t) const {
                            describe_output(t.volumes)));
 }
 
-void QueryWork::run(QueryTask& t) {
+void QueryWork::run(SegmentQuery& t) {
   agree({{"options", query_options_json(t.o)},
          {"heads", t.q.tasks.size()},
          {"backend", recorded_backend(backend(), calls())},
@@ -366,9 +366,9 @@ int QueryWork::work() {
     // A few rows are read by one.
     return team_.is_first() ? query_export(o_, console_) : kExitOk;
   }
-  for (const auto& t : tasks_) {
+  for (auto& t : segments_) {
     run(*t);
-    t->volumes.volumes.clear();
+    t.reset();
   }
   return kExitOk;
 }

@@ -179,7 +179,6 @@ class RolloutRun final : public HeadRun {
       : HeadRun(options, team, console), o_(options) {}
 
  private:
-  void check_options() override;
   std::vector<SelectedCall> choose() override;
   int work() override;
   RunPlan forecast();
@@ -191,13 +190,6 @@ class RolloutRun final : public HeadRun {
   ChosenTokens start_;
   std::optional<VolumeFormat> format_;
 };
-
-void RolloutRun::check_options() {
-  refuse_shard(
-      o_.shard,
-      "a rollout is not cut: every layer takes the mean over all heads of what the layer "
-      "before it left; run one query a task, or one step, or all tasks together under MPI");
-}
 
 std::vector<SelectedCall> RolloutRun::choose() {
   std::vector<SelectedCall> calls = select();
@@ -274,6 +266,14 @@ int RolloutRun::work() {
   return kExitOk;
 }
 
+int run_rollout(const RolloutOptions& o) {
+  refuse_shard(
+      o.shard,
+      "a rollout is not cut: every layer takes the mean over all heads of what the layer "
+      "before it left; run one query a task, or one step, or all tasks together under MPI");
+  return run_heads<RolloutRun>(o);
+}
+
 }  // namespace
 
 Command add_rollout_command(CLI::App& app) {
@@ -304,7 +304,7 @@ Command add_rollout_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope rollout dump/ --query 3,8,7 --steps 10\n"
       "  attnscope rollout dump/ --text-token 2 --reverse --steps 10 -o film.png");
-  return {command, [options] { return run_heads<RolloutRun>(*options); }};
+  return {command, [options] { return run_rollout(*options); }};
 }
 
 }  // namespace attnscope

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -200,6 +199,7 @@ std::optional<int64_t> StatsRun::take(const OrderedJson& json) {
 }
 
 RunPlan StatsRun::forecast() {
+  if (s_.jobs.empty()) return {.command = "stats"};
   return forecast_run("stats", s_.jobs, plan(), backend(), budget(), o_.dry_run);
 }
 
