@@ -154,13 +154,13 @@ attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over t
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/segments io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
 
-attnscope_room(io/plan_parts "Parts of one plan, that several runs made: which there are, and the whole of them."
-  MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
-      io/results
-  USES posix fmt json hdf5)
-attnscope_room(io/metrics "Numbers of heads of several runs of a model: tables, the journal of a run, files, the whole of several, and what tells tables apart."
+attnscope_room(io/metrics "Numbers of heads, of a capture or of several runs of a model: tables, the journal of a run, files, the whole of several, and what tells tables apart."
   MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
   USES fmt json hdf5 boost)
+attnscope_room(io/plan_parts "Parts of one plan, that several runs made: which there are, and the whole of them."
+  MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
+      io/results io/metrics
+  USES posix fmt json hdf5)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
   MAY io/helper io/tensors io/export/format io/export/read io/plan_parts io/metrics)
 

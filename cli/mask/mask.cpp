@@ -34,7 +34,7 @@
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/masks/mask_choice.h"
-#include "io/results/mask_files.h"
+#include "io/results/head_tables.h"
 #include "io/results/output_provenance.h"
 
 namespace attnscope {
@@ -436,10 +436,7 @@ OrderedJson MaskRun::result() const {
 }
 
 void MaskRun::write_file(const std::filesystem::path& path) {
-  const std::string text = mask_file_text(result(), o_.out);
-  PosixFile file(path, PosixFile::Mode::create);
-  file.write_at(std::as_bytes(std::span(text)), 0);
-  file.close();
+  write_mask_table(result(), std::filesystem::path(o_.out).extension().string(), path);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <variant>
 
 #include "core/base/error.h"
 #include "io/files/json_types.h"
@@ -21,44 +22,33 @@ std::optional<double> optional_of(const OrderedJson& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
-struct QualityNumber {
-  const char* name;
-  std::optional<double> MaskQuality::*member;
-};
-constexpr QualityNumber kQualityNumbers[] = {
-    {"recall", &MaskQuality::recall},
-    {"recall_p05", &MaskQuality::recall_p05},
-    {"recall_sampled", &MaskQuality::recall_sampled},
-    {"oracle_recall", &MaskQuality::oracle_recall},
-    {"oracle_stderr", &MaskQuality::oracle_stderr},
-    {"effective_oracle_recall", &MaskQuality::effective_oracle_recall},
-    {"output_error", &MaskQuality::output_error},
-    {"output_error_mean", &MaskQuality::output_error_mean},
-    {"output_error_p95", &MaskQuality::output_error_p95}};
+OrderedJson number(double value) { return value; }
+OrderedJson number(int64_t count) { return count; }
 
 /// The numbers of a mask, each name behind `before`.
 void add_quality(const MaskQuality& quality, const std::string& before, OrderedJson& json) {
-  json[before + "density"] = quality.density;
-  json[before + "effective_density"] = quality.effective_density;
-  for (const QualityNumber& each : kQualityNumbers) {
-    json[before + each.name] = number(quality.*each.member);
+  for (const MaskField& field : mask_fields()) {
+    std::visit(
+        [&](auto member) { json[before + std::string(field.name)] = number(quality.*member); },
+        field.member);
   }
-  json[before + "masked_rows"] = quality.masked_rows;
-  json[before + "empty_rows"] = quality.empty_rows;
-  json[before + "sampled_rows"] = quality.sampled_rows;
+}
+
+void read_number(const OrderedJson& json, std::optional<double>& value) {
+  value = optional_of(json);
+}
+template <typename T>
+void read_number(const OrderedJson& json, T& value) {
+  json.get_to(value);
 }
 
 /// What add_quality() made the JSON of.
 MaskQuality quality_of(const OrderedJson& json, const std::string& before) {
   MaskQuality quality;
-  json.at(before + "density").get_to(quality.density);
-  json.at(before + "effective_density").get_to(quality.effective_density);
-  for (const QualityNumber& each : kQualityNumbers) {
-    quality.*each.member = optional_of(json.at(before + each.name));
+  for (const MaskField& field : mask_fields()) {
+    const OrderedJson& value = json.at(before + std::string(field.name));
+    std::visit([&](auto member) { read_number(value, quality.*member); }, field.member);
   }
-  json.at(before + "masked_rows").get_to(quality.masked_rows);
-  json.at(before + "empty_rows").get_to(quality.empty_rows);
-  json.at(before + "sampled_rows").get_to(quality.sampled_rows);
   return quality;
 }
 

@@ -23,9 +23,8 @@
 #include "io/plan_parts/merge_blocks.h"
 #include "io/plan_parts/merge_captures.h"
 #include "io/plan_parts/merge_maps.h"
-#include "io/plan_parts/merge_masks.h"
 #include "io/plan_parts/merge_shards.h"
-#include "io/plan_parts/merge_stats.h"
+#include "io/plan_parts/merge_tables.h"
 #include "io/plan_parts/merge_volumes.h"
 #include "io/plan_parts/merged_export.h"
 #include "io/plan_parts/part_volumes.h"
@@ -121,8 +120,8 @@ enum class PartKind : uint8_t { maps, stats, masks, volumes, captures, metrics }
 PartKind kind_of(const std::string& part) {
   if (is_part_of_capture(part)) return PartKind::captures;
   if (holds_metrics(part)) return PartKind::metrics;
-  if (is_stats_json(part)) return PartKind::stats;
-  if (is_mask_json(part)) return PartKind::masks;
+  if (is_table_json(part, "stats")) return PartKind::stats;
+  if (is_table_json(part, "mask")) return PartKind::masks;
   if (is_volume_file(part)) return PartKind::volumes;
   if (is_export_file(part)) {
     return read_manifest(part).product == "stats" ? PartKind::stats : PartKind::maps;
@@ -155,8 +154,8 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
   if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
-  if (!o.sync && kind != PartKind::stats) {
-    throw usage_error("--no-sync is for maps, stats and metrics");
+  if (!o.sync && kind == PartKind::volumes) {
+    throw usage_error("--no-sync is for maps, stats, masks and metrics");
   }
   if (!o.sort.empty() && o.out.ends_with(".h5")) {
     throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
@@ -167,7 +166,7 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   const char* what = "stats";
   if (kind == PartKind::masks) {
     what = "mask";
-    result = merge_masks(parts, o.out, how, o.force);
+    result = merge_masks(parts, o.out, how, {.force = o.force, .sync = o.sync});
   } else if (kind == PartKind::volumes) {
     what = "query";
     MemoryBudget budget(memory_limit({}));
@@ -185,7 +184,7 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
 int merge_folders(const MergeOptions& o, const Console& console) {
   check_capture_name(o.out);
   if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
-  if (!o.sync) throw usage_error("--no-sync is for maps, stats and metrics");
+  if (!o.sync) throw usage_error("--no-sync is for maps, stats, masks and metrics");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const InterruptWatch interrupts(console);
   const MergeResult result = merge_captures(parts, o.out, o.copy, {o.mixed, "", o.dry_run}, o.force,

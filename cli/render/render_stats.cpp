@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -12,9 +13,9 @@
 #include "cli/render/render_report.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "io/export/read/stored_stats.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
+#include "io/metrics/metric_file.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
 
@@ -27,30 +28,51 @@ struct HeadNumber {
   double value = 0;
 };
 
-std::vector<HeadNumber> numbers_of(const StoredStats& stats, const std::string& metric) {
+/// A number of a head by itself; null where the variable holds others.
+const std::vector<double>* numbers_in(const MetricVariable& variable) {
+  const bool is_number = variable.of_heads && variable.shape.empty();
+  return is_number ? std::get_if<std::vector<double>>(&variable.values) : nullptr;
+}
+
+/// The mean over runs; NaN where no run has one. `first` is the head's place in the first run.
+double mean_over_runs(const std::vector<double>& values, size_t first, size_t heads) {
+  double sum = 0;
+  int64_t count = 0;
+  for (size_t at = first; at < values.size(); at += heads) {
+    if (std::isnan(values[at])) continue;
+    sum += values[at];
+    ++count;
+  }
+  return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<HeadNumber> numbers_of(const RunTable& stats, const std::string& metric) {
   std::vector<HeadNumber> heads;
-  for (const StoredStatsGroup& g : stats.groups) {
-    const auto found = g.numbers.find(metric);
-    for (size_t b = 0; b < g.batch.size(); ++b) {
-      for (size_t h = 0; h < g.heads.size(); ++h) {
-        const StoredFacts& f = g.facts;
-        const double value = found == g.numbers.end() ? std::numeric_limits<double>::quiet_NaN()
-                                                      : found->second[b * g.heads.size() + h];
-        heads.push_back({stored_name(f, g.batch[b], g.heads[h]), value});
-      }
+  for (const MetricGroup& group : stats.groups) {
+    const MetricVariable* const variable = group.find(metric);
+    const std::vector<double>* const values = variable ? numbers_in(*variable) : nullptr;
+    const size_t all = group.batch.size() * group.heads.size();
+    HeadName name = group.call.name;
+    for (size_t place = 0; place < all; ++place) {
+      name.batch = group.batch[place / group.heads.size()];
+      name.head = group.heads[place % group.heads.size()];
+      heads.push_back({name, values ? mean_over_runs(*values, place, all)
+                                    : std::numeric_limits<double>::quiet_NaN()});
     }
   }
   return heads;
 }
 
-void check_metric(const StoredStats& stats, const std::string& metric, const std::string& file) {
+void check_metric(const RunTable& stats, const std::string& metric, const std::string& file) {
   std::vector<std::string> known;
-  for (const StoredStatsGroup& g : stats.groups) {
-    for (const auto& [name, values] : g.numbers) {
-      if (name == metric) return;
-      if (&g == &stats.groups.front()) known.push_back(name);
+  for (const MetricGroup& group : stats.groups) {
+    for (const MetricVariable& variable : group.variables) {
+      if (numbers_in(variable) == nullptr) continue;
+      if (variable.name == metric) return;
+      if (&group == &stats.groups.front()) known.push_back(variable.name);
     }
   }
+  std::sort(known.begin(), known.end());
   std::string list;
   for (const std::string& name : known) list += (list.empty() ? "" : ", ") + one_line(name);
   const std::string nearest = nearest_word(metric, known);
@@ -68,7 +90,7 @@ int render_stats(const RenderRequest& o, const Console& console) {
   check_export_options(o.capture, o.run);
   const std::filesystem::path path = o.capture.capture;
   const std::string file = one_line(path.filename().string());
-  const StoredStats stats = read_stored_stats(path);
+  const RunTable stats = read_stats_file(path, MetricPart::everything);
   check_metric(stats, o.metric, file);
   const std::vector<std::filesystem::path> inputs(1, path);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
@@ -92,11 +114,11 @@ int render_stats(const RenderRequest& o, const Console& console) {
         {{"head", head_label(selected[i])},
          {o.metric, std::isnan(values[i]) ? OrderedJson(nullptr) : OrderedJson(values[i])}});
   }
-  const StoredFacts& facts = stats.groups.front().facts;
-  const std::string capture = one_line(stats.stored.capture);
-  table.text.title = facts.model.empty() ? capture : one_line(facts.model);
-  const int64_t runs = stats.groups.front().runs;
-  table.text.lines = {joined_parts({facts.model.empty() ? "" : capture, one_line(o.metric),
+  const std::string capture = one_line(stats.capture);
+  const std::string model = one_line(stats.groups.front().call.model);
+  table.text.title = model.empty() ? capture : model;
+  const size_t runs = stats.runs.size();
+  table.text.lines = {joined_parts({model.empty() ? "" : capture, one_line(o.metric),
                                     runs > 1 ? fmt::format("mean of {} runs", runs) : "",
                                     fmt::format("stats in {}", file)})};
   table.value_name = o.metric;

@@ -27,10 +27,10 @@
 #include "io/export/format/export_part_json.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
+#include "io/metrics/stats_hdf5.h"
 #include "io/results/head_json.h"
+#include "io/results/head_tables.h"
 #include "io/results/output_provenance.h"
-#include "io/results/stats_files.h"
-#include "io/results/stats_hdf5.h"
 
 namespace attnscope {
 namespace {
@@ -247,9 +247,8 @@ OrderedJson StatsRun::about() const {
 
 void StatsRun::write_file(const std::filesystem::path& path) {
   const std::string extension = extension_of(o_);
-  if (extension == ".json") write_stats_json(about(), records_, path);
-  if (extension == ".csv") write_stats_csv(records_, path);
-  if (extension == ".h5") write_stats_hdf5(spec(), records_, path);
+  if (extension == ".h5") return write_stats_hdf5(spec(), records_, path);
+  write_stats_table(about(), records_, extension, path);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "core/patterns/mask_summary.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace attnscope {
@@ -51,6 +52,43 @@ void summarise_sampled(const MaskRecall& probe, size_t mask, bool values, bool e
 }
 
 }  // namespace
+
+std::span<const MaskField> mask_fields() {
+  using Q = MaskQuality;
+  static constexpr std::array<MaskField, 14> kFields{{
+      {"density", "entries kept, of all", &Q::density},
+      {"effective_density", "those that the call's own mask keeps, too, of all",
+       &Q::effective_density},
+      {"recall", "mean over rows of the mass that is kept", &Q::recall},
+      {"recall_p05", "its 5 % quantile over rows", &Q::recall_p05},
+      {"recall_sampled", "the same mean over the rows of the oracle", &Q::recall_sampled},
+      {"oracle_recall", "the best at as many entries a row", &Q::oracle_recall},
+      {"oracle_stderr", "standard error of oracle_recall", &Q::oracle_stderr},
+      {"effective_oracle_recall",
+       "the best at as many entries a row as the mask and the call's own mask keep together",
+       &Q::effective_oracle_recall},
+      {"output_error", "|O_M - O| / |O| over the rows together", &Q::output_error},
+      {"output_error_mean", "mean over rows of their own ratio", &Q::output_error_mean},
+      {"output_error_p95", "its 95 % quantile", &Q::output_error_p95},
+      {"masked_rows", "rows of which the call's own mask leaves nothing", &Q::masked_rows},
+      {"empty_rows", "other rows of which the mask leaves nothing", &Q::empty_rows},
+      {"sampled_rows", "rows behind oracle and output errors", &Q::sampled_rows},
+  }};
+  return kFields;
+}
+
+std::optional<double> number_of(const MaskQuality& quality, const MaskField& field) {
+  return std::visit(
+      [&](auto member) -> std::optional<double> {
+        const auto& value = quality.*member;
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, int64_t>) {
+          return static_cast<double>(value);
+        } else {
+          return value;
+        }
+      },
+      field.member);
+}
 
 std::optional<double> quantile(std::vector<double> values, double q) {
   if (values.empty()) return std::nullopt;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "core/patterns/mask_recall.h"
@@ -26,6 +28,20 @@ struct MaskQuality {
   int64_t empty_rows = 0;    ///< other rows, of which M leaves nothing: recall 0
   int64_t sampled_rows = 0;  ///< rows behind oracle and output errors
 };
+
+/// Where MaskQuality holds a number. int64_t is a count, an optional one may be undefined.
+using MaskMember = std::variant<double MaskQuality::*, std::optional<double> MaskQuality::*,
+                                int64_t MaskQuality::*>;
+
+/// A number of MaskQuality for whoever writes, reads or lists all of them.
+struct MaskField {
+  std::string_view name, long_name;
+  MaskMember member;
+};
+/// Every number of MaskQuality, in the order in which they are written.
+std::span<const MaskField> mask_fields();
+/// The number; nothing where it is undefined.
+std::optional<double> number_of(const MaskQuality& quality, const MaskField& field);
 
 /// `all` has measured all rows of the head, `sampled` the rows of the oracle; they may be the same
 /// object, and then the values are exact.

@@ -31,12 +31,4 @@ struct MeasuredCall {
 /// counts in.
 MetricGroup group_of_measured(const MeasuredCall& measured);
 
-/// A number of MaskQuality by its name in tables.
-struct MaskNumber {
-  std::string_view name, long_name;
-  double (*of)(const MaskQuality& quality);  ///< NaN where it is not defined
-};
-/// In the order in which they are written.
-std::span<const MaskNumber> mask_numbers();
-
 }  // namespace attnscope

@@ -25,6 +25,10 @@ enum class MetricPart : uint8_t {
 /// Reads one. The HDF5 library reads its structure in the helper process; the file is held against
 /// its checksum before. Throws Error(file) where it is damaged, not complete, or none.
 RunTable read_metric_file(const std::filesystem::path& path, MetricPart part);
+/// Reads any export of the product `stats`; one of a capture's own heads has no runs, and of its
+/// calls names and models alone. Throws as read_metric_file(), and Error(usage) for an export of
+/// another product.
+RunTable read_stats_file(const std::filesystem::path& path, MetricPart part);
 
 /// Question that the helper process answers (io/helper).
 extern const HelperQuestion kMetricsQuestion;

@@ -1,6 +1,7 @@
 #include "io/metrics/metric_file.h"
 
 #include <array>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/read/stored_attributes.h"
 #include "io/files/input_file.h"
 #include "io/files/json_types.h"
 #include "io/hdf5/hdf5_reader.h"
@@ -29,14 +31,33 @@ std::string member_name(const Hdf5Reader& reader, hid_t group, hsize_t number) {
   return name.data();
 }
 
+/// A group of numbers, while it is read.
+struct OpenGroup {
+  const Hdf5Reader& reader;
+  hid_t id = 0;
+  /// [batch, head]: a dataset of this shape has these axes where it does not name its own, as
+  /// files of one capture did not before; empty: such a dataset is no variable.
+  std::vector<int64_t> heads;
+};
+
+std::string axes_of(const OpenGroup& group, const Hdf5Dataset& d,
+                    const std::vector<int64_t>& shape) {
+  if (group.reader.has_attribute(d.id(), "axes")) return group.reader.text(d.id(), "axes");
+  return !group.heads.empty() && shape == group.heads ? "batch head" : "";
+}
+
 /// Shape, type and place of a variable; null for what is none.
-Json read_variable(const Hdf5Reader& reader, hid_t group, const std::string& name) {
-  const Hdf5Dataset d = reader.dataset(group, name);
-  if (!reader.has_attribute(d.id(), "axes")) return nullptr;
+Json read_variable(const OpenGroup& group, const std::string& name) {
+  const Hdf5Reader& reader = group.reader;
+  const Hdf5Dataset d = reader.dataset(group.id, name);
+  const std::vector<int64_t> shape = reader.shape(d, name);
+  const std::string axes = axes_of(group, d, shape);
+  if (axes.empty()) return nullptr;
+  const bool named = reader.has_attribute(d.id(), "long_name");
   Json json{{"name", name},
-            {"axes", reader.text(d.id(), "axes")},
-            {"long_name", reader.text(d.id(), "long_name")},
-            {"shape", reader.shape(d, name)}};
+            {"axes", axes},
+            {"long_name", named ? reader.text(d.id(), "long_name") : ""},
+            {"shape", shape}};
   const Hdf5Type type(H5Dget_type(d.id()), reader.path(), name);
   if (H5Tget_class(type.id()) == H5T_STRING) {
     json["type"] = MetricType::text;
@@ -54,11 +75,12 @@ Json read_variable(const Hdf5Reader& reader, hid_t group, const std::string& nam
   return json;
 }
 
-void add_labels(const Hdf5Reader& reader, hid_t group, const Json& variable, Json& json) {
+void add_labels(const OpenGroup& group, const Json& variable, Json& json) {
+  const Hdf5Reader& reader = group.reader;
   std::istringstream axes(variable["axes"].get<std::string>());
   for (std::string axis; axes >> axis;) {
-    if (H5Lexists(group, axis.c_str(), H5P_DEFAULT) <= 0) continue;
-    const Hdf5Dataset scale = reader.dataset(group, axis);
+    if (H5Lexists(group.id, axis.c_str(), H5P_DEFAULT) <= 0) continue;
+    const Hdf5Dataset scale = reader.dataset(group.id, axis);
     if (reader.has_attribute(scale.id(), "labels")) {
       json[axis] = Json::parse(reader.text(scale.id(), "labels"));
     }
@@ -66,42 +88,62 @@ void add_labels(const Hdf5Reader& reader, hid_t group, const Json& variable, Jso
 }
 
 /// The variables of a group and of those below it, whose names stand in front.
-void add_variables(const Hdf5Reader& reader, hid_t group, const std::string& before, Json& json) {
+void add_variables(const OpenGroup& group, const std::string& before, Json& json) {
+  const Hdf5Reader& reader = group.reader;
   H5G_info_t info{};
-  reader.check(H5Gget_info(group, &info), "group");
+  reader.check(H5Gget_info(group.id, &info), "group");
   for (hsize_t i = 0; i < info.nlinks; ++i) {
-    const std::string name = member_name(reader, group, i);
+    const std::string name = member_name(reader, group.id, i);
     H5L_info_t link{};
-    reader.check(H5Lget_info(group, name.c_str(), &link, H5P_DEFAULT), name);
+    reader.check(H5Lget_info(group.id, name.c_str(), &link, H5P_DEFAULT), name);
     if (link.type != H5L_TYPE_HARD) reader.bad(name, "is a link to somewhere else");
     H5O_info_t object{};
-    reader.check(H5Oget_info_by_name(group, name.c_str(), &object, H5P_DEFAULT), name);
+    reader.check(H5Oget_info_by_name(group.id, name.c_str(), &object, H5P_DEFAULT), name);
     if (object.type == H5O_TYPE_GROUP && before.empty()) {
-      const Hdf5Group inner(H5Gopen2(group, name.c_str(), H5P_DEFAULT), reader.path(), name);
-      add_variables(reader, inner.id(), name + "/", json);
+      const Hdf5Group inner(H5Gopen2(group.id, name.c_str(), H5P_DEFAULT), reader.path(), name);
+      add_variables({reader, inner.id(), {}}, name + "/", json);
       continue;
     }
     if (object.type != H5O_TYPE_DATASET) continue;
-    Json variable = read_variable(reader, group, name);
+    Json variable = read_variable(group, name);
     if (variable.is_null()) continue;
     variable["labels"] = Json::object();
-    add_labels(reader, group, variable, variable["labels"]);
+    add_labels(group, variable, variable["labels"]);
     variable["name"] = before + name;
     json.push_back(std::move(variable));
   }
+}
+
+Json read_group(const OpenGroup& group, const std::string& name, bool with_runs) {
+  const Hdf5Reader& reader = group.reader;
+  const auto batch = reader.integers(group.id, "batch", kMostPlaces);
+  const auto heads = reader.integers(group.id, "head", kMostPlaces);
+  Json json{{"name", name}, {"batch", batch}, {"heads", heads}, {"variables", Json::array()}};
+  if (with_runs) {
+    json["call"] = reader.text(group.id, "part_call");
+    add_variables(group, "", json["variables"]);
+  } else {
+    json["facts"] = read_call_attributes(reader, group.id);
+    add_variables({reader, group.id, {std::ssize(batch), std::ssize(heads)}}, "",
+                  json["variables"]);
+  }
+  return json;
 }
 
 Json read_metrics(const std::string& path, const Json& asked) {
   const Hdf5Session session;
   const Hdf5Reader reader(path);
   const hid_t root = reader.root();
-  Json json{{"metrics", reader.has_attribute(root, "product") &&
-                            reader.text(root, "product") == "stats" &&
-                            H5Lexists(root, "runs", H5P_DEFAULT) > 0 &&
-                            H5Lexists(root, "calls", H5P_DEFAULT) > 0}};
-  if (!json["metrics"].get<bool>() || asked["what"] == "kind") return json;
-  const Hdf5Group runs(H5Gopen2(root, "runs", H5P_DEFAULT), path, "runs");
-  json["runs"] = reader.strings(reader.dataset(runs.id(), "facts"), "runs/facts", kMostPlaces);
+  const bool is_stats = reader.has_attribute(root, "product") &&
+                        reader.text(root, "product") == "stats" &&
+                        H5Lexists(root, "calls", H5P_DEFAULT) > 0;
+  const bool with_runs = is_stats && H5Lexists(root, "runs", H5P_DEFAULT) > 0;
+  Json json{{"stats", is_stats}, {"metrics", with_runs}};
+  if (!is_stats || asked["what"] == "kind") return json;
+  if (with_runs) {
+    const Hdf5Group runs(H5Gopen2(root, "runs", H5P_DEFAULT), path, "runs");
+    json["runs"] = reader.strings(reader.dataset(runs.id(), "facts"), "runs/facts", kMostPlaces);
+  }
   if (asked["what"] == "runs") return json;
   const Hdf5Group calls(H5Gopen2(root, "calls", H5P_DEFAULT), path, "calls");
   H5G_info_t info{};
@@ -110,13 +152,7 @@ Json read_metrics(const std::string& path, const Json& asked) {
   for (hsize_t i = 0; i < info.nlinks; ++i) {
     const std::string name = member_name(reader, calls.id(), i);
     const Hdf5Group group(H5Gopen2(calls.id(), name.c_str(), H5P_DEFAULT), path, name);
-    Json one{{"name", name},
-             {"call", reader.text(group.id(), "part_call")},
-             {"batch", reader.integers(group.id(), "batch", kMostPlaces)},
-             {"heads", reader.integers(group.id(), "head", kMostPlaces)},
-             {"variables", Json::array()}};
-    add_variables(reader, group.id(), "", one["variables"]);
-    groups.push_back(std::move(one));
+    groups.push_back(read_group({reader, group.id(), {}}, name, with_runs));
   }
   return json;
 }
@@ -126,13 +162,20 @@ Json read_metrics(const std::string& path, const Json& asked) {
 /// Makes groups of what the helper said of the file, which may be damaged.
 class MetricFileReader {
  public:
-  MetricFileReader(const std::filesystem::path& path, MetricPart part, size_t runs)
+  /// `runs`: nothing where the numbers are a capture's own.
+  MetricFileReader(const std::filesystem::path& path, MetricPart part, std::optional<size_t> runs)
       : name_(path.string()), file_(path), part_(part), runs_(runs) {}
 
   MetricGroup group(const Json& json) {
     const auto where = json.at("name").get<std::string>();
     MetricGroup group;
-    group.call = parse_call_description(OrderedJson::parse(json.at("call").get<std::string>()));
+    if (runs_) {
+      group.call = parse_call_description(OrderedJson::parse(json.at("call").get<std::string>()));
+    } else {
+      const StoredFacts facts = call_attributes(json.at("facts"));
+      group.call.name = {facts.step, facts.layer, facts.branch, facts.kind, 0, 0, facts.place};
+      group.call.model = facts.model;
+    }
     json.at("batch").get_to(group.batch);
     json.at("heads").get_to(group.heads);
     for (const auto* list : {&group.batch, &group.heads}) {
@@ -144,6 +187,7 @@ class MetricFileReader {
       group.variables.push_back(read(variable, group, where));
     }
     const MetricVariable* const measured = group.find(kMeasured);
+    if (!runs_) return group;
     if (measured == nullptr || measured->type() != MetricType::i32 || !measured->of_heads ||
         measured->cell() != 1) {
       fail(where, "does not tell which heads it has");
@@ -164,11 +208,14 @@ class MetricFileReader {
     std::istringstream words(json.at("axes").get<std::string>());
     for (std::string axis; words >> axis;) variable.axes.push_back(axis);
     json.at("shape").get_to(variable.shape);
-    const std::vector<std::string> front{"run", "batch", "head"};
-    const std::vector<int64_t> extents{static_cast<int64_t>(runs_), std::ssize(group.batch),
-                                       std::ssize(group.heads)};
-    variable.of_heads = variable.axes.size() > 1;
-    const size_t own = variable.of_heads ? 3 : 1;
+    std::vector<std::string> front{"batch", "head"};
+    std::vector<int64_t> extents{std::ssize(group.batch), std::ssize(group.heads)};
+    if (runs_) {
+      front.insert(front.begin(), "run");
+      extents.insert(extents.begin(), static_cast<int64_t>(*runs_));
+    }
+    variable.of_heads = !runs_ || variable.axes.size() > 1;
+    const size_t own = variable.of_heads ? front.size() : 1;
     for (size_t i = 0; i < own; ++i) {
       if (variable.axes.size() != variable.shape.size() || i >= variable.axes.size() ||
           variable.axes[i] != front[i] || variable.shape[i] != extents[i]) {
@@ -219,7 +266,7 @@ class MetricFileReader {
   const std::string name_;
   const InputFile file_;
   const MetricPart part_;
-  const size_t runs_;
+  const std::optional<size_t> runs_;
 };
 
 void require_sound(const ExportManifest& stored, const std::filesystem::path& path) {
@@ -231,7 +278,7 @@ void require_sound(const ExportManifest& stored, const std::filesystem::path& pa
 
 }  // namespace
 
-const HelperQuestion kMetricsQuestion{"metrics of several runs", read_metrics};
+const HelperQuestion kMetricsQuestion{"numbers of heads", read_metrics};
 
 bool is_metric_file(const std::filesystem::path& path) {
   if (!is_hdf5_file(path)) return false;
@@ -239,22 +286,35 @@ bool is_metric_file(const std::filesystem::path& path) {
 }
 
 RunTable read_metric_file(const std::filesystem::path& path, MetricPart part) {
+  const RunTable table = read_stats_file(path, part);
+  if (!table.runs.empty()) return table;
+  throw file_error(path.string(), "", "holds no metrics of several runs");
+}
+
+RunTable read_stats_file(const std::filesystem::path& path, MetricPart part) {
   const std::string name = path.string();
   const ExportManifest stored = read_manifest(path);
+  if (stored.product != "stats") {
+    throw usage_error(name + ": is an export of " + stored.product +
+                      ", not of numbers (expected stats)");
+  }
   require_sound(stored, path);
   const Json json =
       ask_helper(kMetricsQuestion, name, {{"what", part == MetricPart::runs ? "runs" : "groups"}});
-  if (!json.at("metrics").get<bool>()) {
-    throw file_error(name, "", "holds no metrics of several runs");
-  }
+  if (!json.at("stats").get<bool>()) throw file_error(name, "", "holds no numbers of heads");
   try {
     RunTable table;
+    table.capture = stored.capture;
     table.options = OrderedJson::parse(stored.options);
-    for (const auto& run : json.at("runs")) {
-      table.runs.push_back(MetricRun::parse(OrderedJson::parse(run.get<std::string>())));
+    const bool with_runs = json.at("metrics").get<bool>();
+    if (with_runs) {
+      for (const auto& run : json.at("runs")) {
+        table.runs.push_back(MetricRun::parse(OrderedJson::parse(run.get<std::string>())));
+      }
     }
     if (part == MetricPart::runs) return table;
-    MetricFileReader reader(path, part, table.runs.size());
+    MetricFileReader reader(path, part,
+                            with_runs ? std::optional(table.runs.size()) : std::nullopt);
     for (const auto& group : json.at("groups")) table.groups.push_back(reader.group(group));
     return table;
   } catch (const Json::exception&) {

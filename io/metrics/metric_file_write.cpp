@@ -12,6 +12,7 @@
 #include "io/export/write/export_attributes.h"
 #include "io/files/checksum.h"
 #include "io/files/json_types.h"
+#include "io/metrics/metric_group_writer.h"
 
 namespace attnscope {
 namespace {
@@ -62,126 +63,6 @@ std::vector<std::string> group_names(const std::vector<MetricGroup>& groups) {
   }
   return names;
 }
-
-/// Writes the variables of one call.
-class MetricGroupWriter {
- public:
-  MetricGroupWriter(const Hdf5Writer& writer, hid_t parent, const std::string& name,
-                    const RunTable& table, const MetricGroup& group)
-      : writer_(writer), table_(table), group_(group), top_(writer.create_group(parent, name)) {}
-
-  hid_t id() const { return top_.id(); }
-
-  void write() {
-    std::vector<int64_t> runs(table_.runs.size());
-    std::iota(runs.begin(), runs.end(), 0);
-    scales_["run"] = write_scale(id(), "run", runs, "place of the run in /runs");
-    scales_["batch"] = write_scale(id(), "batch", group_.batch, "batch item");
-    scales_["head"] = write_scale(id(), "head", group_.heads, "head");
-    std::vector<std::string> names;
-    for (const MetricRun& run : table_.runs) names.push_back(run.name);
-    const auto count = std::ssize(names);
-    const Hdf5Dataset dataset = writer_.write_strings(id(), "run_name", names, {&count, 1});
-    attach(dataset, {"run"}, "");
-    for (const MetricVariable& variable : group_.variables) write_variable(variable);
-  }
-
- private:
-  Hdf5Dataset write_scale(hid_t parent, const std::string& name, const std::vector<int64_t>& values,
-                          std::string_view long_name) const {
-    const auto extent = std::ssize(values);
-    const std::vector<int32_t> indices(values.begin(), values.end());
-    Hdf5Dataset scale = writer_.write<int32_t>(parent, name, std::span(indices), {&extent, 1});
-    writer_.make_scale(scale, name, extent);
-    writer_.attribute(scale.id(), "long_name", long_name);
-    return scale;
-  }
-
-  void attach(const Hdf5Dataset& dataset, const std::vector<std::string>& axes,
-              const std::string& level) {
-    std::vector<const Hdf5Dataset*> scales;
-    for (const std::string& axis : axes) {
-      const auto own = scales_.find(level + axis);
-      scales.push_back(&(own != scales_.end() ? own : scales_.find(axis))->second);
-    }
-    writer_.attach_scales(dataset, scales);
-  }
-
-  /// Where the values of an axis stand, that is not run, batch or head.
-  std::vector<int64_t> places(const std::string& axis, int64_t extent, int64_t block) const {
-    std::vector<int64_t> values(static_cast<size_t>(extent));
-    std::iota(values.begin(), values.end(), 0);
-    int64_t shift = 0;
-    if (axis == "diagonal") shift = group_.call.num_queries - 1;
-    if (axis.rfind("offset_", 0) == 0) shift = extent / 2;
-    for (int64_t& value : values) value = value * block - shift;
-    return values;
-  }
-
-  void make_axis(hid_t parent, const MetricVariable& variable, size_t i, const std::string& level,
-                 int64_t block) {
-    const std::string& axis = variable.axes[i];
-    const std::string key = level + axis;
-    if (scales_.count(key) != 0) return;
-    scales_[key] = write_scale(parent, axis, places(axis, variable.shape[i], block), axis);
-    const auto labels = variable.labels.find(axis);
-    if (labels == variable.labels.end()) return;
-    writer_.attribute(scales_[key].id(), "labels", dumped(OrderedJson(labels->second)));
-    if (axis == "from_segment" || axis == "to_segment") {
-      writer_.attribute(scales_[key].id(), "segment_names",
-                        fmt::format("{}", fmt::join(labels->second, " ")));
-    }
-  }
-
-  void write_variable(const MetricVariable& variable) {
-    const size_t slash = variable.name.find('/');
-    const bool nested = slash != std::string::npos;
-    const std::string level = nested ? variable.name.substr(0, slash + 1) : "";
-    const std::string name = nested ? variable.name.substr(slash + 1) : variable.name;
-    if (nested && levels_.count(level) == 0) {
-      levels_.emplace(level, writer_.create_group(id(), variable.name.substr(0, slash)));
-    }
-    const hid_t parent = nested ? levels_.at(level).id() : id();
-    const int64_t block = nested && level.rfind("level_", 0) == 0 ? std::stoll(level.substr(6)) : 1;
-    std::vector<std::string> axes{"run"};
-    std::vector<int64_t> shape{std::ssize(table_.runs)};
-    if (variable.of_heads) {
-      axes.insert(axes.end(), {"batch", "head"});
-      shape.insert(shape.end(), {std::ssize(group_.batch), std::ssize(group_.heads)});
-    }
-    for (size_t i = 0; i < variable.axes.size(); ++i) {
-      make_axis(parent, variable, i, level, block);
-      axes.push_back(variable.axes[i]);
-      shape.push_back(variable.shape[i]);
-    }
-    const Hdf5Dataset dataset = write_values(parent, name, variable.values, shape);
-    writer_.attribute(dataset.id(), "long_name", variable.long_name);
-    writer_.attribute(dataset.id(), "axes", fmt::format("{}", fmt::join(axes, " ")));
-    if (nested) writer_.attribute(dataset.id(), "block", block);
-    attach(dataset, axes, level);
-  }
-
-  Hdf5Dataset write_values(hid_t parent, const std::string& name, const MetricValues& values,
-                           const std::vector<int64_t>& shape) const {
-    return std::visit(
-        [&](const auto& list) {
-          using Value = typename std::decay_t<decltype(list)>::value_type;
-          if constexpr (std::is_same_v<Value, std::string>) {
-            return writer_.write_strings(parent, name, list, shape);
-          } else {
-            return writer_.write<Value>(parent, name, std::span(list), shape);
-          }
-        },
-        values);
-  }
-
-  const Hdf5Writer& writer_;
-  const RunTable& table_;
-  const MetricGroup& group_;
-  const Hdf5Group top_;
-  std::map<std::string, Hdf5Group> levels_;    ///< "level_64/"
-  std::map<std::string, Hdf5Dataset> scales_;  ///< by "level_64/query_block" or "run"
-};
 
 /// A list of strings over the dimension `run` of /runs.
 class RunsWriter {
@@ -271,7 +152,7 @@ void write_metric_file(const RunTable& table, const std::filesystem::path& path)
     const std::vector<std::string> names = group_names(table.groups);
     for (size_t g = 0; g < names.size(); ++g) {
       const MetricGroup& group = table.groups[g];
-      MetricGroupWriter group_writer(writer, calls.id(), names[g], table, group);
+      MetricGroupWriter group_writer(writer, calls.id(), names[g], group, &table.runs);
       ExportGroup layout;
       layout.recorded_call = std::make_shared<const CallDescription>(group.call);
       write_group_attributes(writer, group_writer.id(), spec, layout);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "core/base/error.h"
-#include "io/export/read/stored_stats.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
 #include "io/metrics/table_builder.h"
@@ -22,23 +21,6 @@ namespace fs = std::filesystem;
 int64_t table_bytes(const std::string& extension, int64_t file_bytes) {
   constexpr int64_t kOfBytes = 8, kOfJson = 64, kLeast = 64 << 10;
   return kLeast + file_bytes * (extension == ".json" ? kOfJson : kOfBytes);
-}
-
-void read_capture_stats(const fs::path& path, TableBuilder& table) {
-  const StoredStats stats = read_stored_stats(path);
-  for (const StoredStatsGroup& g : stats.groups) {
-    HeadName name{g.facts.step, g.facts.layer, g.facts.branch, g.facts.kind, 0, 0, g.facts.place};
-    size_t place = 0;
-    for (const int64_t item : g.batch) {
-      for (const int64_t head : g.heads) {
-        name.batch = item;
-        name.head = head;
-        table.begin_line("", name, g.classes.empty() ? "" : g.classes[place]);
-        for (const auto& [metric, values] : g.numbers) table.add(metric, values[place]);
-        ++place;
-      }
-    }
-  }
 }
 
 /// The value at a place; NaN where it is none.
@@ -71,23 +53,28 @@ void add_numbers(const MetricVariable& variable, size_t place, TableBuilder& tab
 }
 
 void read_runs(const RunTable& runs, TableBuilder& table) {
-  for (const MetricRun& run : runs.runs) table.add_run(run.name);
+  std::vector<std::string> names;
+  for (const MetricRun& run : runs.runs) table.add_run(names.emplace_back(run.name));
+  if (names.empty()) names.emplace_back();
   for (const MetricGroup& group : runs.groups) {
-    const auto& measured = std::get<std::vector<int32_t>>(group.find(kMeasured)->values);
+    const MetricVariable* const measured = runs.runs.empty() ? nullptr : group.find(kMeasured);
+    const auto is_measured = [&](size_t at) {
+      return measured == nullptr || std::get<std::vector<int32_t>>(measured->values)[at] == 1;
+    };
     const MetricVariable* const classes = group.find("class");
     HeadName name = group_key(group);
     size_t place = 0;
-    for (const MetricRun& run : runs.runs) {
+    for (const std::string& run : names) {
       for (const int64_t item : group.batch) {
         for (const int64_t head : group.heads) {
           const size_t at = place++;
-          if (measured[at] != 1) continue;
+          if (!is_measured(at)) continue;
           name.batch = item;
           name.head = head;
           const auto* const words = classes == nullptr
                                         ? nullptr
                                         : std::get_if<std::vector<std::string>>(&classes->values);
-          table.begin_line(run.name, name, words == nullptr ? "" : (*words)[at]);
+          table.begin_line(run, name, words == nullptr ? "" : (*words)[at]);
           for (const MetricVariable& variable : group.variables) add_numbers(variable, at, table);
         }
       }
@@ -121,10 +108,8 @@ NumberTable read_number_table(const fs::path& path, MemoryBudget& budget, Memory
     read_runs(read_metric_journal(path), table);
   } else if (extension == ".json") {
     read_json_table(path, held.bytes(), table);
-  } else if (is_metric_file(path)) {
-    read_runs(read_metric_file(path, MetricPart::everything), table);
   } else {
-    read_capture_stats(path, table);
+    read_runs(read_stats_file(path, MetricPart::everything), table);
   }
   return table.take();
 }

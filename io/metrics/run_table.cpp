@@ -198,6 +198,14 @@ const MetricVariable* MetricGroup::find(std::string_view name) const {
   return found == variables.end() ? nullptr : &*found;
 }
 
+MetricVariable& MetricGroup::add(std::string name, std::string long_name, MetricValues values) {
+  MetricVariable& variable = variables.emplace_back();
+  variable.name = std::move(name);
+  variable.long_name = std::move(long_name);
+  variable.values = std::move(values);
+  return variable;
+}
+
 HeadName group_key(const MetricGroup& group) {
   HeadName key = group.call.name;
   key.batch = 0;
@@ -274,14 +282,12 @@ std::vector<MetricGroup> join_groups(std::span<const MetricSource> sources, size
     add_all(group.heads, source.group->heads);
     for (const MetricVariable& variable : source.group->variables) {
       if (group.find(variable.name) != nullptr) continue;
-      MetricVariable& added = group.variables.emplace_back();
-      added.name = variable.name;
-      added.long_name = variable.long_name;
+      MetricVariable& added =
+          group.add(variable.name, variable.long_name, undefined_values(variable, 0));
       added.of_heads = variable.of_heads;
       added.axes = variable.axes;
       added.shape = variable.shape;
       added.labels = variable.labels;
-      added.values = undefined_values(variable, 0);
     }
   }
   std::vector<MetricGroup> groups;

@@ -59,20 +59,25 @@ struct MetricVariable {
 /// The variable that tells which heads were measured: 1, else 0.
 inline constexpr std::string_view kMeasured = "measured";
 
-/// The heads of one call and branch, of every run.
+/// The heads of one call and branch, of every run; a capture's own numbers (`attnscope stats`) are
+/// like those of one run, and none of its heads are missing.
 struct MetricGroup {
   CallDescription call;  ///< of the first run that has it; heads count from 0 of the model
   std::vector<int64_t> batch, heads;  ///< ascending
   std::vector<MetricVariable> variables;
 
   const MetricVariable* find(std::string_view name) const;
+  /// A variable of heads without axes of its own. The reference holds until the next one is added.
+  MetricVariable& add(std::string name, std::string long_name, MetricValues values);
 };
 
-/// Numbers of heads over several runs of one model, by one choice of options.
+/// Numbers of heads by one choice of options: of several runs of one model, or, without runs, of a
+/// capture.
 struct RunTable {
   OrderedJson options;  ///< a flat object: what all runs share, "model" and "backend" too
   std::vector<MetricRun> runs;
   std::vector<MetricGroup> groups;
+  std::string capture = {};  ///< its name, where it was read from a file
 };
 
 /// Key of a group: its name without batch item and head.

@@ -14,18 +14,17 @@
 #include "io/files/json_types.h"
 #include "io/files/strict_json.h"
 #include "io/results/csv_table.h"
+#include "io/results/head_columns.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
 
-/// Columns that name a head or say something of it, and are no numbers of it.
-constexpr std::string_view kWords[] = {
-    "run",   "prompt", "seed",  "step",  "layer",        "branch",  "kind",    "batch", "head",
-    "block", "slot",   "chunk", "class", "segment_mass", "forward", "of_step", "call"};
-
-bool is_word(std::string_view name) {
-  return std::find(std::begin(kWords), std::end(kWords), name) != std::end(kWords);
+/// Is it the title of a column that names a head or says something of it, and is no number?
+bool is_word(std::string_view title) {
+  constexpr std::string_view kWords[] = {"run", "prompt", "seed", "class", "segment_mass"};
+  return names_head(title) ||
+         std::find(std::begin(kWords), std::end(kWords), title) != std::end(kWords);
 }
 
 /// One line of a table by the names of its columns.

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "io/plan_parts/merge_maps.h"
-#include "io/plan_parts/merge_stats.h"
+#include "io/plan_parts/merge_tables.h"
 
 namespace attnscope {
 

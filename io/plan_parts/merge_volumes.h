@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
-#include "io/plan_parts/merge_stats.h"
+#include "io/plan_parts/merge_tables.h"
 
 namespace attnscope {
 

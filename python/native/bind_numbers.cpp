@@ -24,6 +24,8 @@ using namespace nb::literals;
 
 using Words = std::map<std::string, std::string>;
 
+nb::object or_none(double value) { return nb::cast(value); }
+nb::object or_none(int64_t count) { return nb::cast(count); }
 template <typename T>
 nb::object or_none(const std::optional<T>& value) {
   return value ? nb::cast(*value) : nb::none();
@@ -126,20 +128,11 @@ nb::list call_stats(const CallHandle& call, const Engine& engine,
 
 nb::dict quality_dict(const MaskQuality& quality) {
   nb::dict result;
-  result["density"] = quality.density;
-  result["effective_density"] = quality.effective_density;
-  result["recall"] = or_none(quality.recall);
-  result["recall_p05"] = or_none(quality.recall_p05);
-  result["recall_sampled"] = or_none(quality.recall_sampled);
-  result["oracle_recall"] = or_none(quality.oracle_recall);
-  result["oracle_stderr"] = or_none(quality.oracle_stderr);
-  result["effective_oracle_recall"] = or_none(quality.effective_oracle_recall);
-  result["output_error"] = or_none(quality.output_error);
-  result["output_error_mean"] = or_none(quality.output_error_mean);
-  result["output_error_p95"] = or_none(quality.output_error_p95);
-  result["masked_rows"] = quality.masked_rows;
-  result["empty_rows"] = quality.empty_rows;
-  result["sampled_rows"] = quality.sampled_rows;
+  for (const MaskField& field : mask_fields()) {
+    std::visit(
+        [&](auto member) { result[std::string(field.name).c_str()] = or_none(quality.*member); },
+        field.member);
+  }
   return result;
 }
 

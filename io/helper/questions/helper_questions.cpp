@@ -5,7 +5,6 @@
 #include "io/export/read/stored_blocks.h"
 #include "io/export/read/stored_facts.h"
 #include "io/export/read/stored_shards.h"
-#include "io/export/read/stored_stats.h"
 #include "io/metrics/metric_file.h"
 #include "io/plan_parts/part_volumes.h"
 #include "io/tensors/hdf5_structure.h"
@@ -15,8 +14,8 @@ namespace attnscope {
 std::span<const HelperQuestion* const> helper_questions() {
   static constexpr const HelperQuestion* kQuestions[] = {
       &kHdf5StructureQuestion, &kHdf5AttributesQuestion, &kHdf5ChunksQuestion, &kManifestQuestion,
-      &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kStatsQuestion,
-      &kPartQuestion,          &kVolumesQuestion,        &kMetricsQuestion};
+      &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kPartQuestion,
+      &kVolumesQuestion,       &kMetricsQuestion};
   return kQuestions;
 }
 

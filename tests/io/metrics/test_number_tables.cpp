@@ -10,6 +10,7 @@
 #include "io/metrics/metric_journal.h"
 #include "io/metrics/read_table.h"
 #include "tests/support/catch.h"
+#include "tests/support/project_paths.h"
 #include "tests/support/temporary_folder.h"
 
 using namespace attnscope;
@@ -87,6 +88,32 @@ TEST_CASE("a table of runs is the same of .h5 and .csv") {
     CHECK(is_number_table(folder.path() / name));
     check_three_runs(read(folder.path() / name));
   }
+}
+
+TEST_CASE("numbers of a capture's heads are read from files whose variables name no axes") {
+  const std::filesystem::path folder =
+      std::filesystem::path(project_folder()) / "tests/data/tables";
+  const NumberTable found = read(folder / "stats_without_axes.h5");
+  const NumberTable expected = read(folder / "stats_without_axes.csv");
+  CHECK(found.metrics == expected.metrics);
+  CHECK(found.metrics.size() > 15);
+  CHECK(found.runs == std::vector<std::string>{""});
+  REQUIRE(found.lines.size() == 2);
+  for (size_t i = 0; i < 2; ++i) {
+    CHECK(found.lines[i].head == expected.lines[i].head);
+    CHECK(found.lines[i].head_class == expected.lines[i].head_class);
+    for (size_t m = 0; m < found.metrics.size(); ++m) {
+      INFO(found.metrics[m]);
+      const double value = found.lines[i].values[m], other = expected.lines[i].values[m];
+      CHECK((value == other || (std::isnan(value) && std::isnan(other))));
+    }
+  }
+  const RunTable table = read_stats_file(folder / "stats_without_axes.h5", MetricPart::everything);
+  CHECK(table.runs.empty());
+  CHECK(table.capture == "tiny");
+  REQUIRE(table.groups.size() == 1);
+  CHECK(table.groups[0].find("frame_frame") == nullptr);  // nothing tells its axes
+  CHECK_THROWS_AS(read_metric_file(folder / "stats_without_axes.h5", MetricPart::runs), Error);
 }
 
 TEST_CASE("what nobody recorded of a head is not recorded in its tables, of .h5 and .csv") {

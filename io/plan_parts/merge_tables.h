@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/files/output_file.h"
@@ -9,8 +10,8 @@
 
 namespace attnscope {
 
-/// True of a file that says that it is a .json of stats.
-bool is_stats_json(const std::filesystem::path& path);
+/// True of a .json of numbers of heads that says that it is of `product`: "stats" or "mask".
+bool is_table_json(const std::filesystem::path& path, std::string_view product);
 
 /// How numbers are joined.
 struct TableMerge {
@@ -25,6 +26,12 @@ struct TableMerge {
 /// does not. Throws Error(file) as order_of_parts() does and where a part is damaged, Error(usage)
 /// for a name or a number that is none.
 MergeResult merge_stats(const std::vector<std::filesystem::path>& parts,
+                        const std::filesystem::path& out, const TableMerge& how,
+                        OutputFileOptions options);
+
+/// Writes what masks keep of all heads that parts of it have (.json) as .json or .csv; otherwise as
+/// merge_stats().
+MergeResult merge_masks(const std::vector<std::filesystem::path>& parts,
                         const std::filesystem::path& out, const TableMerge& how,
                         OutputFileOptions options);
 

@@ -8,9 +8,10 @@
 
 #include "core/base/error.h"
 #include "io/files/json_types.h"
+#include "io/metrics/metric_file.h"
+#include "io/metrics/stats_hdf5.h"
 #include "io/results/head_json.h"
-#include "io/results/stats_files.h"
-#include "io/results/stats_hdf5.h"
+#include "io/results/head_tables.h"
 #include "tests/support/catch.h"
 #include "tests/support/export_fixture.h"
 #include "tests/support/hdf5_readback.h"
@@ -102,7 +103,7 @@ TEST_CASE("a standard error that only some heads have is a column all the same")
   ExportSpec spec = make_spec(calls, ExportProduct::stats, Encoding::f32);
   for (int turn = 0; turn < 2; ++turn) {
     const std::string csv = folder / ("s" + std::to_string(turn) + ".csv");
-    write_stats_csv(records, csv);
+    write_stats_table({}, records, ".csv", csv);
     std::ifstream file(csv, std::ios::binary);
     std::string heading, line;
     std::getline(file, heading);
@@ -152,6 +153,13 @@ TEST_CASE("an HDF5 file of numbers holds every field, the sinks and the arrays")
   CHECK(std::vector<double>(keys.values.begin(), keys.values.begin() + 5) ==
         std::vector<double>{250, 4, 9, -1, -1});
   CHECK(read_dataset(out, kGroup + "frame_frame").shape == std::vector<int64_t>{1, 2, 2, 3});
+  CHECK(read_text_attribute(out, "axes", kGroup + "entropy") == "batch head");
+  CHECK(read_text_attribute(out, "axes", kGroup + "sink_keys") == "batch head sink_rank");
+  const RunTable table = read_stats_file(out, MetricPart::everything);
+  CHECK(table.runs.empty());
+  REQUIRE(table.groups.size() == 1);
+  REQUIRE(table.groups[0].find("frame_frame") != nullptr);
+  CHECK(table.groups[0].find("frame_frame")->shape == std::vector<int64_t>{2, 3});
   CHECK(read_dataset(out, kGroup + "max_key_rows").values ==
         std::vector<double>{5, -1, 699, 5, -1, 699});
   std::vector<HeadRecord> unlike = records;

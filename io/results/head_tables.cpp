@@ -1,0 +1,109 @@
+#include "io/results/head_tables.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "io/files/json_text.h"
+#include "io/files/posix_file.h"
+#include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
+#include "io/results/head_json.h"
+
+namespace attnscope {
+namespace {
+
+void write_text(const std::string& text, const std::filesystem::path& path) {
+  PosixFile file(path, PosixFile::Mode::create);
+  file.write_at(std::as_bytes(std::span(text)), 0);
+  file.close();
+}
+
+/// A line a head, which is a JSON object: the columns that name it, then `numbers`.
+std::string heads_csv(const OrderedJson& heads, const std::vector<std::string>& numbers) {
+  HeadColumns columns;
+  for (const OrderedJson& head : heads) {
+    for (const auto& [name, value] : head.items()) {
+      if (names_head(name)) columns.add(name);
+    }
+  }
+  std::vector<std::string> names = columns.titles();
+  names.insert(names.end(), numbers.begin(), numbers.end());
+  std::string text = csv_line(names);
+  for (const OrderedJson& head : heads) {
+    std::vector<std::string> fields;
+    for (const std::string& name : names) {
+      const auto value = head.find(name);
+      fields.push_back(value == head.end() ? "" : csv_value(*value));
+    }
+    text += csv_line(fields);
+  }
+  return text;
+}
+
+std::vector<std::string> stats_columns(std::span<const HeadRecord> records) {
+  const auto any = [&](auto has) { return std::any_of(records.begin(), records.end(), has); };
+  std::vector<std::string> names{"class"};
+  for (const HeadField& field : head_fields()) {
+    names.emplace_back(field.name);
+    if (any([&](const HeadRecord& record) {
+          return standard_error_of(record.metrics, field).has_value();
+        })) {
+      names.push_back(field.error_name());
+    }
+  }
+  if (any([](const HeadRecord& record) { return !record.metrics.segment_mass.from.empty(); })) {
+    names.emplace_back("segment_mass");
+  }
+  names.emplace_back("sink_key");
+  return names;
+}
+
+std::string stats_csv(std::span<const HeadRecord> records) {
+  OrderedJson heads = OrderedJson::array();
+  for (const HeadRecord& record : records) {
+    OrderedJson& head = heads.emplace_back(head_json(record));
+    const std::vector<Sink>& sinks = record.metrics.sinks;
+    if (!sinks.empty()) head["sink_key"] = sinks.front().key;
+  }
+  return heads_csv(heads, stats_columns(records));
+}
+
+std::string mask_csv(const OrderedJson& heads) {
+  if (heads.empty()) return "";
+  std::vector<std::string> numbers;
+  for (const OrderedJson& head : heads) {
+    for (const auto& [name, value] : head.items()) {
+      if (names_head(name) || std::find(numbers.begin(), numbers.end(), name) != numbers.end()) {
+        continue;
+      }
+      numbers.push_back(name);
+    }
+  }
+  return heads_csv(heads, numbers);
+}
+
+}  // namespace
+
+OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records) {
+  OrderedJson json{{"format", "attnscope-stats/1"}};
+  json.update(about);
+  OrderedJson& heads = json["heads"] = OrderedJson::array();
+  for (const HeadRecord& record : records) heads.push_back(head_json(record));
+  return json;
+}
+
+void write_stats_table(const OrderedJson& about, std::span<const HeadRecord> records,
+                       std::string_view extension, const std::filesystem::path& path) {
+  write_text(
+      extension == ".csv" ? stats_csv(records) : json_text(stats_json(about, records), 1) + "\n",
+      path);
+}
+
+void write_mask_table(const OrderedJson& masks, std::string_view extension,
+                      const std::filesystem::path& path) {
+  write_text(extension == ".csv" ? mask_csv(masks.at("heads")) : json_text(masks, 1) + "\n", path);
+}
+
+}  // namespace attnscope
