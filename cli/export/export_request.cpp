@@ -145,16 +145,7 @@ OrderedJson content_options(const ExportOptions& o, ExportProduct product, Encod
   OrderedJson json;
   json["product"] = export_product_name(product);
   json["dtype"] = encoding == Encoding::f32 ? "f32" : encoding == Encoding::u8_log2 ? "u8" : "f16";
-  json["steps"] = o.selection.steps;
-  json["layers"] = o.selection.layers;
-  json["heads"] = o.selection.heads;
-  json["batch"] = o.selection.batch;
-  json["branch"] = o.selection.branches;
-  json["kind"] = o.selection.kinds;
-  // Only where they choose: the options of exports without them are as before.
-  if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
-  if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
-  if (o.selection.chunks != "all") json["chunks"] = o.selection.chunks;
+  json.update(selection_json(o.selection));
   if (!o.rows.empty()) json["rows"] = o.rows;
   if (!o.cols.empty()) json["cols"] = o.cols;
   if (product == ExportProduct::rows) {

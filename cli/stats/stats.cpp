@@ -38,18 +38,9 @@ namespace {
 /// What decides the result beside the capture's content.
 OrderedJson content_options(const StatsOptions& o, const ClassThresholds& thresholds,
                             const std::string& backend, const std::string& score) {
-  OrderedJson json{{"steps", o.selection.steps},
-                   {"layers", o.selection.layers},
-                   {"heads", o.selection.heads},
-                   {"batch", o.selection.batch},
-                   {"branch", o.selection.branches},
-                   {"kind", o.selection.kinds},
-                   {"score", score},
-                   {"backend", backend}};
-  // Only where they choose: captures without them, and their unfinished files, are as before.
-  if (!o.selection.blocks.empty()) json["blocks"] = o.selection.blocks;
-  if (!o.selection.slots.empty()) json["slots"] = o.selection.slots;
-  if (o.selection.chunks != "all") json["chunks"] = o.selection.chunks;
+  OrderedJson json = selection_json(o.selection);
+  json["score"] = score;
+  json["backend"] = backend;
   json["sample"] = o.sample > 0 ? OrderedJson(o.sample) : OrderedJson();
   json["band"] = o.band >= 0 ? OrderedJson(o.band) : OrderedJson();
   json["exact"] = o.exact;

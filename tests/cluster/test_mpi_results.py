@@ -2,13 +2,17 @@
 process finds, whatever happens. mpi_jobs.py says what is needed.
 """
 
+import json
 import pathlib
+import shutil
+import struct
 import tempfile
 import unittest
 
 from mpi_jobs import NOTHING_ONE_SIDED, PROGRAM, SAMPLE, at_once, mpi_command, own_words, run
 
 MASKS = ["--mask", "spatial:frames=1", "--mask", "topk:keep=0.1"]
+LARGEST_BFLOAT = b"\x7f\x7f"
 RUNS = {
     "heads.json": ["stats", SAMPLE],
     "heads.csv": ["stats", SAMPLE, "--sample", "64", "--sort", "entropy"],
@@ -178,6 +182,23 @@ class Ends(MpiResults):
             self.assertEqual(len(errors), 1, result.stderr)
             self.assertIn("process 1 on ", errors[0])
             self.assertEqual(self.trouble(run(command(name, out, "--resume")), out), "")
+
+    def test_logits_that_no_float_holds_leave_nothing(self):
+        capture = self.folder / "capture"
+        shutil.copytree(SAMPLE, capture)
+        with open(sorted(capture.glob("*.safetensors"))[-1], "r+b") as file:
+            (size,) = struct.unpack("<Q", file.read(8))
+            header = json.loads(file.read(size))
+            for name in "qk":
+                file.seek(8 + size + header[name]["data_offsets"][0])
+                file.write(LARGEST_BFLOAT * 64)
+        line = [PROGRAM, "mask", str(capture), "--mask", "temporal", "-o", str(self.folder / "masks.json")]
+        for ranks in (1, 2):
+            result = run(mpi_command([*line, "--threads", "1"], ranks))
+            self.assertEqual(result.returncode, 1, result.stderr)
+            (said,) = own_words(result)
+            self.assertRegex(said, "logits are too large for float32 .*; nothing was kept$")
+            self.assertEqual([path.name for path in self.folder.iterdir() if path.suffix != ".lock"], ["capture"])
 
 
 class Refusals(MpiResults):
