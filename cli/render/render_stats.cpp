@@ -90,7 +90,7 @@ int render_stats(const RenderRequest& o, const Console& console) {
   check_export_options(o.capture, o.run);
   const std::filesystem::path path = o.capture.capture;
   const std::string file = one_line(path.filename().string());
-  const RunTable stats = read_stats_file(path, MetricPart::everything);
+  const RunTable stats = read_stats_file(path, MetricPart::numbers);
   check_metric(stats, o.metric, file);
   const std::vector<std::filesystem::path> inputs(1, path);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});

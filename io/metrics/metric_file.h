@@ -18,8 +18,9 @@ bool is_metric_file(const std::filesystem::path& path);
 
 /// Parts of a table that are read.
 enum class MetricPart : uint8_t {
-  runs,    ///< options and runs; no groups
-  shapes,  ///< the groups as well, their variables without values
+  runs,     ///< options and runs; no groups
+  shapes,   ///< the groups as well, their variables without values
+  numbers,  ///< values of those that have a number a head, or one a head and mask; not of arrays
   everything
 };
 /// Reads one. The HDF5 library reads its structure in the helper process; the file is held against

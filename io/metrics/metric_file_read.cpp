@@ -231,30 +231,38 @@ class MetricFileReader {
     return variable;
   }
 
+  /// Are its values asked for?
+  bool is_wanted(const MetricVariable& variable) const {
+    if (part_ != MetricPart::numbers) return part_ == MetricPart::everything;
+    return variable.of_heads &&
+           (variable.shape.empty() || variable.axes == std::vector<std::string>{"sparse_mask"});
+  }
+
   void read_values(const Json& json, int64_t count, const std::string& where,
                    MetricVariable& variable) const {
     switch (json.at("type").get<MetricType>()) {
       case MetricType::f64:
-        variable.values = numbers<double>(json, count, where);
+        variable.values = numbers<double>(json, variable, count, where);
         return;
       case MetricType::f32:
-        variable.values = numbers<float>(json, count, where);
+        variable.values = numbers<float>(json, variable, count, where);
         return;
       case MetricType::i32:
-        variable.values = numbers<int32_t>(json, count, where);
+        variable.values = numbers<int32_t>(json, variable, count, where);
         return;
       case MetricType::text:
         break;
     }
     auto texts = json.at("texts").get<std::vector<std::string>>();
     if (std::ssize(texts) != count) fail(where, variable.name + " has another length");
-    if (part_ != MetricPart::everything) texts.clear();
+    if (!is_wanted(variable)) texts.clear();
     variable.values = std::move(texts);
   }
 
   template <typename Value>
-  MetricValues numbers(const Json& json, int64_t count, const std::string& where) const {
-    if (part_ != MetricPart::everything) return std::vector<Value>();
+  MetricValues numbers(const Json& json, const MetricVariable& variable, int64_t count,
+                       const std::string& where) const {
+    if (!is_wanted(variable)) return std::vector<Value>();
     if (count > file_.size() / static_cast<int64_t>(sizeof(Value))) {
       fail(where, "has longer lists than the file has bytes");
     }

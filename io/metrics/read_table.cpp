@@ -109,7 +109,7 @@ NumberTable read_number_table(const fs::path& path, MemoryBudget& budget, Memory
   } else if (extension == ".json") {
     read_json_table(path, held.bytes(), table);
   } else {
-    read_runs(read_stats_file(path, MetricPart::everything), table);
+    read_runs(read_stats_file(path, MetricPart::numbers), table);
   }
   return table.take();
 }

@@ -160,6 +160,10 @@ TEST_CASE("an HDF5 file of numbers holds every field, the sinks and the arrays")
   REQUIRE(table.groups.size() == 1);
   REQUIRE(table.groups[0].find("frame_frame") != nullptr);
   CHECK(table.groups[0].find("frame_frame")->shape == std::vector<int64_t>{2, 3});
+  CHECK(std::get<std::vector<double>>(table.groups[0].find("frame_frame")->values).size() == 12);
+  const MetricGroup numbers = read_stats_file(out, MetricPart::numbers).groups[0];
+  CHECK(std::get<std::vector<double>>(numbers.find("entropy")->values).size() == 2);
+  CHECK(std::get<std::vector<double>>(numbers.find("frame_frame")->values).empty());
   CHECK(read_dataset(out, kGroup + "max_key_rows").values ==
         std::vector<double>{5, -1, 699, 5, -1, 699});
   std::vector<HeadRecord> unlike = records;
