@@ -4,13 +4,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/capture_check.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/capture_copy.h"

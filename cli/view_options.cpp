@@ -1,6 +1,6 @@
 #include "cli/view_options.h"
 
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 
 namespace attnscope {
 

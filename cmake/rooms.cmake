@@ -235,30 +235,32 @@ attnscope_room(web/window "The window in a page: its canvas and input, its way t
   USES fmt imgui emscripten TARGET_ELSEWHERE)
 
 # cli: the command.
-attnscope_room(cli/common "Parser, console, options that commands share, the run of a stream."
-  MAY core cluster kernels kernels/common io USES posix fmt json cli11 LIBRARY cli)
-attnscope_room(cli/info "attnscope info." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/export "attnscope export." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/query "attnscope query." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/query USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/stats "attnscope stats." MAY core cluster io cli/common USES posix fmt json cli11 LIBRARY cli)
-attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/diff "attnscope diff." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/query USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/merge "attnscope merge." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/common "Parser, console, options and inputs that commands share."
+  MAY core io USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/run "The run of a command over heads: backend, plan, share, team, records."
+  MAY core cluster kernels kernels/common io cli/common USES posix fmt json LIBRARY cli)
+attnscope_room(cli/info "attnscope info." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/export "attnscope export." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/query "attnscope query." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/stats "attnscope stats." MAY core cluster io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/diff "attnscope diff." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/merge "attnscope merge." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/relabel "attnscope relabel." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/verify "attnscope verify." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/verify "attnscope verify." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/figure "attnscope figure."
-  MAY core io web/figure/head cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common USES posix fmt json cli11 LIBRARY cli)
+  MAY core io web/figure/head cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
-      viewer/remote/web cli/common USES posix fmt cli11 LIBRARY cli)
+      viewer/remote/web cli/common cli/run USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
-  MAY core kernels kernels/cpu io viewer cli/common cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
+  MAY core kernels kernels/cpu io viewer cli/common cli/run cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/relabel cli/verify cli/figure cli/bench cli/serve
   USES posix loader fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.
 attnscope_room(python/native "attnscope._native: arrays in and out, captures, parts of maps, numbers of heads."
-  MAY core kernels io web/figure/head cli/common cli/query cli/stats USES fmt nanobind IF ATTNSCOPE_PYTHON_MODULE TARGET_ELSEWHERE)
+  MAY core kernels io web/figure/head cli/common cli/run cli/query cli/stats USES fmt nanobind IF ATTNSCOPE_PYTHON_MODULE TARGET_ELSEWHERE)

@@ -5,16 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
-#include "cli/common/run_backend.h"
-#include "cli/common/run_plan.h"
-#include "cli/common/run_steps.h"
-#include "cli/common/shard_option.h"
 #include "cli/common/stored_input.h"
 #include "cli/common/unknown_state.h"
 #include "cli/diff/diff_maps.h"
@@ -22,6 +17,11 @@
 #include "cli/diff/diff_options.h"
 #include "cli/diff/diff_report.h"
 #include "cli/diff/diff_tables_report.h"
+#include "cli/run/capture_check.h"
+#include "cli/run/run_backend.h"
+#include "cli/run/run_plan.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/products/pooled_map.h"

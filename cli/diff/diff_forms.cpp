@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/head_table.h"
-#include "cli/common/run_steps.h"
 #include "cli/diff/diff_pictures.h"
 #include "cli/diff/diff_report.h"
+#include "cli/run/run_steps.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "io/files/json_types.h"

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/run_steps.h"
 #include "cli/diff/diff_forms.h"
+#include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "core/problem/sampled_rows.h"
 
 namespace attnscope {

@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "cli/common/console.h"
-#include "cli/common/run_plan.h"
 #include "cli/diff/compared_pair.h"
+#include "cli/run/run_plan.h"
 #include "core/base/memory_budget.h"
 
 namespace attnscope {

@@ -3,7 +3,7 @@
 #include <charconv>
 
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 
 namespace attnscope {
 namespace {

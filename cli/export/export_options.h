@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <string>
 
-#include "cli/common/head_run_options.h"
 #include "cli/common/parser.h"
 #include "cli/common/query_options.h"
+#include "cli/run/head_run_options.h"
 
 namespace attnscope {
 

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "cli/common/console.h"
-#include "cli/common/run_steps.h"
 #include "cli/export/export_options.h"
+#include "cli/run/run_steps.h"
 #include "cluster/team.h"
 #include "core/base/memory_budget.h"
 #include "core/reduce/reduction_stream.h"

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "cli/common/left_out_names.h"
-#include "cli/common/run_backend.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/run_backend.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"

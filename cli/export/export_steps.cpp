@@ -2,7 +2,7 @@
 
 #include <fmt/core.h>
 
-#include "cli/common/team_steps.h"
+#include "cli/run/team_steps.h"
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_layout.h"
 

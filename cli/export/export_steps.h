@@ -5,9 +5,9 @@
 #include <string>
 
 #include "cli/common/console.h"
-#include "cli/common/run_plan.h"
-#include "cli/common/run_steps.h"
 #include "cli/export/export_options.h"
+#include "cli/run/run_plan.h"
+#include "cli/run/run_steps.h"
 #include "cluster/team.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/capture.h"

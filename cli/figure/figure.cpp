@@ -10,16 +10,16 @@
 #include <utility>
 #include <vector>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/head_table.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
-#include "cli/common/stream_run.h"
 #include "cli/common/unknown_state.h"
+#include "cli/run/capture_check.h"
+#include "cli/run/shard_option.h"
+#include "cli/run/stream_run.h"
 #include "core/base/error.h"
 #include "core/problem/head_name.h"
 #include "io/capture/capture.h"

@@ -7,7 +7,6 @@
 #include <set>
 #include <string>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
@@ -19,6 +18,7 @@
 #include "cli/info/info_export.h"
 #include "cli/info/info_forwards.h"
 #include "cli/info/info_guesses.h"
+#include "cli/run/capture_check.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"

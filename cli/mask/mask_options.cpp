@@ -1,7 +1,7 @@
 #include "cli/mask/mask_options.h"
 
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 
 namespace attnscope {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/head_run_options.h"
+#include "cli/run/head_run_options.h"
 
 namespace attnscope {
 

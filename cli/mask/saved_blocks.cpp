@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "cli/common/head_table.h"
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/mask/mask_cover.h"

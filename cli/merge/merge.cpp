@@ -10,7 +10,7 @@
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_manifest.h"

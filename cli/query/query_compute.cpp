@@ -5,11 +5,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cli/common/forecast.h"
-#include "cli/common/run_plan.h"
-#include "cli/common/run_steps.h"
-#include "cli/common/stream_run.h"
-#include "cli/common/team_steps.h"
+#include "cli/run/forecast.h"
+#include "cli/run/run_plan.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/stream_run.h"
+#include "cli/run/team_steps.h"
 #include "core/products/row_collector.h"
 #include "core/products/value_norms.h"
 #include "core/stream/streaming_engine.h"

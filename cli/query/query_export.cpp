@@ -7,10 +7,10 @@
 #include <limits>
 
 #include "cli/common/command.h"
-#include "cli/common/run_steps.h"
 #include "cli/common/stored_input.h"
 #include "cli/query/query_output.h"
 #include "cli/query/query_summary.h"
+#include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"

@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "cli/common/left_out_names.h"
-#include "cli/common/run_steps.h"
 #include "cli/query/query_summary.h"
+#include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"

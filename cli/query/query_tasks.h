@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/head_run_options.h"
 #include "cli/common/query_options.h"
+#include "cli/run/head_run_options.h"
 #include "core/products/query_volumes.h"
 #include "core/products/row_collector.h"
 #include "core/stream/tile_sink.h"

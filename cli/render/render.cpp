@@ -3,14 +3,14 @@
 #include <array>
 #include <filesystem>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
-#include "cli/common/shard_option.h"
 #include "cli/common/unknown_state.h"
 #include "cli/render/render_export.h"
 #include "cli/render/render_films.h"
 #include "cli/render/render_job.h"
 #include "cli/render/render_maps.h"
+#include "cli/run/capture_check.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/stream_run.h"
 #include "cli/render/overlay.h"
 #include "cli/render/render_options.h"
+#include "cli/run/stream_run.h"
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
 #include "io/files/json_types.h"

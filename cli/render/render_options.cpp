@@ -7,7 +7,7 @@
 
 #include "cli/common/cache_option.h"
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/head_run_options.h"
 #include "cli/common/parser.h"
 #include "cli/common/query_options.h"
+#include "cli/run/head_run_options.h"
 #include "core/products/pooled_map.h"
 #include "io/pictures/colour_scale.h"
 

@@ -3,7 +3,7 @@
 #include <fmt/core.h>
 
 #include "cli/common/left_out_names.h"
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {

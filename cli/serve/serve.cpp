@@ -17,7 +17,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
-#include "cli/common/run_backend.h"
+#include "cli/run/run_backend.h"
 #include "cli/serve/first_look.h"
 #include "cli/serve/served.h"
 #include "core/base/error.h"

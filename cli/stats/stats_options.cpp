@@ -8,7 +8,7 @@
 #include <map>
 
 #include "cli/common/output_options.h"
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/files/file_ending.h"

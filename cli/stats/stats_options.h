@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/common/head_run_options.h"
 #include "cli/common/parser.h"
+#include "cli/run/head_run_options.h"
 #include "core/heads/head_arrays.h"
 #include "core/reduce/head_metrics.h"
 

@@ -11,7 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
-#include "cli/common/run_backend.h"
+#include "cli/run/run_backend.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/capture/computable.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "cli/common/console.h"
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "core/stream/streaming_engine.h"
 #include "core/stream/value_check.h"
 

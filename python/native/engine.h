@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/common/capture_options.h"
-#include "cli/common/run_backend.h"
+#include "cli/run/run_backend.h"
 #include "core/products/map_reductions.h"
 #include "core/stream/number_range.h"
 #include "core/stream/tile_backend.h"

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/common/head_run.h"
-#include "cli/common/team_records.h"
-#include "cli/common/team_steps.h"
+#include "cli/run/head_run.h"
+#include "cli/run/team_records.h"
+#include "cli/run/team_steps.h"
 #include "core/problem/head_name.h"
 #include "io/capture/selection_share.h"
 #include "io/files/json_types.h"

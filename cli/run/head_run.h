@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cli/common/console.h"
-#include "cli/common/head_run_options.h"
-#include "cli/common/run_backend.h"
-#include "cli/common/run_plan.h"
-#include "cli/common/run_steps.h"
-#include "cli/common/team_run.h"
+#include "cli/run/head_run_options.h"
+#include "cli/run/run_backend.h"
+#include "cli/run/run_plan.h"
+#include "cli/run/run_steps.h"
+#include "cli/run/team_run.h"
 #include "cluster/team.h"
 #include "core/base/memory_budget.h"
 #include "core/base/plan_share.h"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <map>
 
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"

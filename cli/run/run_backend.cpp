@@ -1,4 +1,4 @@
-#include "cli/common/run_backend.h"
+#include "cli/run/run_backend.h"
 
 #include <algorithm>
 #include <exception>

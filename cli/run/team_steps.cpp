@@ -1,4 +1,4 @@
-#include "cli/common/team_steps.h"
+#include "cli/run/team_steps.h"
 
 #include <fmt/core.h>
 
@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/common/team_run.h"
+#include "cli/run/team_run.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/plan_share.h"

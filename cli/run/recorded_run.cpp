@@ -1,12 +1,12 @@
-#include "cli/common/recorded_run.h"
+#include "cli/run/recorded_run.h"
 
 #include <fmt/core.h>
 
 #include <utility>
 
 #include "cli/common/command.h"
-#include "cli/common/shard_option.h"
-#include "cli/common/value_failure.h"
+#include "cli/run/shard_option.h"
+#include "cli/run/value_failure.h"
 #include "core/base/error.h"
 #include "io/files/output_file.h"
 #include "io/results/output_provenance.h"

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "io/files/json_types.h"
 #include "tests/support/catch.h"
 

@@ -1,13 +1,13 @@
-#include "cli/common/head_run.h"
+#include "cli/run/head_run.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cli/common/capture_check.h"
 #include "cli/common/command.h"
-#include "cli/common/shard_option.h"
-#include "cli/common/team_steps.h"
 #include "cli/common/unknown_state.h"
+#include "cli/run/capture_check.h"
+#include "cli/run/shard_option.h"
+#include "cli/run/team_steps.h"
 
 namespace attnscope {
 

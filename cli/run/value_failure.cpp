@@ -1,4 +1,4 @@
-#include "cli/common/value_failure.h"
+#include "cli/run/value_failure.h"
 
 #include <string>
 

@@ -1,11 +1,11 @@
-#include "cli/common/capture_check.h"
+#include "cli/run/capture_check.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <optional>
 
 #include "cli/common/interrupt.h"
-#include "cli/common/run_backend.h"
+#include "cli/run/run_backend.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/check/self_check.h"

@@ -3,7 +3,7 @@
 #include <span>
 #include <string>
 
-#include "cli/common/run_plan.h"
+#include "cli/run/run_plan.h"
 #include "core/base/memory_budget.h"
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/tile_plan.h"

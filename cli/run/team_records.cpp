@@ -1,10 +1,10 @@
-#include "cli/common/team_records.h"
+#include "cli/run/team_records.h"
 
 #include <fmt/core.h>
 
 #include <algorithm>
 
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "io/files/json_types.h"
 

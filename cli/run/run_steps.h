@@ -10,7 +10,7 @@
 
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
-#include "cli/common/run_plan.h"
+#include "cli/run/run_plan.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/reduce/reduction_stream.h"

@@ -1,9 +1,9 @@
-#include "cli/common/stream_run.h"
+#include "cli/run/stream_run.h"
 
 #include <atomic>
 
-#include "cli/common/forecast.h"
-#include "cli/common/run_steps.h"
+#include "cli/run/forecast.h"
+#include "cli/run/run_steps.h"
 #include "core/stream/streaming_engine.h"
 
 namespace attnscope {

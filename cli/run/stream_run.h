@@ -7,8 +7,8 @@
 
 #include "cli/common/capture_options.h"
 #include "cli/common/console.h"
-#include "cli/common/run_backend.h"
-#include "cli/common/run_plan.h"
+#include "cli/run/run_backend.h"
+#include "cli/run/run_plan.h"
 #include "core/base/memory_budget.h"
 #include "core/base/shared_work.h"
 #include "core/products/map_reductions.h"

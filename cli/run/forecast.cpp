@@ -1,4 +1,4 @@
-#include "cli/common/forecast.h"
+#include "cli/run/forecast.h"
 
 #include <algorithm>
 #include <chrono>

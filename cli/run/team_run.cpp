@@ -1,4 +1,4 @@
-#include "cli/common/team_run.h"
+#include "cli/run/team_run.h"
 
 #include <fmt/core.h>
 #include <sched.h>
@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "cli/common/command.h"
-#include "cli/common/run_steps.h"
 #include "cli/common/system_memory.h"
+#include "cli/run/run_steps.h"
 #include "core/base/failure_text.h"
 #include "kernels/common/host_cores.h"
 

@@ -1,4 +1,4 @@
-#include "cli/common/run_steps.h"
+#include "cli/run/run_steps.h"
 
 #include <fmt/core.h>
 

@@ -1,4 +1,4 @@
-#include "cli/common/shard_option.h"
+#include "cli/run/shard_option.h"
 
 #include <fmt/format.h>
 

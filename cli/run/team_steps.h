@@ -7,8 +7,8 @@
 
 #include "cli/common/capture_options.h"
 #include "cli/common/console.h"
-#include "cli/common/run_backend.h"
-#include "cli/common/run_plan.h"
+#include "cli/run/run_backend.h"
+#include "cli/run/run_plan.h"
 #include "cluster/team.h"
 #include "core/base/index_range.h"
 #include "io/capture/capture.h"

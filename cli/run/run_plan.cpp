@@ -1,4 +1,4 @@
-#include "cli/common/run_plan.h"
+#include "cli/run/run_plan.h"
 
 #include <fmt/core.h>
 
