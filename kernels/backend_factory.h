@@ -28,7 +28,7 @@ enum class BackendKind : uint8_t {
 /// "auto", "reference", "cpu", "cpu-amx", "cpu-amx-fp16", "cpu-bf16", "cpu-fma", "cuda",
 /// "cuda-wgmma", "cuda-mma", "cuda-cublas"; throws Error(usage) suggesting the nearest otherwise.
 BackendKind parse_backend(std::string_view name);
-/// Whether a backend of that kind computes on a device.
+/// True of a kind of backend that computes on a CUDA device.
 bool is_cuda(BackendKind kind);
 
 /// Throws Error(unavailable), one line, when the backend was not built, finds no device, or has not

@@ -12,8 +12,8 @@ namespace attnscope {
 Descriptor open_beneath(const Descriptor& folder, const std::filesystem::path& relative, int flags,
                         unsigned mode = 0);
 
-/// The same without openat2(2), which kernels before 5.6 and some sandboxes lack: one part of the
-/// name after the other, none of them through a link. Any ".." leads out here.
+/// open_beneath() without openat2(2), which kernels before 5.6 and some sandboxes lack: opens one
+/// part of the name after the other, none of them through a link. Any ".." leads out here.
 Descriptor open_beneath_by_parts(const Descriptor& folder, const std::filesystem::path& relative,
                                  int flags, unsigned mode = 0);
 

@@ -16,7 +16,7 @@ class ByteSource {
   virtual int64_t size() const = 0;
   /// Fills `destination` from `offset`; throws Error(file) where that cannot be read.
   virtual void read_at(int64_t offset, std::span<std::byte> destination) const = 0;
-  /// Whether reading in ascending order, by one thread, takes far less work than any other way.
+  /// True where reading in ascending order, by one thread, takes far less work than any other way.
   virtual bool unpacks_in_order() const { return false; }
   /// Checks the whole against its recorded checksum, where it has one; reads everything the first
   /// time and nothing later. To be called before values are served. Throws Error(file).

@@ -1,7 +1,7 @@
 #include "io/files/checksum.h"
 
 #ifdef ATTNSCOPE_XXHASH_DISPATCH
-// The same hash by the widest instructions of this machine: three times SSE2's speed.
+// XXH3 by the widest instructions of this machine: the same hash at three times SSE2's speed.
 #include <xxh_x86dispatch.h>
 #else
 #include <xxhash.h>

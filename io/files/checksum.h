@@ -10,8 +10,8 @@
 
 namespace attnscope {
 
-/// What the attribute `algorithm` of checksum datasets says: the low 32 bits of XXH3's 64-bit hash,
-/// seed 0.
+/// The value of the attribute `algorithm` of checksum datasets: the low 32 bits of XXH3's 64-bit
+/// hash, with seed 0.
 constexpr std::string_view kChecksumAlgorithm = "xxh3-64-low32";
 
 /// The checksum of some bytes. Thread-safe.
@@ -19,7 +19,7 @@ uint32_t checksum(std::span<const std::byte> bytes);
 /// All 64 bits of that hash. Thread-safe.
 uint64_t checksum64(std::span<const std::byte> bytes);
 
-/// The same 64 bits of bytes that come in pieces. Not thread-safe.
+/// Computes checksum64() of bytes that come in pieces. Not thread-safe.
 class RunningChecksum {
  public:
   RunningChecksum();

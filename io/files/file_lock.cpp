@@ -52,8 +52,8 @@ bool is_held_here(const path& file) {
          held_files().files.count({info.st_dev, info.st_ino}) != 0;
 }
 
-/// Whether the path still names the file that is open: its last holder may have removed it between
-/// our open and our lock, and then the lock would protect nothing.
+/// True where the path still names the open file: its last holder may have removed it between our
+/// open and our lock, and then the lock would protect nothing.
 bool names_descriptor(const path& file, int descriptor) {
   struct stat named {};
   struct stat opened {};
@@ -77,7 +77,7 @@ std::optional<pid_t> holder_of(int descriptor) {
   return std::max(lock.l_pid, pid_t{0});
 }
 
-/// What /proc tells of a process's first thread.
+/// The state of a process's first thread, from /proc.
 struct ProcessState {
   char state = '?';
   uint64_t flags = 0;
@@ -100,7 +100,7 @@ std::optional<ProcessState> process_state(pid_t process) {
   return std::nullopt;
 }
 
-/// Whether a process was told to end and does, though it may take a while.
+/// True of a process that is gone, or was told to end and does, though it may take a while.
 bool is_ending(pid_t process) {
   constexpr uint64_t kExiting = 4;  // PF_EXITING of the kernel
   const auto state = process_state(process);
@@ -154,13 +154,13 @@ std::optional<Owner> read_owner(const path& file) {
   return std::nullopt;
 }
 
-/// Whether the process that wrote the file is known to be gone.
+/// True where the process that wrote the owner file is known to be gone.
 bool is_gone(const std::optional<Owner>& owner) {
   return owner && owner->host == host_name() && owner->process != getpid() &&
          ends_soon(static_cast<pid_t>(owner->process), Clock::now());
 }
 
-/// Whether the system says that the file system has no locks.
+/// True of the errors by which the system says that the file system has no locks.
 bool means_no_locks(int error_number) {
   return error_number == ENOLCK || error_number == EOPNOTSUPP || error_number == ENOSYS ||
          error_number == EINVAL;

@@ -22,11 +22,11 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
   ~FileLock();
 
-  /// Whether PATH.owner had to do.
+  /// True where the file system has no locks, so that PATH.owner takes the lock's place.
   bool without_locks() const { return !owner_.empty(); }
 
-  /// Whether somebody holds the lock, and will: one who was killed is waited for as above. Creates
-  /// nothing.
+  /// True where somebody holds the lock and goes on holding it: a holder who was killed is waited
+  /// for as above. Creates nothing.
   static bool is_held(const std::filesystem::path& path);
 
  private:

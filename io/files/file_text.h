@@ -14,7 +14,7 @@ namespace attnscope {
 std::string read_file_text(const std::filesystem::path& file, const char* what = "",
                            int64_t most = std::numeric_limits<int64_t>::max());
 
-/// What a regular file begins with, `most` bytes where it has as many; nothing of what is no
+/// The first bytes of a regular file, `most` of them where it has as many; empty where it is no
 /// regular file or cannot be read.
 std::string beginning_of_file(const std::filesystem::path& file, size_t most);
 

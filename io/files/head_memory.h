@@ -7,9 +7,9 @@
 
 namespace attnscope {
 
-/// What the head of one file (a JSON text, an archive's directory, a pickle) takes while it is
-/// read, counted before it is taken: nobody vouches for the file, and its content alone decides how
-/// much that would be. A value; a copy goes on counting where the other is. Not thread-safe.
+/// Counts the memory that the head of one file (a JSON text, an archive's directory, a pickle)
+/// takes while it is read, before it is taken: nobody vouches for the file, and its content alone
+/// decides how much that would be. A value; a copy goes on from the count of the other.
 class HeadMemory {
  public:
   /// `file` is how messages call it.

@@ -67,7 +67,7 @@ InputFile::InputFile(std::filesystem::path path, std::shared_ptr<const InputFold
       std::make_unique<const LazyDescriptor>(std::move(first), [this] { return open_again(); });
 }
 
-/// What has its name now; not open, with errno, where that fails.
+/// Opens the file that has the name now; the result is not open, with errno, where that fails.
 Descriptor InputFile::open(int flags) const {
   if (folder_) return folder_->open(inner_, flags, links_);
   return Descriptor(::open(path_.c_str(), flags | O_CLOEXEC));

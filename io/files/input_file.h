@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What changes when a file is written to, or another one takes its name.
+/// The facts that change when a file is written to, or another one takes its name.
 struct FileState {
   FileIdentity identity;
   int64_t size = 0;
@@ -45,7 +45,7 @@ class InputFile : public ByteSource {
   /// Throws Error(file) that tells what changed where the file, or what has its name, is not as it
   /// was when it was opened: written to, cut, replaced, gone.
   void require_unchanged() const;
-  /// What was read since forget_reads(), and since the last require_unchanged() that passed.
+  /// True after a read since forget_reads(), and since the last require_unchanged() that passed.
   bool was_read() const { return read_; }
   bool was_read_unchecked() const { return unchecked_; }
   void forget_reads() const { read_ = unchecked_ = false; }

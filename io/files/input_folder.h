@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// Whether a file may be reached through symbolic links.
+/// The treatment of symbolic links on the way to a file.
 enum class Links : uint8_t { refuse, follow };
 
 /// A folder that stays the same, whatever becomes of its name: files are found in it and below it.
@@ -19,7 +19,7 @@ class InputFolder {
   explicit InputFolder(std::filesystem::path path);
 
   const std::filesystem::path& path() const { return path_; }
-  /// What `file`, a name that begins with the folder's and has no "..", is called within it;
+  /// `file` relative to the folder, for a name that begins with the folder's and has no "..";
   /// nothing for others.
   std::optional<std::filesystem::path> inner_name(const std::filesystem::path& file) const;
   /// open_beneath() of a name within the folder, or with Links::follow openat(2). Not open, with

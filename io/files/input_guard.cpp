@@ -20,7 +20,7 @@ struct Found {
   bool is_folder = false;
 };
 
-/// What a name leads to, through links.
+/// The file or folder that a name leads to, through links; nothing where there is none.
 std::optional<Found> found_at(const path& name) {
   struct stat info {};
   if (::stat(name.c_str(), &info) != 0) return std::nullopt;

@@ -5,9 +5,9 @@
 
 namespace attnscope {
 
-/// What keeps the files that a run writes away from those that it reads. `inputs` are files that
-/// are read, and folders of captures, by whatever names; each function throws Error(file) that
-/// names both sides.
+/// These functions keep the files that a run writes away from those that it reads. `inputs` are
+/// files that are read, and folders of captures, by whatever names; each function throws
+/// Error(file) that names both sides.
 
 /// Throws where `file` is one of the inputs.
 void refuse_input(const std::filesystem::path& file, std::span<const std::filesystem::path> inputs);

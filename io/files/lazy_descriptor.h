@@ -24,7 +24,7 @@ class LazyDescriptor {
 
   /// The open file, which stays open as long as the result is held. Throws what `open` throws.
   std::shared_ptr<const Descriptor> get() const;
-  /// The same where it is open now; else null.
+  /// The file where it is open now; else null. Opens nothing.
   std::shared_ptr<const Descriptor> get_if_open() const;
 
  private:

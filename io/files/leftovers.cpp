@@ -19,7 +19,7 @@ using std::filesystem::path;
 /// How a list of records begins, as RecordJournal writes it for each of several processes.
 constexpr std::string_view kRecords = R"({"format":"attnscope-)";
 
-/// Whether a file begins with `magic`, or is cut off within it.
+/// True where a file begins with `magic`, or is cut off within it.
 bool begins_as(const std::string& start, std::string_view magic) {
   const std::string_view there = std::string_view(start).substr(0, magic.size());
   return magic.starts_with(there);
@@ -32,7 +32,7 @@ bool is_own_leftover(const path& file) {
   std::error_code error;
   // Of what cannot be read nobody knows whose it is.
   if (start.empty()) return std::filesystem::file_size(file, error) == 0;
-  // What show_folder() writes is a few numbers.
+  // show_folder() writes a few numbers to OUT.sums.0.
   const bool words =
       file.extension() == ".0" && start.find_first_not_of("0123456789 ") == std::string::npos;
   return words || begins_as(start, kJournalMagic) || begins_as(start, kSumsMagic) ||

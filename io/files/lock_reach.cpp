@@ -42,7 +42,7 @@ std::string locks_of_one_host(std::string_view mounts, uint64_t number) {
     std::istringstream fields(line);
     uint64_t own = 0;
     if (!(fields >> own) || own != number) continue;
-    // What stands before it has no fixed number of fields.
+    // The fields before the dash vary in number.
     const size_t dash = line.find(" - ");
     if (dash == std::string::npos) return "";
     std::istringstream rest(line.substr(dash + 3));

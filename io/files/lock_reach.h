@@ -12,7 +12,7 @@ namespace attnscope {
 /// one host's, or nothing is known of it. `mounts`: /proc/self/mountinfo; `number`: of the mount.
 std::string locks_of_one_host(std::string_view mounts, uint64_t number);
 
-/// The same of a file that is there; empty also where the system does not tell its mount.
+/// Asks the system for the mount of a file that is there; empty also where it does not tell it.
 std::string locks_of_one_host(const std::filesystem::path& file);
 
 }  // namespace attnscope

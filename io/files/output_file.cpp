@@ -56,7 +56,7 @@ void check_shard_folders(const path& out, const OutputFileOptions& options) {
   if (file_identity(part)) {
     refuse_folder_of_input(part, options.inputs);
     if (!is_folder_itself(part)) throw file_error(part.string(), "", "is no folder");
-    // What a run goes on with, it looks at when it knows whose it is.
+    // A run that resumes looks at the folder's files later, when it knows whose they are.
     if (options.force && !options.resume) require_shards_alone(part);
   }
   const path folder = with_suffix(out, ".d");
@@ -109,7 +109,7 @@ OutputFile::OutputFile(path out, const OutputFileOptions& options)
       resume_(options.resume),
       force_(options.force),
       sync_(options.sync),
-      // What is to be resumed is not this run's to remove.
+      // This run must not remove the work that it is to resume.
       keep_(options.resume) {
   check_target(out_, options);
   lock_.emplace(with_suffix(out_, ".lock"), out_);

@@ -18,7 +18,7 @@ namespace attnscope {
 class InputSet;
 class OutputFile;
 
-/// What an output has to do with OUT.d, the folder of an export in shards.
+/// The use that an output makes of OUT.d, the folder of an export in shards.
 enum class ShardFolder : uint8_t {
   unused,    ///< nothing
   replaced,  ///< shards of an older OUT are removed from it
@@ -39,8 +39,8 @@ struct OutputFileOptions {
   /// Files that are read, and folders of captures: the output must not replace one of the files,
   /// nor stand in one of the folders. Borrowed for the call.
   std::span<const std::filesystem::path> inputs{};
-  /// What the output is made from: OUT takes its name only where all that was read of them is as
-  /// it was. Null: nothing that could change.
+  /// The files that the output is made from: OUT takes its name only where all that was read of
+  /// them is as it was. Null: nothing that could change.
   std::shared_ptr<const InputSet> sources = nullptr;
 };
 
@@ -83,7 +83,7 @@ class OutputFile {
   /// The folders of an export in shards: OUT.d, and OUT.d.part until it is complete.
   const std::filesystem::path& shards_path() const { return shards_; }
   const std::filesystem::path& part_shards_path() const { return part_shards_; }
-  /// Whether what an interrupted run left is to be gone on with.
+  /// True where this run is to go on with what an interrupted run left.
   bool resumes() const { return resume_; }
 
   /// Removes what an earlier run left: OUT.d.part, OUT.part and their journal.
@@ -104,7 +104,7 @@ class OutputFile {
   /// OUT.part and OUT.journal stay when this is destroyed. Thread-safe.
   void keep_partial() { keep_ = true; }
 
-  /// What this file system cannot do, for people to know.
+  /// Warnings for the user about what this file system cannot do (lock files, reserve space).
   const std::vector<std::string>& warnings() const { return warnings_; }
   bool is_open() const { return data_.is_open(); }
   /// The open file.
@@ -115,7 +115,7 @@ class OutputFile {
   void read_at(std::span<std::byte> bytes, int64_t offset) const { data_.read_at(bytes, offset); }
   /// See PosixFile. What is open when this is called, and not what is opened later.
   bool bypass_page_cache() { return data_.bypass_page_cache(); }
-  /// What was written so far reaches the disk before anything that is written later; nothing
+  /// Brings what was written so far to the disk before anything that is written later; does nothing
   /// without `sync`.
   void sync_data() const;
   /// Throw Error(file) where one of the sources was changed: any that is in use; or any of what
@@ -127,8 +127,8 @@ class OutputFile {
   /// Error(file) where a source was changed, or the name OUT.part is another file's by now, which
   /// is left alone.
   void commit();
-  /// The same with what open_new_part() opened; OUT.part, which held the work until now, goes when
-  /// OUT has its name.
+  /// commit() of the file that open_new_part() opened; OUT.part, which held the work until now,
+  /// goes when OUT has its name.
   void commit_new_part();
 
  private:

@@ -20,7 +20,7 @@ namespace {
 /// memory, which may take the system many times as long to find as to copy to
 /// (docs/performance.md).
 constexpr size_t kMaxWriteBytes = size_t{512} << 10;
-/// What pieces for the disk itself begin and end at.
+/// Pieces that go to the disk itself, past the page cache, begin and end at multiples of this.
 constexpr size_t kPageBytes = 4096;
 
 /// Bytes that an unprivileged process may still write there, or −1 where the system cannot say.

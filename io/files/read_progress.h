@@ -29,17 +29,17 @@ class ReadProgress {
 using ReadReporter =
     std::function<std::unique_ptr<ReadProgress>(const std::string& what, int64_t bytes)>;
 
-/// What those who open files hand to all that reads for long in them. A value: whatever was opened
-/// keeps a copy for as long as it is read.
+/// Options that whoever opens files hands to everything that reads for long in them. A value:
+/// whatever was opened keeps a copy for as long as it is read.
 struct ReadControl {
   std::stop_token stop{};  ///< long reads throw Error(interrupted) soon after a stop is requested
   ReadReporter reporter = {};   ///< told of reads of 64 MiB and more; nobody where it is empty
   Links links = Links::refuse;  ///< whether tensors in a capture's folder may be links
   int64_t memory = int64_t{1} << 30;  ///< bytes that the head of one file may take while it is read
-  /// Whether a recorder may still add to the capture: its capture.json is what it was when it was
-  /// read, whatever has replaced it since.
+  /// True where a recorder may still add to the capture: its capture.json is what it was when it
+  /// was read, whatever has replaced it since.
   bool growing = false;
-  /// What tensor files are opened in; null: each stands alone, and its name may be a link.
+  /// The set that tensor files are opened in; null: each stands alone, and its name may be a link.
   std::shared_ptr<InputSet> files = nullptr;
 };
 

@@ -28,8 +28,8 @@ struct CloseFolder {
   void operator()(DIR* folder) const { ::closedir(folder); }
 };
 
-/// What stands in a folder. Where memory runs out, the standard library's iterator ends the
-/// process.
+/// The names in a folder, by readdir(3): where memory runs out, the standard library's iterator
+/// ends the process.
 std::vector<path> files_of(const path& folder) {
   const std::unique_ptr<DIR, CloseFolder> open(::opendir(folder.c_str()));
   if (!open) throw errno_error(folder, "cannot be read", errno);
@@ -67,7 +67,7 @@ bool becomes_shard(const std::string& name) {
 
 std::string list_name(uint64_t digest) { return fmt::format("{}{:016x}", kList, digest); }
 
-/// Whether it is such a list, or one that was being written.
+/// True of a list of replaced shards, or of one that was being written.
 bool is_list(const path& file) {
   const std::string whole = file.filename().string();
   std::string_view name = whole;

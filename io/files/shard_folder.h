@@ -12,7 +12,7 @@ namespace attnscope {
 /// hold anybody's files, which stay: a shard is known by its name, step….DIGEST.h5 in 16
 /// hexadecimal digits. A link to a folder is no folder here. Everything throws Error(file).
 
-/// Whether a file is called as shards are.
+/// True of a file name of the form that shards have.
 bool has_shard_name(const std::string& name);
 
 /// Throws where the folder holds anything but shards and what becomes one (.tmp).
@@ -38,7 +38,7 @@ std::set<std::string> read_replaced_list(const std::filesystem::path& folder, ui
 /// Writes it, durably with `sync`.
 void write_replaced_list(const std::filesystem::path& folder, uint64_t digest,
                          const std::set<std::string>& names, bool sync);
-/// Whether there is a list for any OUT.
+/// True where the folder holds a list for any OUT.
 bool holds_replaced_list(const std::filesystem::path& folder);
 /// Removes the lists for any OUT.
 void remove_replaced_lists(const std::filesystem::path& folder);

@@ -16,8 +16,8 @@ constexpr size_t kMaxDepth = 64;
 constexpr size_t kMaxStringBytes = 4 << 20;
 /// Every double has an exact form that is shorter.
 constexpr size_t kMaxNumberBytes = 1024;
-/// What the library takes for a value in an array that grows, a member of an object beside its key
-/// and value, and an object or array itself, with the allocator's share.
+/// Bytes that the library takes for a value in an array that grows, for a member of an object
+/// beside its key and value, and for an object or array itself, with the allocator's share.
 constexpr int64_t kValueBytes = 48;
 constexpr int64_t kMemberBytes = 112;
 constexpr int64_t kContainerBytes = 80;

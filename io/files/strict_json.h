@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What one JSON text may be.
+/// The limits of one JSON text.
 struct JsonLimits {
   int64_t values = 1 << 20;             ///< a file of 100 000 tensors stays below it
   int64_t memory = int64_t{256} << 20;  ///< bytes of the text and of what is made of it together

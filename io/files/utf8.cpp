@@ -7,7 +7,7 @@
 namespace attnscope {
 namespace {
 
-/// What one length of sequences may begin with and stand for (RFC 3629, section 3).
+/// The first bytes and the characters of sequences of one length (RFC 3629, section 3).
 struct Form {
   unsigned char lead_mask, lead;  ///< lead & lead_mask == lead
   size_t length;

@@ -5,11 +5,11 @@
 
 namespace attnscope {
 
-/// Whether the bytes are UTF-8 as RFC 3629 defines it: no sequence longer than its character needs
-/// (a name must not have two spellings), no surrogate, nothing above U+10FFFF.
+/// True where the bytes are UTF-8 as RFC 3629 defines it: no sequence longer than its character
+/// needs (a name must not have two spellings), no surrogate, nothing above U+10FFFF.
 bool valid_utf8(std::string_view text);
 
-/// What stands for bytes that are no UTF-8.
+/// The character that stands for bytes that are no UTF-8.
 constexpr char32_t kReplacementCharacter = 0xfffd;
 
 /// The character at byte `at` of a text, which is moved behind it. Where a sequence is broken, or

@@ -17,7 +17,7 @@ herr_t keep_first(unsigned, const H5E_error2_t* entry, void* data) {
   return 0;
 }
 
-/// What stands between two texts; empty where one of them is missing.
+/// The text between `before` and `behind`; empty where one of them is missing.
 std::string between(const std::string& text, std::string_view before, std::string_view behind) {
   const size_t at = text.find(before);
   if (at == std::string::npos) return "";

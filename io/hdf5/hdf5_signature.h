@@ -6,9 +6,9 @@
 
 namespace attnscope {
 
-/// Whether a file with this beginning is HDF5 (without a user block).
+/// True where the first bytes of a file are those of HDF5 (without a user block).
 bool begins_as_hdf5(std::string_view start);
-/// Whether the file is HDF5 behind a user block: its signature stands at byte 512, 1024, 2048 …
+/// True where the file is HDF5 behind a user block: its signature stands at byte 512, 1024, 2048 …
 /// Asks nothing of the HDF5 library.
 bool has_hdf5_userblock(const InputFile& file);
 

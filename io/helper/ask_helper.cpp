@@ -61,7 +61,7 @@ class Helper {
   std::unique_ptr<HelperProcess> process_;
   pid_t owner_ = -1;  ///< the process that started it
   HelperPatience left_{};
-  /// What questions about a file computed without an answer.
+  /// Processor time that questions about a file took without an answer.
   std::map<std::string, nanoseconds> computed_;
 };
 
@@ -93,7 +93,7 @@ Error end_error(const std::optional<int>& status, const std::string& file) {
                            file, number));
 }
 
-/// What a reply without an answer means, after its helper has ended with `status`.
+/// The error for a reply without an answer, after its helper has ended with `status`.
 Error Helper::verdict(const HelperReply& reply, const HelperPatience& granted,
                       const std::optional<int>& status, const std::string& file) const {
   switch (reply.kind) {

@@ -15,7 +15,7 @@ namespace attnscope {
 struct HelperProgram {
   std::string path;                    ///< of a program that calls serve_helper
   std::vector<std::string> arguments;  ///< with which it does nothing else
-  /// What all questions that end without an answer may take together; every question has a second.
+  /// Limits for all questions together that end without an answer; every question has a second.
   std::chrono::milliseconds processor_time{8'000};  ///< that the helper computes
   /// In which it does not even compute, because it is given no processor or waits for a disk.
   std::chrono::milliseconds standstill{60'000};

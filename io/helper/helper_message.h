@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What the helper and its parent send each other: a list of strings of any bytes. One goes as its
+/// A message between the helper and its parent: a list of strings of any bytes. It goes as its
 /// length in bytes, then every string with its length before it; lengths take 8 bytes.
 using HelperMessage = std::vector<std::string>;
 
@@ -24,7 +24,7 @@ std::string pack_message(const HelperMessage& message);
 /// not whole, one without strings where they are none of a message.
 std::optional<HelperMessage> unpack_message(std::string_view bytes);
 
-/// What a helper sends once it is ready. A program of another version says something else.
+/// The message of a helper that is ready. A program of another version sends another one.
 HelperMessage helper_greeting();
 
 /// The first string of an answer; its JSON is the second.

@@ -24,7 +24,7 @@ using std::chrono::nanoseconds;
 /// How often we look whether a helper that says nothing gets anywhere.
 constexpr std::chrono::milliseconds kLook{50};
 
-/// What posix_spawn is told, which needs freeing.
+/// Owns the settings for posix_spawn, which need freeing.
 class SpawnSettings {
  public:
   explicit SpawnSettings(int socket) {

@@ -12,8 +12,8 @@ namespace attnscope {
 /// which asks with it (ask_helper), and in the list that the helper serves (serve_helper).
 struct HelperQuestion {
   std::string_view name;  ///< how the two processes call it
-  /// What answers in the helper, with the name of the file and what the question brings along. It
-  /// may crash and may never return; what it throws reaches who asked.
+  /// The function that answers in the helper, with the name of the file and the question's
+  /// arguments. It may crash and may never return; what it throws reaches who asked.
   Json (*answer)(const std::string& file, const Json& arguments);
 };
 

@@ -122,7 +122,7 @@ int serve_helper(std::span<const HelperQuestion* const> questions) {
   }
   // Its file may be called otherwise (/proc/self/exe).
   prctl(PR_SET_NAME, "attnscope-child");
-  // What the parent's libraries opened for themselves is none of this process's business.
+  // Closes the files that the parent's libraries opened for themselves.
   close_range(3, ~0u, 0);
   watch_parent();
   limit_itself();

@@ -11,8 +11,8 @@ namespace attnscope {
 /// Address space that a helper may take for its answers, beyond what it begins with.
 constexpr int64_t kHelperMemoryBytes = int64_t{1} << 30;
 
-/// Whether sanitizers watch this build. They reserve terabytes of address space, so that none can
-/// be denied, and a helper keeps the standard error that they report to.
+/// True where sanitizers watch this build. They reserve terabytes of address space, so that none
+/// can be denied, and a helper keeps the standard error that they report to.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kHelperIsSanitized = true;
 #else
@@ -23,11 +23,11 @@ constexpr bool kHelperIsSanitized = false;
 /// for users.
 inline constexpr std::string_view kHelperWord = "--helper-process";
 
-/// What a helper process does instead of anything else: answers these questions, one after the
-/// other, to the process at the other end of its standard input, and ends the moment that process
-/// does. It has no files but the standard ones and leaves no core. To be called by main, once,
-/// before anything has been opened or started; returns the exit code. Throws Error(usage) where
-/// standard input is no socket: a helper is started by set_helper_program's process alone.
+/// Does the whole work of a helper process: answers these questions, one after the other, to the
+/// process at the other end of its standard input, and ends the moment that process does. It has no
+/// files but the standard ones and leaves no core. To be called by main, once, before anything has
+/// been opened or started; returns the exit code. Throws Error(usage) where standard input is no
+/// socket: a helper is started by set_helper_program's process alone.
 int serve_helper(std::span<const HelperQuestion* const> questions);
 
 }  // namespace attnscope

@@ -18,7 +18,7 @@ struct StatedOrder {
   std::string segments;    ///< of a token map, as JSON
 
   static StatedOrder of(const TokenGrid& tokens);
-  /// Whether nothing that both know is different.
+  /// True where no fact that both know differs.
   bool agrees_with(const StatedOrder& other) const;
   /// "grid 13x30x45, text 226@start".
   std::string describe() const;
@@ -45,7 +45,7 @@ struct BlockMaskFacts {
 /// Where the facts of the blocks in X.npy stand: X.npy.json.
 std::filesystem::path block_facts_path(const std::filesystem::path& blocks);
 
-/// Whether a file is one of such facts, of whichever blocks.
+/// True of a file of such facts, of whichever blocks.
 bool is_block_facts(const std::filesystem::path& file);
 
 /// The facts as the text of their file, for blocks whose file has that checksum.

@@ -27,9 +27,9 @@ struct BlockSize {
 /// from the first token on. Immutable; thread-safe.
 class BlockMaskFile {
  public:
-  /// What it keeps, and meanwhile what reading takes, is reserved from `budget`. `name` is how
-  /// messages name it. Throws Error(file) where the file is anything else, Error(usage) where the
-  /// size of its blocks is not known, or told otherwise than by its facts.
+  /// Reserves the memory that it keeps, and meanwhile what reading takes, from `budget`. `name` is
+  /// how messages name it. Throws Error(file) where the file is anything else, Error(usage) where
+  /// the size of its blocks is not known, or told otherwise than by its facts.
   BlockMaskFile(const std::filesystem::path& path, const std::string& name, const BlockSize& block,
                 MemoryBudget& budget);
 

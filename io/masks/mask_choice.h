@@ -36,7 +36,7 @@ class MaskChoice {
   std::optional<int64_t> own_block() const;
   /// The files of blocks in it.
   void for_each_file(const std::function<void(const BlockMaskFile&)>& look) const;
-  /// What tells the head whose blocks the first file has from the one that they are for: "layer 3
+  /// Says by what the head whose blocks a file has differs from the one that they are for: "layer 3
   /// head 2"; empty: they are its own, or nobody knows. The captures are not compared.
   std::string other_head(const AttentionProblem& problem, const SelectedHead& head) const;
   /// Throws Error(usage) where the mask does not fit the call, or the heads that are selected of

@@ -16,7 +16,7 @@ void add_of_run(MetricGroup& group, std::string name, std::string long_name, Met
   group.add(std::move(name), std::move(long_name), std::move(value)).of_heads = false;
 }
 
-/// What runs of one call may have of their own.
+/// Adds the facts of a call in which runs may differ.
 void add_facts(MetricGroup& group, const AttentionProblem& problem) {
   const CallDescription& call = group.call;
   const auto number = [](double value) { return std::vector<double>{value}; };

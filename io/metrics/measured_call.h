@@ -27,8 +27,8 @@ struct MeasuredCall {
   std::vector<std::vector<MaskQuality>> mask_quality;  ///< [head][mask]
 };
 
-/// The same as the group of a table of one run. Its heads are the model's: the call's head_offset
-/// counts in.
+/// The measured call as the group of a table of one run. Its heads are the model's: the call's
+/// head_offset counts in.
 MetricGroup group_of_measured(const MeasuredCall& measured);
 
 }  // namespace attnscope

@@ -119,7 +119,7 @@ class RunsWriter {
   Hdf5Dataset scale_;
 };
 
-/// What stands for the hash of a capture: that of the runs.
+/// The hash of the runs, which stands in place of a capture's.
 std::string runs_hash(const std::vector<MetricRun>& runs) {
   std::string ids;
   for (const MetricRun& run : runs) ids += run.id + "\n";

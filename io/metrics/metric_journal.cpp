@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kMetricsDurableWithin{1'000};
 
-/// What a journal holds.
+/// The content of a journal.
 struct JournalTable {
   OrderedJson options;
   std::vector<MetricRun> runs;
@@ -33,7 +33,7 @@ struct JournalTable {
   bool is_summed = true;                               ///< not of older versions
 };
 
-/// What helps a run that finds a journal which it cannot go on with; who reads one has no such way.
+/// Advice to a run that finds a journal which it cannot go on with; mere readers get none.
 constexpr std::string_view kAdvice = "force=True gives it up";
 
 std::string with_advice(std::string_view text, std::string_view advice) {
@@ -81,7 +81,7 @@ void take_line(const std::string& line, int64_t number, const fs::path& path,
   }
 }
 
-/// What was written to its end; what is behind it was cut off.
+/// Reads the lines that were written to their end; what is behind them was cut off.
 JournalTable read_journal(const fs::path& path, std::string_view advice) {
   std::string text = read_file_text(path);
   // A run may have been killed before its first line was written.
@@ -120,8 +120,8 @@ void drop_empty_runs(JournalTable& table) {
   for (auto& [run, group] : table.groups) run = places[run];
 }
 
-/// Whether a table has all of the runs that were left: what left them was killed when the table
-/// had just got its name.
+/// True where a table has all of the runs that a journal left: the run that left it was killed when
+/// the table had just got its name.
 bool is_in(const std::vector<MetricRun>& table, const std::vector<MetricRun>& left) {
   return !left.empty() && std::all_of(left.begin(), left.end(), [&](const MetricRun& run) {
     return std::any_of(table.begin(), table.end(), [&](const MetricRun& there) {
@@ -170,7 +170,7 @@ MetricJournal::~MetricJournal() {
   try {
     file_.remove_partial();
   } catch (const std::exception&) {
-    // What is left says that nothing was measured.
+    // A journal that stays says that nothing was measured.
   }
 }
 

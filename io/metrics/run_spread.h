@@ -21,9 +21,9 @@ struct RunSpread {
 /// Of the values of runs, of which NaN is none. Sums are in the order of the values.
 RunSpread spread_of(std::span<const double> values);
 
-/// What lies between the means of two groups of runs that have nothing to do with each other, A −
-/// B: Welch's interval t·√(s_a²/n_a + s_b²/n_b), whose degrees of freedom are rounded down. `runs`
-/// is the smaller number of runs, `deviation` NaN.
+/// The spread of the difference A − B between the means of two independent groups of runs: Welch's
+/// interval t·√(s_a²/n_a + s_b²/n_b), whose degrees of freedom are rounded down. `runs` is the
+/// smaller number of runs, `deviation` NaN.
 RunSpread spread_of_difference(const RunSpread& a, const RunSpread& b);
 
 /// The t that 95 % of Student's distribution lie below in size; `freedom` is at least 1.

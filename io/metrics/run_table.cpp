@@ -23,7 +23,7 @@ std::string shape_text(const std::vector<int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }
 
-/// What undefined values of the variable are, `count` of them.
+/// Makes `count` undefined values of a variable: NaN, −1 (0 for kMeasured) or empty text.
 MetricValues undefined_values(const MetricVariable& like, size_t count) {
   switch (like.type()) {
     case MetricType::f64:

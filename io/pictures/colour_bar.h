@@ -17,8 +17,8 @@ constexpr int kBarTextWidth = 120;
 /// one instead.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title);
-/// The same for colours that stand for different values in each part of a picture: "high" and "low"
-/// instead of numbers.
+/// Draws a bar of colours that stand for different values in each part of a picture, with "high"
+/// and "low" instead of numbers.
 void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title);
 
 }  // namespace attnscope

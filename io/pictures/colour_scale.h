@@ -35,8 +35,8 @@ struct RangeChoice {
   bool quantiles = true;
   double low = 0.01;  ///< a quantile in 0…1, or a value
   double high = 0.999;
-  /// Whether the high quantile is raised as mass_keeping_end() does; percentiles that somebody asks
-  /// for are not.
+  /// True where mass_keeping_end() raises the high quantile; percentiles that somebody asks for are
+  /// not raised.
   bool keeps_mass = true;
 };
 
@@ -45,8 +45,8 @@ struct CountedValue {
   double value = 0;
   double count = 1;
 };
-/// What the values beyond the high end of an automatic range may hold of the sum of all values
-/// above 0. A quantile alone cuts off the few cells that hold most of a peaked row.
+/// The share of the sum of all values above 0 that may lie in values beyond the high end of an
+/// automatic range. A quantile alone cuts off the few cells that hold most of a peaked row.
 inline constexpr double kMostMassBeyond = 0.1;
 /// The high end of an automatic range: the quantile, or the least of the values beyond it that
 /// leaves no more than kMostMassBeyond of `total` beyond itself. `beyond` are the values above the
@@ -57,7 +57,7 @@ double mass_keeping_end(double quantile, std::span<const CountedValue> beyond, d
 /// otherwise; `option` is how its message names the text.
 RangeChoice parse_range_choice(std::string_view text, std::string_view option);
 
-/// What a user can choose about a picture's colours.
+/// The user's choice of a picture's colours.
 struct ColourChoice {
   Colormap map = Colormap::viridis;
   ScaleKind scale = ScaleKind::log2;
@@ -93,8 +93,8 @@ class ColourScale {
   Colormap map() const { return map_; }
   ScaleKind kind() const { return kind_; }
   const ValueRange& range() const { return range_; }
-  /// What is spread evenly over the colours: log₂ v, v, √v or sign(v)·log₂(1 + |v| /
-  /// linear_part()). The value must be one that the scale can show.
+  /// The value on the scale that is spread evenly over the colours: log₂ v, v, √v or
+  /// sign(v)·log₂(1 + |v| / linear_part()). The value must be one that the scale can show.
   double transformed(double value) const;
   /// Symlog: the size of values up to which it is about linear.
   double linear_part() const;

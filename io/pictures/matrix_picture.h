@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What a picture of one attention map shows.
+/// The content of a picture of one attention map.
 struct MatrixContent {
   PooledMap map;
   TokenGrid query_tokens, key_tokens;

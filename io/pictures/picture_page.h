@@ -9,8 +9,8 @@
 
 namespace attnscope {
 
-/// What stands above a picture and explains it: a title, and quiet lines below it. Lines too
-/// long for a page are broken at their " · "; what is still too long ends in "…".
+/// The text above a picture that explains it: a title, and quiet lines below it. Lines too long for
+/// a page are broken at their " · "; pieces that are still too long end in "…".
 struct PictureText {
   std::string title;
   std::vector<std::string> lines;

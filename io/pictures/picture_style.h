@@ -4,8 +4,8 @@
 
 namespace attnscope {
 
-/// What all pictures share, so that they look like one tool's: the data has the colours, the rest
-/// is grey.
+/// The style that all pictures share, so that they look like one tool's: the data has the colours,
+/// the rest is grey.
 constexpr Rgb kBackground{0x10, 0x12, 0x14};
 constexpr Rgb kText{0xd7, 0xdd, 0xe3};
 constexpr Rgb kQuietText{0x84, 0x8d, 0x97};

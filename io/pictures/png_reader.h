@@ -15,7 +15,7 @@ constexpr int64_t kMaxPngPixels = 16 << 20;
 /// alpha ignored). Memory: a byte a pixel and what libpng takes for rows. Throws Error(file),
 /// naming the file and what libpng says, when it is no PNG, damaged, or larger than the limits.
 GreyImage read_png_grey(const InputFile& file);
-/// The same by its name, which may be a link.
+/// Reads the PNG of this name, which may be a link.
 GreyImage read_png_grey(const std::filesystem::path& path);
 
 }  // namespace attnscope

@@ -4,8 +4,8 @@
 
 namespace attnscope {
 
-/// What a shader needs of a ColourScale: with v the number of a texel (2^texel for weights) times
-/// `factor` and t(v) by `kind`, the place in the colours is (t(v) - low) / (high - low).
+/// The numbers of a ColourScale for a shader: with v the number of a texel (2^texel for weights)
+/// times `factor` and t(v) by `kind`, the place in the colours is (t(v) - low) / (high - low).
 struct ShaderScale {
   ScaleKind kind = ScaleKind::log2;  ///< t: log2 v, v, sqrt v, sign(v) * log2(1 + |v| / linear)
   float factor = 1;

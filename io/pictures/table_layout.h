@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What the rows and columns of a table are called.
+/// The names of a table's rows and columns.
 struct TableNames {
   std::string row_name, column_name;  ///< "layer", "head"
   std::vector<std::string> rows, columns;

@@ -118,7 +118,7 @@ class MapsMerge {
       from.part->file().read_at(from.group->places.entries + (there + c) * grid.chunk_bytes(),
                                 chunk_);
       if (checksum(chunk_) != sums[static_cast<size_t>(c)]) refuse(from, row);
-      // What a mask left out is a hole of the file there, and here.
+      // A chunk that a mask left out is a hole of the part's file, and of the merged one.
       const bool empty =
           std::all_of(chunk_.begin(), chunk_.end(), [](std::byte b) { return b == std::byte{0}; });
       if (empty) continue;

@@ -114,7 +114,7 @@ class ShardsMerge {
     step(shard.bytes);
   }
 
-  /// Whether an interrupted merge, or an older OUT, has it in OUT.d: as it was written.
+  /// True where an interrupted merge, or an older OUT, has the shard in OUT.d as it was written.
   bool is_moved(const Shard& shard) const {
     const fs::path file = file_.shards_path() / shard.file;
     std::error_code error;

@@ -66,7 +66,7 @@ std::vector<fs::path> files_of(const PartSet& parts) {
   return files;
 }
 
-/// What is read must not be replaced.
+/// Throws where `out` is one of the inputs, which must not be replaced.
 void check_not_an_input(const PartSet& parts, const fs::path& out) {
   std::error_code error;
   for (const Capture& capture : parts.captures()) {

@@ -19,11 +19,11 @@ struct HeaderPatch {
   std::string header;        ///< the JSON of the new one
   bool is_shared = false;    ///< the file has other names (hard links), which keep the old header
 
-  /// Whether the new header is written over the old one; else the file is written anew.
+  /// True where the new header is written over the old one; else the file is written anew.
   bool in_place() const { return to_bytes == header_bytes && !is_shared; }
 };
 
-/// What a header without room gets: up to a multiple of 8, and these spaces.
+/// Spaces that a header without room gets behind it, beside those up to a multiple of 8 bytes.
 inline constexpr int64_t kHeaderRoom = 256;
 
 /// The header that states the new labels of a call; nothing where the file states none of them and
@@ -31,7 +31,7 @@ inline constexpr int64_t kHeaderRoom = 256;
 std::optional<HeaderPatch> header_patch(const std::filesystem::path& folder,
                                         const RelabelledCall& call);
 
-/// What PATH is written as before it takes the name: nobody else's file.
+/// The file beside PATH that is written first and then takes its name: nobody else's file.
 std::filesystem::path relabel_part(const std::filesystem::path& path);
 
 /// Does it, durably: in place, or in a file beside that takes the name. Nothing where it is done

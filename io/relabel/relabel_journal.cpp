@@ -60,7 +60,7 @@ class Records {
   std::string where() const { return "record " + std::to_string(number_); }
   Error fault(const std::string& what) const { return file_error(file_, where(), what); }
 
-  /// What describes the next text; then the text is text().
+  /// Reads the next record: returns what describes its text, which text() then has.
   Json next() {
     ++number_;
     const size_t end = text_.find('\n', at_);

@@ -47,7 +47,7 @@ CallLabels labels_of(const CallEntry& call) {
   return labels;
 }
 
-/// What tells calls apart, as when a capture is opened; `forward` as far as it counts.
+/// The labels that tell calls apart, as when a capture is opened; `forward` as far as it counts.
 using CallKey = std::tuple<int64_t, int64_t, std::string, CallKind, std::string, std::string,
                            int64_t, CallForward>;
 
@@ -152,7 +152,7 @@ class LogLabels {
       }
     }
   }
-  /// Whether an entry became another.
+  /// Writes the labels to capture.json's lists; true where an entry became another.
   bool write(OrderedJson& root) const {
     const OrderedJson before = root;
     for (const auto& [name, list] : {std::pair("forwards", &forwards_), {"refused", &refused_}}) {

@@ -24,9 +24,9 @@ struct RelabelPlan {
   std::optional<std::string> catalogue{};  ///< the new capture.json, where it changes
 };
 
-/// What the rules make of a capture that is a folder of its format. Throws Error(usage) where a
-/// rule finds nothing, and where two calls would be the same; Error(file) where a call cannot be
-/// read.
+/// The changes that the rules make to a capture that is a folder of its format. Throws Error(usage)
+/// where a rule finds nothing, and where two calls would be the same; Error(file) where a call
+/// cannot be read.
 RelabelPlan plan_relabel(const Capture& capture, const RelabelRules& rules);
 
 }  // namespace attnscope

@@ -23,7 +23,7 @@ struct NumberRule {
   int64_t target(int64_t number) const { return all_to_one ? to : to + (number - first); }
 };
 
-/// What is told afterwards of the calls of a capture.
+/// The rules that give a capture's calls labels after the recording.
 struct RelabelRules {
   std::map<std::string, std::string> branches;
   std::vector<NumberRule> steps, layers;

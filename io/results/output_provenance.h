@@ -17,13 +17,13 @@ OrderedJson part_identity(const PlanPart& part);
 OrderedJson run_identity(const std::string& capture_hash, const OrderedJson& options,
                          const PlanPart* part);
 
-/// What a complete output says it was made of: its run_identity(). `product` is
-/// "stats" (a .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the
-/// file is none, or a .csv, which does not say.
+/// The run_identity() that a complete output records of the run that made it. `product` is "stats"
+/// (a .json or .h5), "mask" (a .json) or "pooled" (an .h5). Throws Error(file) where the file is
+/// none, or a .csv, which does not record it.
 OrderedJson output_provenance(const std::filesystem::path& path, std::string_view product);
 
-/// What a complete .json of "stats" or "mask" holds, which says what it was made of. Throws
-/// Error(file) where it is none.
+/// Reads a complete .json of "stats" or "mask", which records what it was made of. Throws
+/// Error(file) where the file is none.
 OrderedJson read_table_json(const std::filesystem::path& path, std::string_view product);
 
 /// Throws Error(file) naming the first thing in which `found` differs from `expected`.

@@ -24,7 +24,7 @@ struct PairVariable {
   std::vector<size_t> axes;  ///< their places among the file's
 };
 
-/// What such a file is made of.
+/// The structure of a file of numbers over pairs of heads.
 struct PairMapsLayout {
   std::vector<std::pair<std::string, std::string>> texts;  ///< attributes of the root
   std::vector<std::pair<std::string, int64_t>> numbers;    ///< as well

@@ -76,7 +76,7 @@ std::vector<path> lists_beside(const path& out) {
   return files;
 }
 
-/// Whether a list is of the run with this header, as its first line says.
+/// True of a list that is of the run with this header, as its first line says.
 bool is_list_of(const path& file, const OrderedJson& header) {
   try {
     return open_list(file, header).has_value();
@@ -196,7 +196,7 @@ void RecordJournal::write_line(std::string_view text) {
 
 std::string RecordJournal::invite() {
   file_->keep_partial();
-  // What says what the others' lists are of is on the disk before them.
+  // OUT.part, which says what the others' lists are of, is on the disk before them.
   file_->sync_data();
   return show_folder(file_->out());
 }

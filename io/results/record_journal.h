@@ -15,7 +15,7 @@
 
 namespace attnscope {
 
-/// What a list of records begins with: {"format": "attnscope-COMMAND-part/2"}, and the identity of
+/// The beginning of a list of records: {"format": "attnscope-COMMAND-part/2"}, and the identity of
 /// the run, {"capture_hash", "options"} and its part.
 OrderedJson record_list_header(std::string_view command, const OrderedJson& identity);
 
@@ -34,8 +34,8 @@ void remove_records_left(const std::filesystem::path& out, const OrderedJson& he
 /// thread-safe.
 class RecordJournal {
  public:
-  /// What a loss of power may cost. Small heads are done by the hundred in that time: a sync for
-  /// each would take several times their computation.
+  /// The time whose work a loss of power may cost. Small heads are done by the hundred in that
+  /// time: a sync for each would take several times their computation.
   static constexpr std::chrono::milliseconds kDurableWithin{1'000};
   /// Takes a record of an earlier run; false where it is none.
   using Take = std::function<bool(const OrderedJson& record)>;

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What query volumes can be written as: .npy, .h5, .csv, a .png filmstrip, a .gif that plays it.
+/// The formats of query volumes: .npy, .h5, .csv, a .png filmstrip, a .gif that plays it.
 enum class VolumeFormat : uint8_t { npy, hdf5, csv, png, gif };
 
 /// The format that the extension of `path` asks for, one of `allowed`. Throws Error(usage) that

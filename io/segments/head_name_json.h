@@ -24,8 +24,8 @@ CallForward parse_forward(const Json& json) {
   return forward;
 }
 
-/// What name_json() made of a head's name, of either kind of JSON: null is what nobody recorded, or
-/// a layer outside the main stack. Throws nlohmann's exceptions where it is none.
+/// Reads back the name that name_json() wrote, from either kind of JSON: null is what nobody
+/// recorded, or a layer outside the main stack. Throws nlohmann's exceptions where it is none.
 template <typename Json>
 HeadName parse_name_json(const Json& json) {
   HeadName name;

@@ -25,7 +25,7 @@ namespace {
 
 using Chunks = std::vector<const CallEntry*>;
 
-/// What the chunks of one call have in common.
+/// The labels that the chunks of one call have in common.
 auto call_key(const SelectedCall& s) {
   const CallId& id = s.call->id;
   return std::tuple(id.step, id.layer, id.kind, id.branches, id.place.block, id.place.slot, s.batch,
@@ -68,7 +68,7 @@ Runs kept_runs(const AttentionProblem& problem, int64_t batch, int64_t head, int
   return runs;
 }
 
-/// The same among the joined keys.
+/// The columns of a chunk's keys `runs` among the joined keys, ascending.
 Runs placed_runs(const Runs& runs, const std::vector<PlacedKeys>& placed) {
   Runs columns;
   auto piece = placed.begin();
@@ -85,7 +85,7 @@ Runs placed_runs(const Runs& runs, const std::vector<PlacedKeys>& placed) {
   return columns;
 }
 
-/// Whether batch items or heads may have masks of their own.
+/// True where batch items or heads may have masks of their own.
 bool tells_heads_apart(const CallEntry& call) {
   if (!call.mask_fact) return !call.problem->mask().is_none();
   const MaskForm form = call.mask_fact->form;
@@ -113,10 +113,10 @@ void check_alike(const CallEntry& call, int64_t query, const Runs& runs, std::ve
   }
 }
 
-/// What the queries of chunks attend to of the joined keys: what each chunk's own mask lets them.
-/// Reads masks row by row. Throws Error(usage) where a mask differs between batch items or heads or
-/// has finite biases, which spans cannot tell; Error(interrupted) soon after a stop is requested;
-/// what reading throws.
+/// The joined keys that each query of the chunks attends to: those that its chunk's own mask lets
+/// it. Reads masks row by row. Throws Error(usage) where a mask differs between batch items or
+/// heads or has finite biases, which spans cannot tell; Error(interrupted) soon after a stop is
+/// requested; what reading throws.
 std::vector<QuerySpan> joined_spans(std::span<const CallEntry* const> chunks,
                                     const std::vector<ChunkTokens>& queries, const JoinedKeys& keys,
                                     const std::stop_token& stop) {

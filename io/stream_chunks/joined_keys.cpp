@@ -151,7 +151,7 @@ class KeyJoin {
     visit_parts(c, [&](IndexRange positions, int64_t key, bool own) {
       own ? add_own(c, positions, key) : add_cached(c, positions, key);
     });
-    // What later chunks are held against: neighbours in K stay neighbours, however they came there.
+    // Later chunks are compared with these: neighbours in K stay so, however they came there.
     visit_parts(c, [&](IndexRange positions, int64_t key, bool own) {
       latest_.assign(positions, {c, key, own});
     });
@@ -204,7 +204,7 @@ class KeyJoin {
     }
   }
 
-  /// What a chunk attends to of itself.
+  /// Adds keys of a chunk that are those of its own queries.
   void add_own(size_t c, IndexRange positions, int64_t key) {
     latest_.visit(positions, [&](IndexRange part, const PositionMap::Run* known) {
       if (known == nullptr) return;
@@ -214,7 +214,7 @@ class KeyJoin {
     own_.assign(positions, {c, key});
   }
 
-  /// What a chunk attends to of others.
+  /// Adds keys of a chunk that belong to no query of its own.
   void add_cached(size_t c, IndexRange positions, int64_t key) {
     latest_.visit(positions, [&](IndexRange part, const PositionMap::Run* known) {
       const int64_t here = key + part.begin - positions.begin;

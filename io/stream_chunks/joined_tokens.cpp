@@ -175,7 +175,7 @@ class MapBuilder {
       }
     });
   }
-  /// What comes next does not continue what came, whatever its positions are.
+  /// Ends the run of tokens: those that follow do not continue it, whatever their positions are.
   void end_run() { open_ = false; }
 
   OrderedJson finish() {

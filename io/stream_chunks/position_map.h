@@ -9,8 +9,8 @@
 
 namespace attnscope {
 
-/// What each position of a stream stands for: a token of one of several sequences. Neighbouring
-/// positions whose tokens are neighbours are kept as one run. Not thread-safe.
+/// Maps each position of a stream to its token in one of several sequences. Neighbouring positions
+/// whose tokens are neighbours are kept as one run. Not thread-safe.
 class PositionMap {
  public:
   struct Run {
@@ -25,7 +25,7 @@ class PositionMap {
   /// none; the run's `first` is that of the part.
   void visit(IndexRange positions,
              const std::function<void(IndexRange part, const Run* run)>& visit) const;
-  /// The same for all positions that stand for something.
+  /// Visits all positions that stand for a token, run by run.
   void visit_all(const std::function<void(IndexRange part, const Run& run)>& visit) const;
 
  private:

@@ -67,7 +67,7 @@ std::string place_fault(const ChunkPlace& place, const ChunkPacking& packing, in
     return "a chunk lies beyond the end of the file";
   }
   const bool packed = !packing.filters.empty();
-  // What deflate cannot pack grows by a few bytes, and a checksum takes four.
+  // Deflate adds a few bytes to data that it cannot pack, and a checksum takes four.
   const int64_t most = packing.chunk_bytes + (packed ? packing.chunk_bytes / 1000 + 256 : 0);
   const int64_t least = packed ? packing.chunk_bytes / kMaxDeflateRatio : packing.chunk_bytes;
   if (place.bytes > most || place.bytes < least) {

@@ -70,10 +70,10 @@ haddr_t chunk_behind(hsize_t block, const std::string& path) {
   return address;
 }
 
-/// What is to be added to the chunk addresses that the library tells of this open file, so that
-/// they count from the file's start: the size of its user block, where the library leaves it out
-/// (1.10 does, later ones do not; contiguous datasets' offsets always have it). Within an
-/// Hdf5Session. Throws Error(file) naming `path`.
+/// The bytes to add to the chunk addresses that the library tells of this open file, so that they
+/// count from the file's start: the size of its user block, where the library leaves it out (1.10
+/// does, later ones do not; contiguous datasets' offsets always have it). Within an Hdf5Session.
+/// Throws Error(file) naming `path`.
 hsize_t chunk_address_base(hid_t file, const std::string& path) {
   const hsize_t block = block_of(file, path);
   if (block == 0) return 0;

@@ -10,8 +10,8 @@ namespace attnscope {
 
 struct HelperQuestion;
 
-/// What the HDF5 library says of a foreign file; each call asks it in the helper process and throws
-/// as ask_helper. Nothing of it is checked against the file.
+/// The structure of a foreign file as the HDF5 library tells it; each call asks it in the helper
+/// process and throws as ask_helper. Nothing of it is checked against the file.
 ///
 /// {"attributes": {name: value}, "datasets": [{"path", "shape", "dtype", "big_endian", "layout":
 /// "contiguous" | "chunked", "address", "chunk", "filters": [{"id", "name", "values"}]},
@@ -27,7 +27,7 @@ Json read_hdf5_attributes(const std::string& path);
 Json read_hdf5_chunks(const std::string& path, const std::string& dataset,
                       const std::stop_token& stop = {});
 
-/// What these ask (io/helper).
+/// The questions that these functions ask the helper process (io/helper).
 extern const HelperQuestion kHdf5StructureQuestion;
 extern const HelperQuestion kHdf5AttributesQuestion;
 extern const HelperQuestion kHdf5ChunksQuestion;

@@ -22,7 +22,7 @@ namespace attnscope {
 std::shared_ptr<const TensorFile> open_hdf5_tensors(std::shared_ptr<const InputFile> file,
                                                     const ReadControl& control = {});
 
-/// Whether an HDF5 file says that it is an export of this program. Throws Error(file) where the
+/// True where an HDF5 file says that it is an export of this program. Throws Error(file) where the
 /// library cannot read it.
 bool says_export(const std::filesystem::path& path);
 

@@ -248,7 +248,7 @@ std::string string_of(const std::string& descr, const std::string& data) {
   return text;
 }
 
-/// Whether pickled objects end as an array of the one object None does: with False and [None],
+/// True where pickled objects end as an array of the one object None does: with False and [None],
 /// which it is built of, in the protocol that NumPy writes since 2.0, or the one before.
 bool ends_with_none(const std::string& pickle) {
   if (pickle.ends_with("\x89]\x94Nat\x94"

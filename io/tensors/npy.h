@@ -23,7 +23,7 @@ std::optional<std::string> npy_text(const ByteSource& file, const std::string& n
 /// A .npy file as a file of one tensor, named "". Throws Error(file).
 std::shared_ptr<const TensorFile> open_npy(const std::filesystem::path& path);
 
-/// The same of bytes that stand open already, as a file called `name`.
+/// Opens a .npy file from its bytes, which are open already, as a file called `name`.
 std::shared_ptr<const TensorFile> open_npy(std::shared_ptr<const ByteSource> bytes,
                                            const std::filesystem::path& name);
 

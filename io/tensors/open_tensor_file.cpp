@@ -17,7 +17,7 @@
 namespace attnscope {
 namespace {
 
-/// What torch.save wrote before version 1.6, not read: a tar archive, or pickles one after another.
+/// Files of torch.save before version 1.6 are not read: a tar archive, or pickles in a row.
 constexpr std::string_view kOldTorch =
     "is an old torch.save file: load it with torch and save the tensors as safetensors, or with "
     "today's torch.save";

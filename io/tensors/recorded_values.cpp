@@ -77,8 +77,8 @@ std::string json_list(std::string text) {
   return text;
 }
 
-/// What stands in the brackets of "tensor(999.)" and "tensor([999.], device='cuda:0')": a number,
-/// or a list of one; empty where it is nothing of the kind.
+/// The text in the brackets of "tensor(999.)" and "tensor([999.], device='cuda:0')": a number,
+/// without the brackets of a list of one; empty where the text is nothing of the kind.
 std::string inside_tensor(const std::string& text) {
   for (const std::string_view name : {"tensor(", "np.float64(", "np.float32(", "np.int64("}) {
     if (!text.starts_with(name) || !text.ends_with(')')) continue;

@@ -26,9 +26,9 @@ class TensorFile {
   /// Throws Error(file) that lists the names that exist, nearest first, or that says why this one
   /// cannot be read (an unknown type), which is no trouble to the others.
   virtual std::shared_ptr<const TensorSource> tensor(const std::string& key) const = 0;
-  /// What the file says beside its tensors, in the form of safetensors' __metadata__: strings,
-  /// other values as JSON. Tensors of a few numbers are among it where their names are those of
-  /// values (recorded_values.h), and are no keys then.
+  /// The file's values beside its tensors, in the form of safetensors' __metadata__: strings, other
+  /// values as JSON. Tensors of a few numbers are among them where their names are those of values
+  /// (recorded_values.h), and are no keys then.
   virtual const std::map<std::string, std::string>& metadata() const = 0;
   /// Every file that it consists of.
   virtual std::vector<std::filesystem::path> files() const { return {path_}; }

@@ -38,7 +38,7 @@ class IndexedTensors : public TensorFile {
       if (!indexed.file) continue;
       for (const auto& [key, text] : indexed.file->metadata()) {
         const auto [known, is_new] = metadata_.emplace(key, text);
-        // What two files say differently belongs to neither as a whole.
+        // The first value keeps the plain key; another one gets its file's name before it.
         if (!is_new && known->second != text) metadata_.emplace(name + ": " + key, text);
       }
     }

@@ -39,7 +39,7 @@ bool is_pickle_name(const std::string& name) {
   return name == "data.pkl" || name.ends_with("/data.pkl");
 }
 
-/// Whether every element of a view that begins at element `offset` lies within the first `count`.
+/// True where all elements of a view, which begins at its `offset`, are among the first `count`.
 bool fits_storage(const TorchTensor& view, int64_t count) {
   int64_t last = view.offset;
   for (size_t axis = 0; axis < view.shape.size(); ++axis) {
@@ -159,7 +159,7 @@ class TorchFile : public TensorFile {
     fail("", "holds zeros alone, and no checksums: torch.serialization.skip_data saves no values");
   }
 
-  /// Whether one of the first `count` bytes is not 0.
+  /// True where one of the first `count` bytes is not 0.
   bool has_values(const ByteSource& source, int64_t count, const std::string& key) const {
     LongRead pass(zip_.control(), path().string() + ": member " + root_ + "data/" + key, count);
     std::vector<std::byte> buffer(static_cast<size_t>(std::min(count, kFirstBytes)));

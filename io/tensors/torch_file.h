@@ -15,7 +15,7 @@ namespace attnscope {
 /// an error when it is asked for, no trouble to the others. Numbers with the usual names (timestep,
 /// layer_idx …) become metadata() and are no keys then.
 std::shared_ptr<const TensorFile> open_torch(ZipFile zip);
-/// Whether the archive is torch.save's.
+/// True where torch.save wrote the archive.
 bool is_torch_zip(const ZipFile& zip);
 
 }  // namespace attnscope

@@ -44,7 +44,7 @@ constexpr std::array kStorages{StorageName{"torch.FloatStorage", DType::f32},
                                StorageName{"torch.ComplexDoubleStorage", std::nullopt},
                                StorageName{kUntyped, DType::u8}};
 
-/// What may be called, each with arguments that are checked.
+/// The globals that a pickle may call, each with arguments that are checked.
 constexpr std::array<std::string_view, 6> kCallables{"collections.OrderedDict",
                                                      "torch.Size",
                                                      "torch.device",
@@ -52,8 +52,8 @@ constexpr std::array<std::string_view, 6> kCallables{"collections.OrderedDict",
                                                      "torch._utils._rebuild_tensor_v3",
                                                      "torch._utils._rebuild_parameter"};
 
-/// What makes a tensor of some class of its own: the name that follows is the class's, which is
-/// told.
+/// The global that makes a tensor of some class of its own. It passes, so that the error names the
+/// class, which follows.
 constexpr std::string_view kRebuildClass = "torch._tensor._rebuild_from_type_v2";
 
 struct TypeName {
@@ -110,7 +110,7 @@ class PickleMachine {
   TorchPickle run() {
     while (!stopped_) {
       start_ = at_;
-      // What any opcode may add to the stack.
+      // Any opcode may add one place to the stack.
       take_memory(kPlaceBytes);
       step(static_cast<unsigned char>(take(1)[0]));
     }

@@ -33,8 +33,8 @@ struct TorchTensor {
   std::vector<int64_t> shape, strides;
 };
 
-/// What a pickle of plain values and tensors holds. Values refer to each other by their index, may
-/// be shared, and may even contain themselves.
+/// The content of a pickle of plain values and tensors. Values refer to each other by their index,
+/// may be shared, and may even contain themselves.
 struct TorchPickle {
   enum class Kind : uint8_t {
     none,

@@ -12,10 +12,10 @@ namespace attnscope {
 /// The fact of the capture format that `key` stands for: "layer_idx" → "layer"; empty where it is
 /// none of the names in common use.
 std::string fact_of_key(std::string_view key);
-/// Whether that fact is a number, a few of them or a truth value, which a tensor may hold.
+/// True where that fact is a number, a few of them or a truth value, which a tensor may hold.
 bool is_number_fact(std::string_view key);
 
-/// What shapes an attention map by names in common use, and is no fact of the capture format.
+/// A name in common use for what shapes an attention map and is no fact of the capture format.
 struct ShapingName {
   /// The value that says that there is none; `truth`: any truth value.
   /// Values that leave the map as it is. `truth`: true and false; `kept`: true, of a mask of keys.
@@ -28,12 +28,12 @@ struct ShapingName {
 /// Of a key, whole or its last part (attn.sinks), in any case of its letters; null where it is
 /// none.
 const ShapingName* shaping_name(std::string_view key);
-/// Whether a value, as TensorFile::metadata() has it, says that there is nothing of the name: a
+/// True where a value, as TensorFile::metadata() has it, says that there is nothing of the name: a
 /// softcap of 0, a window of -1, None.
 bool says_nothing(const ShapingName& name, std::string_view text);
 
-/// Whether a tensor of this name may be a value (recorded_values.h): its last part names a fact
-/// that is a number, or what shapes a map.
+/// True where a tensor of this name may be a value (recorded_values.h): its last part names a fact
+/// that is a number, or something that shapes a map.
 bool names_value(std::string_view key);
 
 /// "block.attn.q" and "block/attn/q" → "q".

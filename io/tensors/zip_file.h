@@ -33,9 +33,9 @@ class ZipFile {
   const std::vector<ZipMember>& members() const { return members_; }
   /// Null where there is none.
   const ZipMember* find(const std::string& name) const;
-  /// What is left of the memory for the file's head, for what a member tells of the others.
+  /// The memory that is left for the file's head: for a member (a pickle) that tells of others.
   const HeadMemory& head_memory() const { return head_memory_; }
-  /// What the archive was opened with.
+  /// The control that the archive was opened with.
   const ReadControl& control() const { return control_; }
   /// As open_zip_member, with this control.
   std::shared_ptr<const ByteSource> open(const ZipMember& member) const;
@@ -50,7 +50,7 @@ class ZipFile {
   std::vector<size_t> by_name_;  ///< places in members_, ascending by name
 };
 
-/// Whether a file of this start is meant to be a zip archive.
+/// True where a file of this start is meant to be a zip archive.
 bool looks_like_zip(std::string_view start);
 
 }  // namespace attnscope

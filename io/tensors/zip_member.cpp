@@ -30,7 +30,7 @@ std::string hex(uint32_t value) {
   return text;
 }
 
-/// What the readers of both kinds share.
+/// The base of the readers of both kinds of members, stored and deflated.
 class Member : public ByteSource {
  public:
   Member(std::shared_ptr<const ByteSource> file, std::string file_name, ZipMember member,
@@ -140,7 +140,7 @@ class InflateCursor {
     position_ += static_cast<int64_t>(done);
     return done;
   }
-  /// Whether the packed data end here, and nothing follows them.
+  /// True where the packed data end here, and nothing follows them.
   bool at_end() {
     std::byte none;
     return read(&none, 1) == 0 && taken_ - stream_.avail_in == member_.stored_bytes;

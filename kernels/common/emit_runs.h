@@ -32,7 +32,7 @@ void for_each_run(const EmitTarget& target, int64_t row, IndexRange cols, Visit 
   }
 }
 
-/// Whether any of the columns is wanted. `cols` must not be empty.
+/// True where any of the columns is wanted. `cols` must not be empty.
 inline bool wants_any(const EmitTarget& target, IndexRange cols) {
   const int64_t last = (cols.end - 1) / target.block_cols;
   for (int64_t block = cols.begin / target.block_cols; block <= last; ++block) {

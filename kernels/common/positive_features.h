@@ -15,7 +15,7 @@ class PositiveFeatures {
  public:
   PositiveFeatures(const AttentionProblem& problem, int64_t batch, int64_t head);
 
-  /// Whether a product of the query with a key that its mask leaves is above 0.
+  /// True where a product of the query with a key that its mask leaves is above 0.
   bool meets_any(int64_t query) const;
 
  private:

@@ -4,7 +4,7 @@
 
 namespace attnscope {
 
-/// Whether this process may use the processor's tile unit (AMX with bf16 products).
+/// The processor's tile unit (AMX with bf16 products), as far as this process may use it.
 struct TileUnit {
   bool present = false;  ///< in the processor
   bool usable = false;

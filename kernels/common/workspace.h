@@ -32,7 +32,7 @@ class Workspace {
     return reinterpret_cast<T*>(begin_ + skipped_ + at);
   }
 
-  /// What a workspace at any address must have.
+  /// The bytes that a workspace at any address must have.
   int64_t bytes_needed() const { return used_ + kAlignment; }
 
  private:

@@ -32,7 +32,7 @@ bool bf16_is_faster() {
 #endif
 }
 
-/// Whether the instructions give the bytes of their emulation, which the tests hold against the
+/// True where the instructions give the bytes of their emulation, which the tests hold against the
 /// reference, for products of numbers of many sizes.
 bool tiles_match_emulation(const CpuKernels::Products& native,
                            const CpuKernels::Products& emulated) {
@@ -150,7 +150,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
   }
 
   std::string name_for(const AttentionProblem& problem) const override {
-    // What tiles do not serve is what a backend without them computes.
+    // A call that tiles do not serve is computed as by a backend without them.
     const PackedFormat format = format_of(problem);
     if (format.products != PackedProducts::tiles) return vector_name();
     return format.whole_f16 ? kWholeF16Name : kTilesName;

@@ -34,7 +34,7 @@ struct alignas(64) Buffers {
   }
 };
 
-/// What one thread did, and when.
+/// The operations of one thread, and when it did them.
 struct ThreadRun {
   Clock::time_point begin, end;
   double operations = 0;

@@ -4,8 +4,8 @@
 
 namespace attnscope {
 
-/// What this machine's registers can do, measured in this process: the floors beside which
-/// `attnscope bench` shows what was reached.
+/// The rates that this machine's registers reach, measured in this process: `attnscope bench` shows
+/// beside them what was reached.
 struct CpuCeilings {
   std::string isa;                   ///< the instruction set measured: the one the cpu backend uses
   int threads = 1;                   ///< of the figures that do not say one_thread

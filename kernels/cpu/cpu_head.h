@@ -21,16 +21,16 @@ inline constexpr int64_t kRunBlocks = 8;
 /// Units of rows whose columns the tile unit's reductions add to at once.
 inline constexpr int64_t kOpenUnits = 8;
 
-/// What a row's PlaceMasses are at, in lanes by key index mod 16, which are added in double and
-/// begin anew every kMaxRunKeys keys: whichever parts the keys come in, the bits are the same.
+/// The running sums of a row's PlaceMasses, in lanes by key index mod 16, which are added in double
+/// and begin anew every kMaxRunKeys keys: whichever parts the keys come in, the bits are the same.
 struct alignas(64) PlaceLanes {
   float same_position[kSumLanes];
   float band[kSumLanes];
   float local[kSumLanes];
 };
 
-/// Whether multiplying again costs less than keeping the entries of a row until its sum is known:
-/// it does on the tile unit, whose entries of a few rows fill more than a core's own cache.
+/// True where multiplying again costs less than keeping the entries of a row until its sum is
+/// known: it does on the tile unit, whose entries of a few rows fill more than a core's own cache.
 inline bool emits_twice(const PackedFormat& format) {
   return format.products == PackedProducts::tiles;
 }
@@ -141,8 +141,8 @@ class CpuHead : public BoundHead {
   KeyBlockProduct meet(const Rows& rows, int64_t group, int64_t block, KeyProducts& products,
                        const Buffers& buffers) const;
 
-  /// What a linear row's entries are relative to, as a power of 2; `row` counts within the row
-  /// block.
+  /// The exponent of the power of 2 that a linear row's entries are relative to; `row` counts
+  /// within the row block.
   float feature_reference(int64_t row, const Buffers& buffers) const;
   bool is_masked_out(int64_t query, const Buffers& buffers) const;
   bool is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const;
@@ -153,7 +153,7 @@ class CpuHead : public BoundHead {
   /// False: the mask leaves nothing of the block.
   bool sum_block(const Rows& rows, int64_t group, int64_t block, IndexRange stash_blocks,
                  WantedEntries wanted, KeyProducts& products, const Buffers& buffers) const;
-  /// The same for blocks of which no entries are wanted, several at once where that can be.
+  /// sum_block() for blocks of which no entries are wanted, several at once where that can be.
   void sum_blocks(const Rows& rows, int64_t group, IndexRange blocks, bool with_moments,
                   KeyProducts& products, const Buffers& buffers) const;
   void finish_sums(const Rows& rows, const Buffers& buffers, std::span<RowNorm> norms) const;

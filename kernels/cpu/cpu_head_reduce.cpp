@@ -264,7 +264,7 @@ int64_t CpuHead::rows_together(const PanelReduction& panel, int64_t first, int64
   int64_t units = 0;
   int64_t shares = 0;
   for (int64_t row = 0; row < most; ++row) {
-    // What all rows add to is rounded there.
+    // There, advance() rounds the sums over diagonals and offsets, which all rows add to.
     if (by_unit && row > 0 && panel.takes_in(first + row)) return row;
     const bool begins = row == 0 || panel.unit_end(first + row - 1) == first + row;
     units += begins ? 1 : 0;

@@ -36,7 +36,7 @@ class KeyRowHead : public BoundHead {
   static int64_t bytes(const PackedFormat& format, const HeadTensor& k, int64_t rows, int threads);
 
  private:
-  /// What the last call left.
+  /// The products that the last call left, for calls with the same queries.
   struct Kept {
     std::vector<std::byte> queries;  ///< whose products they are
     std::unique_ptr<float[]> products;

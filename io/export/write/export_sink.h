@@ -28,12 +28,12 @@ struct ExportWriteOptions {
   int64_t direct_bytes = int64_t{1} << 30;
   /// Files that are read: the export must not replace one of them.
   std::vector<std::filesystem::path> inputs{};
-  /// What the maps are computed from (OutputFileOptions): where it changes, nothing that was
-  /// computed since the last commit is committed, and the export does not become complete.
+  /// The files that the maps are computed from (OutputFileOptions): where one changes, nothing that
+  /// was computed since the last commit is committed, and the export does not become complete.
   std::shared_ptr<const InputSet> sources = nullptr;
 
-  /// The same for the file itself, which takes `bytes` at least. `resumable`: what a killed run
-  /// leaves can be gone on with. Borrows the inputs.
+  /// The options of the export's own file, which takes `bytes` at least. `resumable`: --resume can
+  /// go on with what a killed run leaves. Borrows the inputs.
   OutputFileOptions for_file(int64_t bytes, bool resumable = true) const {
     return {.force = force,
             .sync = sync,
@@ -53,7 +53,7 @@ struct ExportWriteOptions {
   }
 };
 
-/// What a resumed export found.
+/// The work of earlier runs that a resumed export found.
 struct ExportResume {
   bool complete = false;      ///< OUT is there, with the same content: nothing is to be done
   bool resumed = false;       ///< OUT.part is gone on with
@@ -66,13 +66,13 @@ struct ExportResume {
 class ExportSink : public TileSink {
  public:
   virtual const ExportResume& resume() const = 0;
-  /// What the file system cannot do, for people to know.
+  /// Warnings for the user about what the file system cannot do (lock files, reserve space).
   virtual const std::vector<std::string>& warnings() const = 0;
-  /// What people should know once it is complete.
+  /// Notes for the user once the export is complete: of other files in OUT.d.
   virtual const std::vector<std::string>& notes() const = 0;
   /// The stream to run: one task a selected head, in the file's order. Valid while this lives.
   virtual std::span<const HeadTask> tasks() const = 0;
-  /// Whether all of a tile of tasks()[task_index] is in the file already. Thread-safe.
+  /// True where all of a tile of tasks()[task_index] is in the file already. Thread-safe.
   virtual bool has_tile(int64_t task_index, IndexRange rows, IndexRange cols) const = 0;
   /// Commits everything that can be, so that it can be resumed. Throws Error(file).
   virtual void suspend() = 0;

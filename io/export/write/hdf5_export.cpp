@@ -118,7 +118,7 @@ void LseWriter::put_checksum(const LseTarget& target, std::span<const float> val
   file_.write_at(std::as_bytes(std::span(&sum, 1)), target.checksum_offset);
 }
 
-/// Whether other processes write to the file as well.
+/// The processes that write to the file: this one alone, or others as well.
 enum class Writers : uint8_t { one, several };
 
 class Hdf5Export final : public SharedExport {

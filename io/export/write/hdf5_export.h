@@ -15,10 +15,10 @@ int threads_at_disk(const ExportPlan& plan, const ExportWriteOptions& options);
 /// A sink that writes the export format as one file. Built as OUT.part: groups, attributes and
 /// preallocated datasets are created by the library and the file is closed; tiles then go to their
 /// known addresses with pwrite from the workers that computed them, outside the library's lock.
-/// What is to be durable and large goes past the page cache, where the file system can. OUT.journal
-/// tells which are there: a commit every 64 MiB or 5 s syncs the data, then the
-/// journal. end() marks the file complete, renames it to OUT and removes the journal. When the sink
-/// is destroyed before that, what has been consumed is committed, OUT.part and OUT.journal stay for
+/// Large data that are to be durable go past the page cache, where the file system can. OUT.journal
+/// tells which tiles are there: a commit every 64 MiB or 5 s syncs the data, then the journal.
+/// end() marks the file complete, renames it to OUT and removes the journal. When the sink is
+/// destroyed before that, what has been consumed is committed, OUT.part and OUT.journal stay for
 /// `resume` (unless there was nothing yet), and OUT is as it was.
 ///
 /// Throws Error(file) when OUT exists and neither `force` nor `resume` is set, when it or OUT.part

@@ -38,7 +38,7 @@ class PooledExport : public ReductionSink {
   virtual void end() = 0;
   /// Of the first process: what the file system cannot do, for people to know.
   virtual const std::vector<std::string>& warnings() const = 0;
-  /// What people should know once it is complete.
+  /// Notes for the user once the export is complete: of other files in OUT.d.
   virtual const std::vector<std::string>& notes() const = 0;
 };
 

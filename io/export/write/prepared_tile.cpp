@@ -60,7 +60,7 @@ void compress_tile(const ExportLayout& layout, const ExportGroup& group, const T
   for (const RowNorm& norm : tile.norms) prepared.lse.push_back(static_cast<float>(norm.lse()));
 }
 
-/// What is kept of the row, whose first key is `first_key`.
+/// Keeps the largest weights of a row, their keys and their sum; its first key is `first_key`.
 void keep_largest(std::span<const float> row, int64_t first_key, std::span<KeyWeight> top,
                   PreparedTile& prepared) {
   prepared.mass.push_back(static_cast<float>(top_keys(row, first_key, top)));

@@ -19,7 +19,7 @@ namespace {
 /// Foreign files that a note names.
 constexpr size_t kNamed = 3;
 
-/// What OUT, as it is now, says of its shards.
+/// The shards that a master OUT names, and the checksum of its structure.
 struct StoredNames {
   std::set<std::string> shards;    ///< files in OUT.d
   std::optional<uint64_t> digest;  ///< of its structure
@@ -38,8 +38,8 @@ bool is_shard_of_its_own(const Shard& shard, const std::filesystem::path& folder
   }
 }
 
-/// What the master at `master` says; nothing where it is no export, or none that can be read:
-/// nothing is known to be its own then.
+/// Reads the names in the master at `master`, none where there is no file; nothing where it is no
+/// export or cannot be read: then no shard is known to be its own.
 std::optional<StoredNames> names_in(const std::filesystem::path& master,
                                     const std::filesystem::path& folder) {
   if (!file_identity(master)) return StoredNames{};
@@ -81,7 +81,7 @@ void ReplacedShards::note(const OutputFile& file, uint64_t digest, bool sync) {
   if (files_in_folder(folder).empty()) return;
   if (const auto older = names_in(file.out(), folder)) {
     names_ = older->shards;
-    // What the run that wrote OUT was killed before it had removed.
+    // The run that wrote OUT may have been killed before it had removed these.
     if (older->digest) names_.merge(read_replaced_list(folder, *older->digest));
   }
   remove_replaced_lists(folder);

@@ -10,8 +10,8 @@
 
 namespace attnscope {
 
-/// What becomes of the shards of an older OUT when an export, in shards or not, takes its name:
-/// those that it names go from OUT.d, and nothing else. A run that is killed in between leaves a
+/// Removes the shards of an older OUT when an export, in shards or not, takes its name: those that
+/// the older OUT names go from OUT.d, and nothing else. A run that is killed in between leaves a
 /// list of them to remove() of the next one.
 class ReplacedShards {
  public:

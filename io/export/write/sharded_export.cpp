@@ -170,7 +170,7 @@ ShardedExport::~ShardedExport() {
     const Hdf5Session session;
     open_.reset();
   }
-  // What others have completed is not known here.
+  // This process does not know which shards the others have completed.
   if (shared_) return;
   // Nothing is worth keeping where no shard was completed, by this run or an earlier one.
   const bool any = std::any_of(shards_.begin(), shards_.end(),
@@ -324,7 +324,7 @@ void ShardedExport::finish_group(size_t group) {
   rename_file(temporary, new_folder_ / shard.file, true);
   if (sync_) sync_folder_of(temporary);
   shard.bytes = size;
-  // What was computed from other bytes than those of the hash must not be believed by a resume.
+  // A resume must not believe a shard that was computed from other bytes than the hash is of.
   file_.require_source_reads_unchanged();
   file_.keep_partial();
   journal_->add(record_of(group), 0);

@@ -23,8 +23,8 @@ namespace attnscope {
 std::unique_ptr<ExportSink> make_sharded_export(ExportPlan plan, std::filesystem::path out,
                                                 const ExportWriteOptions& options);
 
-/// The same of several processes, each of which writes whole shards (SharedExport): the first
-/// one's, and the others'. A shard is told to OUT.journal.K by who wrote it.
+/// Make and join a sharded export of several processes, each of which writes whole shards
+/// (SharedExport). Whoever wrote a shard tells it to OUT.journal.K.
 std::unique_ptr<SharedExport> make_shared_shards(ExportPlan plan, std::filesystem::path out,
                                                  const ExportWriteOptions& options);
 std::unique_ptr<SharedExport> join_shared_shards(ExportPlan plan, std::filesystem::path out,

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What the process that made an export's file tells those that write to it as well. A value.
+/// The message of the process that made an export's file to its other writers. A value.
 struct ExportInvitation {
   bool complete = false;  ///< OUT is there already: nothing is to be done
   bool resumed = false;

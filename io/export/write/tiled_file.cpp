@@ -61,7 +61,7 @@ void TiledFile::set_stored(ExportManifest stored) {
 
 void TiledFile::open_journal(const std::filesystem::path& path, const JournalEnd& end) {
   const auto make_durable = [this] {
-    // What was made of other bytes than those of the hash must not be believed by a resume.
+    // A resume must not believe tiles that were made of other bytes than the hash is of.
     file_.require_source_reads_unchanged();
     file_.sync_data();
     if (sums_) sums_->sync();
@@ -86,14 +86,14 @@ void TiledFile::take_up(const JournalContent& old, bool verify_all) {
   file_.sync_data();
   JournalEnd end = old.end;
   if (resume_.tiles_dropped > 0 || journals.size() > 1) {
-    // What turned out bad must not be believed by the next run either.
+    // The next run must not believe the records that turned out bad either.
     end = ExportJournal::create(file_.journal_path(), old.header, sync_, kept);
   }
   file_.remove_rank_files();
   open_journal(file_.journal_path(), end);
 }
 
-/// What the other processes of an interrupted run left, whose small pieces are put in.
+/// Reads the journals of an interrupted run's other processes, and puts their small pieces in.
 std::vector<JournalContent> TiledFile::left_by_ranks() const {
   std::vector<JournalContent> journals;
   for (const int rank : ranks_beside(file_.out())) {

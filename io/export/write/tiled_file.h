@@ -45,9 +45,9 @@ class TiledFile {
     return places_[static_cast<size_t>(task)];
   }
   const std::vector<ExportManifest::TaskPlace>& places() const { return places_; }
-  /// What earlier runs completed.
+  /// The tiles that earlier runs completed.
   const CompletedTiles& before() const { return *before_; }
-  /// Whether the LSE of a row is among that.
+  /// True where earlier runs completed the LSE of a row.
   bool has_lse_row(int64_t task, int64_t row) const;
 
   /// Writes a small piece (WriteSmall): to the file, or where others are to put it in.

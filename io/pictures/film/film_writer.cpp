@@ -162,7 +162,7 @@ class VideoEncoder {
 
 std::string picture_name(int number) { return fmt::format("frame-{:04}.png", number); }
 
-/// Whether a folder has nothing but pictures of an earlier film.
+/// True of a folder that has nothing but pictures of an earlier film.
 bool is_old_sequence(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
@@ -219,7 +219,7 @@ void write_png_sequence(int count, const std::function<Canvas(int)>& draw, const
   const fs::path part = target.string() + ".part";
   try {
     check_folder(target, force);
-    // What an interrupted run left, and nothing else.
+    // The folder may hold what an interrupted run left, and nothing else.
     check_folder(part, true);
     fs::remove_all(part);
     fs::create_directories(part);

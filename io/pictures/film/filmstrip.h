@@ -33,7 +33,7 @@ struct FilmStyle {
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 
-/// What of frame t's `cells` was evicted; empty where nothing of the volume was.
+/// The eviction flags of frame t, one for each of its `cells`; empty where the volume has none.
 std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells);
 
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or

@@ -19,7 +19,7 @@ class KeyProducts {
   /// it is when a block is first asked for; a stream has no other.
   KeyProducts(const PackedHead& head, IndexRange blocks, const float* queries);
 
-  /// Whether there are products() instead of panels().
+  /// True where there are products() instead of panels().
   bool streamed() const { return head_.panels == nullptr; }
   /// The first panel of the block.
   const float* panels(int64_t block) const;

@@ -48,7 +48,7 @@ int64_t threads_for(const PackedFormat& format, const HeadTensor& k, int threads
   return std::clamp<int64_t>(pieces / kPiecesPerThread, 1, reading_threads(k, threads));
 }
 
-/// Whether rows are the tile unit's operands as they are stored.
+/// True where rows, as they are stored, are the tile unit's operands.
 bool stored_as_operands(const PackedFormat& format) {
   return format.parts() == 1 && format.head_dim == 2 * format.steps();
 }
@@ -64,7 +64,7 @@ float number_of(DType dtype, uint32_t bits) {
   }
 }
 
-/// What one thread works with.
+/// Reads keys piece by piece and multiplies them, for one thread.
 class Worker {
  public:
   Worker(const KeyRowSource& source, const KeyRowQueries& queries)
@@ -79,7 +79,7 @@ class Worker {
   static int64_t bytes(const PackedFormat& format, int64_t num_keys) {
     const int64_t stored = row_bytes_of(format) * keys_of_piece(format, num_keys);
     const int64_t split = stored_as_operands(format) ? 0 : kSplitKeys * format.steps() * 4;
-    // What measure() may need.
+    // The last term is for the buffers of longest_key().
     return stored + split + (format.head_dim + format.steps()) * 4;
   }
 

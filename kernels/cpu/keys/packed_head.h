@@ -17,7 +17,7 @@ struct FreeAligned {
 };
 using PanelMemory = std::unique_ptr<float, FreeAligned>;
 
-/// Whether a bound head holds K.
+/// The way in which a bound head keeps K.
 enum class KeyKeeping : uint8_t {
   packed,    ///< all of it, packed once
   streamed,  ///< none: every call reads and packs it anew, see ProductStream; not for tiles
@@ -31,7 +31,7 @@ struct KnownProducts {
   float largest_key = 0;  ///< see PackedHead
 };
 
-/// What a bound head is made of. Immutable once K is packed; thread-safe.
+/// K of a bound head, and the kernels for it. Immutable once K is packed; thread-safe.
 struct PackedHead {
   /// Packs K on up to `threads` threads, or has as many for streaming it. Borrows the problem and
   /// the kernels.

@@ -63,13 +63,13 @@ class ProductStream {
     AlignedVector<float> products;  ///< [kRegisterRows, stride_]
     std::exception_ptr error;
   };
-  /// What a thread computes with.
+  /// A thread's packer, and the panels that it multiplies.
   struct Worker {
     std::unique_ptr<KeyPacker> packer;
     AlignedVector<float> panels;  ///< of a block
   };
 
-  /// What another thread does.
+  /// Computes pieces ahead of the caller, on another thread, as long as slots are free.
   void work_ahead(const std::stop_token& stop, Worker& worker);
   /// Waits for the piece, or computes it and others meanwhile.
   const Slot& take(int64_t piece);
