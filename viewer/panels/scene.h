@@ -34,7 +34,7 @@ struct MapPoint {
   friend bool operator==(const MapPoint&, const MapPoint&) = default;
 };
 
-/// What the status line and the crosshair tell about the entry under the mouse.
+/// The numbers of the entry under the mouse, for the status line and the crosshair.
 struct PointReadout {
   MapPoint point;
   std::optional<ProbedEntry> entry;  ///< none: not computed yet
@@ -93,7 +93,7 @@ struct Scene {
   bool follows = false;                ///< calls may be added to the capture
 };
 
-/// What a panel asks for beyond the state.
+/// The wishes of a panel: actions on the state, and requests beyond it.
 struct PanelRequests {
   std::vector<Action> actions;
   std::optional<MapPoint> hovered;   ///< the entry under the mouse
@@ -121,13 +121,13 @@ struct PanelRequests {
   }
 };
 
-/// What drawing needs beside the scene. Borrowed for one frame.
+/// The theme, fonts and scale that drawing needs beside the scene. Borrowed for one frame.
 struct Ui {
   const Theme& theme;
   const Fonts& fonts;
   LabelRegistry& labels;
   float scale = 1;  ///< the display's
-  /// What was pressed since the last frame while a list was open; for that list.
+  /// The keys that were pressed since the last frame while a list was open; for that list.
   std::span<const KeyChord> list_keys = {};
 
   float px(float length) const { return length * scale; }

@@ -35,7 +35,7 @@ std::string work_text(const Scene& scene) {
   return s.link.empty() ? text : text + "   " + s.link;
 }
 
-/// The same entry of side B, and A's less B's.
+/// Writes the number of the entry on side B, and A's less B's.
 void write_other(LineWriter& line, const Scene& scene, const ProbedEntry& a) {
   if (!scene.readout->other) return;
   const ProbedEntry& b = *scene.readout->other;
@@ -106,7 +106,7 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
   line.word(fonts.secondary, theme.secondary, resolution);
 }
 
-/// What is cut here can be read there, with what was told before.
+/// Opens the messages on a click: they have this text uncut, and those that were told before.
 void offer_messages(const ScreenRect& rect, PanelRequests& requests) {
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
   if (ImGui::InvisibleButton("told", {rect.width(), rect.height()})) {

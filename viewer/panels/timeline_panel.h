@@ -10,11 +10,11 @@ namespace attnscope {
 /// or over the layers of the step.
 class TimelinePanel {
  public:
-  /// What the strip takes; 0: it is not shown.
+  /// The height of the strip in pixels; 0: it is not shown.
   static float strip_height(const Ui& ui, const Scene& scene);
   void draw_strip(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                   PanelRequests& requests);
-  /// The same as a pane of its own, with a header.
+  /// Draws the strip as a pane of its own, with a header.
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
  private:

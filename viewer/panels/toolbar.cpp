@@ -10,7 +10,7 @@
 namespace attnscope {
 namespace {
 
-/// What the button of the menu says.
+/// The word on the menu's button.
 constexpr const char* kPaneMenuWord = "Panes";
 constexpr const char* kPaneMenu = "pane menu";
 constexpr float kItemHeight = 24, kItemWidth = 220;
@@ -18,7 +18,7 @@ constexpr float kItemHeight = 24, kItemWidth = 220;
 struct MenuItem {
   CommandId command;
   const char* name;
-  /// Whether what it shows is shown; empty: it shows nothing.
+  /// True where the pane or setting of the item is on; empty: the item switches nothing.
   std::function<bool(const ViewState&)> is_on = {};
 };
 
@@ -170,7 +170,7 @@ void Toolbar::add_head_choices(const Ui& ui, const HeadPicker& picker, const Hea
     const Unrecorded& unrecorded = values.place.unrecorded;
     const bool always = (axis == HeadAxis::step && !unrecorded.step) ||
                         (axis == HeadAxis::layer && !unrecorded.layer) || axis == HeadAxis::head;
-    // What there is only one of, or nobody recorded, needs no control.
+    // An axis that has one value alone, or that nobody recorded, needs no control.
     if (words.size() < (always ? 1 : 2)) continue;
     // Layers name the blocks of the main stack, and slots have their kinds.
     if (axis == HeadAxis::block && !picker.leaves_main_stack()) continue;

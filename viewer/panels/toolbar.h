@@ -28,7 +28,7 @@ class Toolbar {
   };
   using Controls = std::vector<Control>;
 
-  /// What tells the heads of a picker apart; labels begin with `pane`.
+  /// Adds a choice for each axis that tells a picker's heads apart; labels begin with `pane`.
   void add_head_choices(const Ui& ui, const HeadPicker& picker, const HeadId& here,
                         const std::string& pane, const std::function<void(const HeadId&)>& take,
                         Controls& to);

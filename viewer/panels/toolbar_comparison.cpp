@@ -13,7 +13,7 @@ float word_width(const Ui& ui, const std::string& word) {
   return text_size(ui.fonts.body, word).x + ui.px(17);
 }
 
-/// Whether a head's map can be compared with A's: it has the same size and the same numbers.
+/// True where a head's map can be compared with A's: it has the same size and the same numbers.
 bool is_alike(const Scene& scene, const HeadId& head) {
   const HeadId& own = scene.chosen.head;
   const auto call_of = [&](const HeadId& of) -> const MapSource& {

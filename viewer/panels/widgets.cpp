@@ -182,7 +182,7 @@ namespace {
 /// Of a list beside its caption, where a pane is narrow.
 constexpr float kLeastChoice = 40, kLeastArrow = 80;
 
-/// What the keys have done to an open list.
+/// The changes that the keys have made to an open list.
 struct ListKeys {
   bool moved = false, chosen = false, closed = false;
 };

@@ -28,7 +28,7 @@ class ByteLine {
   size_t unsent() const { return unsent_.size() - sent_; }
   /// All that ever came.
   size_t total_received() const { return total_received_; }
-  /// What ended the line, one line; empty: the other side did.
+  /// The error that ended the line, one line; empty: the other side ended it.
   const std::string& problem() const { return problem_; }
   /// The other side finds the end of what it reads. unsent() goes lost.
   void close_out();

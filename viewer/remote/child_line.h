@@ -27,7 +27,7 @@ class ChildLine {
   ByteLine& line() { return *line_; }
   /// Bytes that ever came from it, complaints included.
   size_t total_received() const { return line_->total_received() + complained_; }
-  /// What it complained of last; may be empty.
+  /// The last line of its complaints (its standard error); may be empty.
   std::string complaint() const;
   /// With which code it ended, once its line did: waits a little for that. 128 + N after signal N;
   /// −1: it has not ended.

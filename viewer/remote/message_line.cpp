@@ -33,7 +33,7 @@ void serve_messages(TileServer& server, MessageLine& line, const EventBell& bell
       rung();
       server.look();
     }
-    // What the line does not take yet need not be computed yet either.
+    // No message is computed while the line does not take it yet.
     while (line.unsent() < static_cast<size_t>(TileServer::kMostUnderWay)) {
       const auto message = server.next(seconds_now());
       if (!message) break;

@@ -14,7 +14,7 @@
 
 namespace attnscope {
 
-// What two sides say to each other, of which one has maps and the other shows them.
+// The messages between two sides, of which one has maps and the other shows them.
 //
 // The one with the maps begins, with the line greeting(), which programs of any version understand.
 // Frames follow, both ways: the length of the rest (4 bytes, little-endian), the type (1 byte), how
@@ -63,7 +63,7 @@ std::string to_frame(const Message& message, FramePacking packing = FramePacking
 /// length, or that of its body once inflated, is more than `most`, and where it is no frame.
 std::optional<Message> take_frame(std::string& bytes, size_t most);
 
-/// What there is to be looked at.
+/// The server's first message: its calls and pictures, and which products it has of them.
 struct RemoteHello {
   std::string version;           ///< of the program
   std::string name;              ///< what is shown, by its path there; may be empty
@@ -75,7 +75,7 @@ struct RemoteHello {
   std::vector<std::string> warnings;
 };
 
-/// What came to a capture that grows.
+/// The calls and pictures that came to a capture that grows.
 struct RemoteAdded {
   std::vector<MapSource> calls;
   std::optional<std::vector<int64_t>> pictures;  ///< where there are others now: all of them
@@ -92,7 +92,7 @@ struct TracksAsked {
 };
 using Ask = std::variant<ProbeRequest, LineRequest, TileId, MaskRequest, HeadsCompared, MassRequest,
                          FrameRequest, SketchAsked, TracksAsked>;
-/// What it was answered with.
+/// The answers, in the order of the asks that they belong to.
 using Answer = std::variant<std::shared_ptr<const ProbedEntry>, std::shared_ptr<const MapLine>,
                             std::shared_ptr<const MapTile>, std::shared_ptr<const HeadMask>,
                             std::shared_ptr<const RowDivergence>, std::shared_ptr<const KeyMasses>,

@@ -46,7 +46,7 @@ size_t get_length(std::string_view bytes) {
 
 #ifdef __EMSCRIPTEN__
 
-// What carries frames to a browser deflates them itself.
+// The WebSocket that carries frames to a browser deflates them itself.
 std::string deflated(const std::string&) { return ""; }
 std::string inflated(std::string_view, size_t) { fail_wire("a deflated message"); }
 

@@ -18,7 +18,7 @@ struct RemoteProgram {
   /// The program that leads to the server and its arguments; `again`: nobody is there to be asked
   /// for a password.
   std::function<std::vector<std::string>(bool again)> words;
-  /// What an exit code of that program, before any greeting, means; empty: nothing is known.
+  /// The meaning of an exit code of that program before any greeting; empty: nothing is known.
   std::function<std::string(int code)> meaning;
   /// Without a byte before it says what it has: no longer is waited for it.
   double silent_seconds = 120;

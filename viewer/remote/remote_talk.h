@@ -7,8 +7,8 @@
 
 namespace attnscope {
 
-/// What a tile source and its server say to each other over one connection, whatever carries it:
-/// what comes goes to the source, what it has to say goes out, pings tell how fast the line is and
+/// The conversation of a tile source with its server over one connection, whatever carries it:
+/// messages that come go to the source, its own go out, and pings tell how fast the line is and
 /// whether anybody is there. Times are seconds of one clock. Only on the link's thread.
 class RemoteTalk {
  public:
@@ -19,7 +19,7 @@ class RemoteTalk {
   void take(const Message& message, double now);
   /// Something came, be it less than a message.
   void heard(double now) { heard_at_ = now; }
-  /// What is to be sent now. Tells the source how fast the line is, which brought `received` bytes.
+  /// The messages to send now. Tells the source the line's speed, from the `received` bytes so far.
   std::vector<Message> say(double now, size_t received);
   /// A ping is without an answer for so long that the connection is lost.
   bool is_silent(double now) const;

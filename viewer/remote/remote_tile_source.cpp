@@ -141,7 +141,7 @@ TileSourceStatus RemoteTileSource::status() const {
   const std::lock_guard lock(mutex_);
   TileSourceStatus status = state_.status;
   if (state_.wanted != wanted_) {
-    // What the server said was of other wishes.
+    // The server's last status is about other wishes.
     status.busy = true;
     status.queue = std::max<int64_t>(status.queue, 1);
     status.line_problem.clear();
@@ -246,7 +246,7 @@ void RemoteTileSource::store(RemoteItem item) {
   make_room();
 }
 
-/// What was used longest ago goes first, and a little more than has to: it is sorted for that.
+/// Drops the items used longest ago until a tenth of the limit is free: each time sorts them all.
 void RemoteTileSource::make_room() {
   if (held_bytes_ <= memory_) return;
   std::vector<std::pair<uint64_t, const std::string*>> old;

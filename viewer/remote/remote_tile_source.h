@@ -19,8 +19,8 @@ namespace attnscope {
 /// members are the window's thread's; those of the link's thread are said to be so. The two may run
 /// at once.
 ///
-/// What came stays, the latest used first, within a limit of bytes; nothing that is wanted goes.
-/// While there is no connection everything that came can be found.
+/// Items that came are kept within a limit of bytes: the least recently used ones go first, wanted
+/// ones never. While there is no connection all that are kept can be found.
 class RemoteTileSource : public TileSource {
  public:
   /// `name`: what lines about it begin with. `wake` is called from any thread, without locks.
@@ -48,11 +48,11 @@ class RemoteTileSource : public TileSource {
   bool has_masks() const override { return hello_.masks; }
   TileSourceStatus status() const override;
 
-  /// What there was when it was opened.
+  /// The server's first message when the source was opened.
   const RemoteHello& hello() const { return hello_; }
-  /// What was added since it was last asked, one after the other.
+  /// The additions to the capture since the last call of this function, one after the other.
   std::vector<RemoteAdded> take_added();
-  /// What the server's quick check found; empty: nothing.
+  /// The warning of the server's quick check; empty: none.
   std::string warning() const;
   bool connected() const;
   /// Why nothing more may come: the connection broke again after it was tried anew, and nothing new
@@ -70,7 +70,7 @@ class RemoteTileSource : public TileSource {
   bool reopened(const RemoteHello& hello);
   /// Throws Error(file) where it is nothing that a server says here.
   void take(const Message& message);
-  /// What is to be said to the server since it was last asked.
+  /// The messages for the server that came up since the last call of this function.
   std::vector<Message> outgoing();
   /// There is no connection; one line. Empty: there is one again.
   void set_problem(const std::string& problem);

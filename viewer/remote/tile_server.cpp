@@ -29,7 +29,7 @@ bool is_same(const std::weak_ptr<const void>& a, const std::shared_ptr<const voi
   return !a.owner_before(b) && !b.owner_before(a);
 }
 
-/// What is not of the map's tiles has no order, whatever its tiles are in.
+/// Throws Error(file) where the head has an order: only those of tiles and masks may have one.
 void require_stored(const HeadId& head) {
   if (head.order != 0) fail_wire("an order of what goes by stored tokens");
 }
@@ -139,7 +139,7 @@ void TileServer::take_wishes(RemoteWanted wanted) {
   for (size_t i = 0; i < asks.size(); ++i) {
     std::string key = ask_key(asks[i]);
     const auto known = sent_.find(key);
-    // What was sent after the last item that had come is still under way.
+    // An item that was sent after the last one that had come is still under way.
     if (known != sent_.end() && known->second.number <= wanted.received &&
         known->second.number != wanted.held[i]) {
       sent_.erase(known);

@@ -15,14 +15,14 @@ namespace attnscope {
 
 /// Shows the maps of a tile source to one client, whatever brings the messages. Not thread-safe.
 ///
-/// What is wanted last is sent first: of items that were sent and not acknowledged there are never
-/// more than kMostUnderWay bytes, so that new wishes overtake older ones. An item is sent once, and
-/// again when there is a better one or the client no longer has it.
+/// The latest wishes are served first: no item is sent while kMostUnderWay bytes or more are not
+/// acknowledged, so that new wishes overtake older ones. An item is sent once, and again when there
+/// is a better one or the client no longer has it.
 class TileServer {
  public:
   static constexpr int64_t kMostUnderWay = int64_t{2} << 20;
 
-  /// What a state tells beside the source's; each may be empty.
+  /// Functions that give a state's texts beside the source's status; each may be empty.
   struct Watched {
     std::function<std::string()> warning;  ///< of the quick check
     std::function<std::string()> changed;  ///< which file is not as it was when it was opened
@@ -31,8 +31,8 @@ class TileServer {
   /// Borrows the source, which it has for itself.
   TileServer(TileSource& tiles, RemoteHello hello, Watched watched);
 
-  /// What came from the client. Throws Error(file) where it is nothing that a client says, so that
-  /// the connection should end. Wishes that the source refuses are answered.
+  /// Takes a message of the client. Throws Error(file) where it is none that a client sends, so
+  /// that the connection should end. Wishes that the source refuses are answered.
   void take(const Message& message);
   /// Something new may be found in the source.
   void look();
@@ -50,7 +50,7 @@ class TileServer {
     Ask ask;
     std::string key;
   };
-  /// What was sent for a key.
+  /// The item that was last sent for a key.
   struct Sent {
     uint64_t number = 0;
     std::weak_ptr<const void> answer;
@@ -69,7 +69,7 @@ class TileServer {
   HeadId own(HeadId head) const;
   /// Throws Error(file) as well where an order is named for what goes by stored tokens.
   WantedTiles own(WantedTiles wishes) const;
-  /// What the client is told before anything else. Throws Error(file) where it does not listen.
+  /// Queues a message to go before all items. Throws Error(file) where too many already wait.
   void answer(Message message);
   void refuse(const std::string& why);
   Answer find(const Ask& ask) const;

@@ -30,7 +30,7 @@ TokenGrid short_form(int64_t tokens, const std::array<int64_t, 3>& grid, TextPla
 /// The longest sequence that is believed.
 constexpr int64_t kMostTokens = int64_t{1} << 31;
 
-/// What a reader of files has checked of the segments that it reads.
+/// Checks a segment that came as readers of files check theirs. Throws Error(file).
 void check_segment(const TokenSegment& segment) {
   const IndexRange range = segment.tokens;
   if (range.begin < 0 || range.begin >= range.end || range.end > kMostTokens) {

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-// What the values that travel are made of.
+// The fields of the values that travel, in their order in a message.
 
 /// Of the enumerations, the last value.
 inline constexpr auto kLastQuantity = Quantity::logits;

@@ -60,7 +60,7 @@ bool is_letter_or_digit(int key) {
   return (key >= GLFW_KEY_A && key <= GLFW_KEY_Z) || (key >= GLFW_KEY_0 && key <= GLFW_KEY_9);
 }
 
-/// What a key press of GLFW means: letters, digits and named keys, and any key with Ctrl or Alt.
+/// The chord of a key press of GLFW: letters, digits and named keys, and any key with Ctrl or Alt.
 /// Nothing for the signs that keyboards have in different places: they come as characters.
 std::optional<KeyChord> chord_of_key(int key, int mods) {
   KeyChord chord;
@@ -86,7 +86,7 @@ std::optional<KeyChord> chord_of_key(int key, int mods) {
   return normalised(chord);
 }
 
-/// Whether keys beside it are commands: Ctrl, Alt, and the key of the system.
+/// True of keys that make commands of the keys beside them: Ctrl, Alt, and the system's key.
 bool makes_command(int key) {
   return key == GLFW_KEY_LEFT_CONTROL || key == GLFW_KEY_RIGHT_CONTROL ||
          key == GLFW_KEY_LEFT_ALT || key == GLFW_KEY_RIGHT_ALT || key == GLFW_KEY_LEFT_SUPER ||

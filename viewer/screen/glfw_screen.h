@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// Whether the environment names a display.
+/// True where the environment names a display.
 bool has_display();
 
 /// A window of the desktop, or a hidden one. Throws Error(unavailable) where there is no display,

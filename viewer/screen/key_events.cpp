@@ -6,7 +6,7 @@
 namespace attnscope {
 namespace {
 
-/// Whether a letter follows it, which says more.
+/// True of a key that types: the event of its letter follows, which says more.
 bool is_typed(const KeyChord& chord) {
   return !chord.ctrl && !chord.alt && (chord.key < Key::first_named || chord.key == Key::space);
 }
@@ -73,7 +73,7 @@ void KeyEvents::hand_out(const Taker& taker) {
   }
 }
 
-/// Whether it can be in the next frame, with what that frame has already.
+/// True of an event that can be in the next frame, beside the events that it has already.
 bool KeyEvents::fits(const KeyEvent& event, bool typing) const {
   if (event.what == KeyEvent::What::mouse || edited_) return false;
   if (!typing || event.what == KeyEvent::What::up) return true;

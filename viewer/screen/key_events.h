@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What a keyboard did, as a screen tells it.
+/// An event of the keyboard as a screen tells it, or the mark of one of the mouse between them.
 struct KeyEvent {
   /// text: a letter was typed, after its key went down. mouse: the mouse did something meanwhile.
   enum class What : uint8_t { down, repeat, up, text, mouse };
@@ -20,13 +20,13 @@ struct KeyEvent {
   int frames = 0;                         ///< of the mouse: drawn until it is known what it means
 };
 
-/// Whether a field that takes text has use for a key by itself.
+/// True of a key that a text field uses by itself: it edits the text or moves its cursor.
 bool edits_text(const KeyChord& chord);
 
-/// What the keyboard did since the last frame, handed out in its order, and so that no frame hides
-/// any of it. Of one frame ImGui knows only which letters were typed, which keys are down, and that
-/// letters come first: a field that takes text gets letters or one key a frame, however many came
-/// while a slow one was drawn. Keys also wait for frames that decide whose they are.
+/// The events of the keyboard since the last frame, handed out in their order, and so that no frame
+/// hides any of them. Of one frame ImGui knows only which letters were typed, which keys are down,
+/// and that letters come first: a field that takes text gets letters or one key a frame, however
+/// many came while a slow one was drawn. Keys also wait for the frames that decide who gets them.
 class KeyEvents {
  public:
   /// A click chooses whose keys are in the frame that has it; where the mouse is, a frame has found

@@ -6,10 +6,10 @@
 
 namespace attnscope {
 
-/// What the mouse did since the last frame, handed out so that no frame hides any of it: two clicks
-/// that came while one slow frame was drawn are two clicks of the next frames. ImGui sees a button
-/// once a frame, and takes clicks for a double click by the time of its frames; both are left to
-/// what really happened. Times in seconds of one clock.
+/// The events of the mouse since the last frame, handed out so that no frame hides any of them: two
+/// clicks that came while one slow frame was drawn are two clicks of the next frames. ImGui sees a
+/// button once a frame, and tells a double click by the time of its frames; here both follow what
+/// really happened. Times in seconds of one clock.
 class MouseEvents {
  public:
   static constexpr int kButtons = 3;

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What the desktop tells of a screen. All are called within Screen::wait().
+/// Handlers of the desktop's events for a screen. All are called within Screen::wait().
 struct ScreenEvents {
   std::function<void()> input;        ///< anything at all: something may look different now
   std::function<void(KeyEvent)> key;  ///< and clicks of the mouse, for their order
@@ -41,7 +41,7 @@ class Screen {
   virtual void leave_imgui() = 0;
   /// Tells ImGui its size, the time and the mouse; before ImGui's own NewFrame.
   virtual void begin_frame() = 0;
-  /// Whether the frame that was begun last has all that the mouse did until then.
+  /// True where the frame that was begun last has all that the mouse did until then.
   virtual bool mouse_done() const { return true; }
   virtual void swap() = 0;
 };

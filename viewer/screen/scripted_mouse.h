@@ -19,7 +19,7 @@ class ScriptedMouse {
   void wheel(float x, float y, int notches);
   /// Moves there and stays.
   void hover(float x, float y) { steps_.push_back({x, y}); }
-  /// Whether all of it was fed.
+  /// True where all steps were fed.
   bool done() const { return steps_.empty(); }
   /// Call between the backend's NewFrame and ImGui's.
   void feed();

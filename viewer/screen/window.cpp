@@ -14,8 +14,8 @@
 namespace attnscope {
 namespace {
 
-/// Whether a field of ImGui's takes what is typed, in the frame that comes next: it was drawn in
-/// the last one and has the keys. (io.WantTextInput is a frame late.)
+/// True where a text field of ImGui takes what is typed, in the frame that comes next: it was drawn
+/// in the last one and has the keys. (io.WantTextInput is a frame late.)
 bool takes_text() {
   const ImGuiContext& g = *ImGui::GetCurrentContext();
   return g.ActiveId != 0 && g.ActiveIdIsAlive == g.ActiveId && g.InputTextState.ID == g.ActiveId;

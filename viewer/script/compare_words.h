@@ -25,7 +25,7 @@ struct ShowOther {
   bool on = false;
 };
 }  // namespace word
-/// What the words of a comparison ask for.
+/// The commands that the words of a comparison stand for.
 using CompareWord = std::variant<Action, word::SelectOther, word::OpenOther, word::ShowOther>;
 
 // `b …` and `difference …`; the arguments are the whole line. Throw Error(usage) without a place.

@@ -57,7 +57,7 @@ int fit_of(const PaletteItem& item, const std::vector<std::string>& words) {
   return fit;
 }
 
-/// What is done with a key that is held, or to what the mouse points at: not from a list.
+/// True of commands that no list can run: they need a held key or the mouse, or open the palette.
 bool needs_hand(CommandId id) {
   return id == CommandId::palette || id == CommandId::hold_other || id == CommandId::copy_entry ||
          id == CommandId::pin || id == CommandId::go_to_pin;

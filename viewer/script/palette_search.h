@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What the palette can find beside commands and script words.
+/// The heads and tokens that the palette can find, beside commands and script words.
 struct PaletteContext {
   const HeadPicker* picker = nullptr;  ///< null: nothing is open
   HeadId head;                         ///< that is shown

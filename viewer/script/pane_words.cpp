@@ -128,7 +128,7 @@ word::ChooseWords parse_word(ScriptArguments w) {
 
 word::ShowOrder parse_order(ScriptArguments words) {
   word::ShowOrder order{words[1], std::nullopt};
-  // What has a dot or a slash may be a file; that is looked at when the line is run.
+  // A word with a dot or a slash may name a file; that is looked at when the line is run.
   const bool file = words[1].find_first_of("./") != std::string::npos;
   if (!file || TokenOrder::is_name(words[1])) TokenOrder::parse(words[1]);
   if (words.size() == 2) return order;

@@ -16,8 +16,8 @@
 
 namespace attnscope {
 
-/// What a script can do to a window. Every member throws Error, without a place, where it cannot;
-/// the runner adds file and line. Called on the window's thread, between two frames.
+/// The actions of a script on a window. Every member throws Error, without a place, where it cannot
+/// act; the runner adds file and line. Called on the window's thread, between two frames.
 class ScriptHost {
  public:
   virtual ~ScriptHost() = default;
@@ -29,7 +29,7 @@ class ScriptHost {
   virtual TokenOrder read_order(const std::string& path) {
     throw usage_error("order " + one_line(path) + ": this window reads no files");
   }
-  /// What is open: null before the first `open`.
+  /// The calls of the open capture; null before the first `open`.
   virtual const std::vector<MapSource>* calls() const = 0;
   /// Pictures of its video that the capture has by now.
   virtual int64_t pictures() const { return 0; }
@@ -60,14 +60,14 @@ class ScriptHost {
     (void)wheel;
     return false;
   }
-  /// The same without pressing: the mouse stays there.
+  /// Moves the mouse over it, as click(), without pressing: the mouse stays there.
   virtual bool hover(const std::string& label) = 0;
   /// Labels that were drawn in the last frame.
   virtual std::vector<std::string> labels() const = 0;
   virtual void press(const KeyChord& chord) = 0;
   /// Types into the field that takes text; false where there is none.
   virtual bool type(const std::string&) { return false; }
-  /// What was copied last.
+  /// The text that was copied last.
   virtual std::string clipboard() const { return ""; }
   virtual bool input_done() const = 0;
 
@@ -75,12 +75,12 @@ class ScriptHost {
   virtual void play(bool on) = 0;
   virtual bool playing() const = 0;
 
-  /// Whether calls may come to the capture by themselves, or the capture itself.
+  /// True where calls, or the capture itself, may still come by themselves.
   virtual bool follows() const { return false; }
   virtual bool reached(WaitFor what) const = 0;
   /// Why that will not be reached, one line; empty while it may be.
   virtual std::string problem_before(WaitFor what) const = 0;
-  /// What a wait that took too long is to be blamed on, one line; may be empty.
+  /// The likely reason why a wait took too long, one line; may be empty.
   virtual std::string waiting_for() const = 0;
   /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not
   /// known (yet).
@@ -89,18 +89,18 @@ class ScriptHost {
   virtual std::string upload_way() const = 0;
   /// "open" or "lost", to the machine where the maps lie; "none": they are here.
   virtual std::string connection() const { return "none"; }
-  /// Whether all that is seen is exact.
+  /// True where everything that is seen is exact.
   virtual bool exact() const = 0;
 
   /// Nothing while it is not there; to be asked again then, in a later frame.
   virtual std::optional<ProbedEntry> probe(int64_t query, int64_t key) = 0;
-  /// The same entry of side B.
+  /// The entry of side B at the same place; nothing while it is not there.
   virtual std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) {
     (void)query, (void)key;
     return std::nullopt;
   }
-  /// Whether the tracks of the head that is shown are asked for, and these as far as they are
-  /// there.
+  /// True where the tracks of the head that is shown are asked for; tracks() gives them as far as
+  /// they are there.
   virtual bool wants_tracks() const { return false; }
   virtual std::shared_ptr<const HeadTracks> tracks() const { return nullptr; }
   /// A line for standard output.

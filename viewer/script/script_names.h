@@ -76,7 +76,7 @@ enum class ScriptName : uint8_t {
   connection,  ///< to the machine where the maps lie
 };
 std::string_view script_name_text(ScriptName name);
-/// Whether its value is a number (they come first in ScriptName) or a word.
+/// True where its value is a number (these names come first in ScriptName), false for a word.
 bool is_number(ScriptName name);
 
 /// The name that `print` and `expect` are given. Throws Error(usage) that begins with `what` and

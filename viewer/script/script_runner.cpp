@@ -25,7 +25,7 @@
 namespace attnscope {
 namespace {
 
-/// What a command needs before the next one: nothing, a frame, or a frame and to be asked again.
+/// The way on after a command: the next at once, the next after a frame, or this again after one.
 enum class After : uint8_t { take_up, frame, again };
 
 bool compares(double left, CompareOp op, double right) {
@@ -46,8 +46,8 @@ bool compares(double left, CompareOp op, double right) {
   return false;
 }
 
-/// What `probe` prints. JSON has no −inf and no NaN: null is a masked entry's logit, and what an
-/// export does not have.
+/// The JSON that `probe` prints. JSON has no −inf and no NaN: null stands for a masked entry's
+/// logit, and for numbers that an export does not have.
 OrderedJson probed_json(const ProbedEntry& entry) {
   const auto number = [](double value) {
     return std::isfinite(value) ? OrderedJson(value) : OrderedJson();
@@ -97,7 +97,7 @@ OrderedJson tracks_json(const HeadTracks& tracks, const MapSource& call, const P
   return json;
 }
 
-/// What `probe` prints of side B, and of A against it.
+/// Adds side B's numbers, and A's against them, to the JSON that `probe` prints.
 void add_other(const ProbedEntry& a, const ProbedEntry& b, OrderedJson& json) {
   const bool entries = a.block == 1 && b.block == 1;
   const double none = std::numeric_limits<double>::quiet_NaN();

@@ -28,7 +28,7 @@ class ScriptRunner {
   State state() const { return state_; }
   /// "FILE:LINE: expect frames < 5: got 7"; empty unless it failed.
   const std::string& error() const { return error_; }
-  /// Whether `quit` ended it, not the end of the script.
+  /// True where `quit` ended the script, not its last line.
   bool quit() const { return quit_; }
   /// 0, or 1 where it failed.
   int exit_code() const { return state_ == State::failed ? 1 : 0; }

@@ -19,9 +19,9 @@
 
 namespace attnscope {
 
-/// What a script can wait for: the first picture of the view, whatever its level; the row of the
-/// query; exact tiles all over the view and the exact row; a sketch of every head of the atlas;
-/// nothing left to do; the mask's numbers from all rows.
+/// The states that a script can wait for: the first picture of the view, whatever its level; the
+/// row of the query; exact tiles all over the view and the exact row; a sketch of every head of the
+/// atlas; nothing left to do; the mask's numbers from all rows.
 enum class WaitFor : uint8_t { picture, query, exact, atlas, idle, mask };
 std::string_view wait_name(WaitFor what);
 

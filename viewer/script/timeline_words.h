@@ -5,10 +5,10 @@
 
 namespace attnscope {
 
-// What the words behind `timeline` and `play` ask for. Throw Error(usage) without a place.
+// Parse the words behind `timeline` and `play`. Throw Error(usage) without a place.
 
 TimelineChange parse_timeline_words(const ScriptArguments& words);
-/// Whether to play.
+/// True where the steps are to be played.
 bool parse_play_words(const ScriptArguments& words);
 
 }  // namespace attnscope

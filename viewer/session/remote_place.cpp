@@ -10,8 +10,8 @@ namespace {
 
 constexpr std::string_view kScheme = "ssh://";
 
-/// What a user's or host's name is made of; more than that is nobody's, and some of it would mean
-/// something to ssh or to a shell.
+/// True of a user's or host's name of letters, digits, '-', '_' and '.': names have no other signs,
+/// and some others would mean something to ssh or to a shell, as would a '-' in front.
 bool is_name(const std::string& text) {
   return !text.empty() && text.front() != '-' && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||

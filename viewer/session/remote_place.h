@@ -21,7 +21,7 @@ struct RemotePlace {
   friend bool operator==(const RemotePlace&, const RemotePlace&) = default;
 };
 
-/// Whether a name means a place on another machine, be it right or wrong.
+/// True of a name that means a place on another machine, be it well-formed or not.
 bool is_remote_name(const std::string& name);
 /// Throws Error(usage) where it is none: of another form, with a user or host that ssh would take
 /// for an option, without a path.

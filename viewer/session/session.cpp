@@ -249,7 +249,7 @@ void write_session(const Session& session, const path& file, bool force) {
 
 namespace {
 
-/// What brings side B back.
+/// The actions that bring side B back.
 std::vector<Action> other_side_actions(const OtherSide& other, const HeadId& head) {
   std::vector<Action> actions{action::SetOther{head},
                               action::SetDifference{other.difference},

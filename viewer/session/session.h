@@ -10,8 +10,8 @@
 
 namespace attnscope {
 
-/// What a session file holds: what was open, and all that was looked at. The head is named by
-/// recorded values, so that it is found again when the capture has grown.
+/// The contents of a session file: the input that was open, and all that was looked at. The head is
+/// named by recorded values, so that it is found again when the capture has grown.
 struct Session {
   std::filesystem::path capture;  ///< empty: bare tensors
   BareTensors tensors;
@@ -32,7 +32,7 @@ std::string session_text(const Session& session, const std::filesystem::path& fo
 Session parse_session(std::string_view text, const std::string& file,
                       const std::filesystem::path& folder);
 
-/// Whether a file claims to be a session: its first bytes are those of a JSON object with the
+/// True where a file claims to be a session: its first bytes are those of a JSON object with the
 /// format. False where it cannot be read.
 bool is_session_file(const std::filesystem::path& file);
 Session read_session(const std::filesystem::path& file);

@@ -14,11 +14,11 @@ inline constexpr std::string_view kSessionFormat = "attnscope-session/1";
 std::string stored_path(const std::string& name, const std::filesystem::path& folder);
 /// The way back: absolute, without dots.
 std::string opened_path(const std::string& name, const std::filesystem::path& folder);
-/// The same for --mask, which may be the name of a pattern.
+/// stored_path() and opened_path() for --mask, which may be the name of a pattern.
 std::string stored_mask(const std::string& mask, const std::filesystem::path& folder);
 std::string opened_mask(const std::string& mask, const std::filesystem::path& folder);
 
-/// The same for --cu-seqlens, which may be a list of numbers.
+/// stored_path() and opened_path() for --cu-seqlens, which may be a list of numbers.
 std::string stored_cuts(const std::string& cuts, const std::filesystem::path& folder);
 std::string opened_cuts(const std::string& cuts, const std::filesystem::path& folder);
 

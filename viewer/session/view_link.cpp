@@ -12,7 +12,7 @@
 namespace attnscope {
 namespace {
 
-/// What was opened, with the facts that were given.
+/// The arguments of a command that name the opened input, with the facts that were given.
 std::string input_words(const Session& session) {
   std::string line;
   if (!session.capture.empty()) line += " " + shell_quoted(session.capture.string());

@@ -102,7 +102,7 @@ void TileTextures::fill(const Entry& entry) {
   if (choice_.decided() && choice_.next() == UploadWay::staging) link_ = nullptr;
 }
 
-/// Whether the device has brought the tile; where not, it is to be staged.
+/// True where the device has brought the tile to its texture; else the host has to stage it.
 bool TileTextures::link(const Entry& entry) {
   try {
     if (!link_->copy(*entry.tile->device, pool_.name(entry.slot), entry.slot.layer)) return false;
@@ -114,7 +114,7 @@ bool TileTextures::link(const Entry& entry) {
   }
 }
 
-/// Whether the texture holds the tile's numbers. Once: reading waits for the GPU.
+/// True where the texture holds the tile's numbers. Called once: reading waits for the GPU.
 bool TileTextures::shows(const Entry& entry) {
   link_checked_ = true;
   const std::vector<uint16_t> seen = pool_.read(entry.slot, static_cast<int>(entry.tile->rows),

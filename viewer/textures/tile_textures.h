@@ -20,8 +20,8 @@ namespace attnscope {
 /// The number that MapPainter is given for a value: its base 2 logarithm for weights,
 /// gl::kZeroTexel for one of 0; +inf for NaN, which is hatched; −inf for −inf, which is masked.
 float texel_number(float value, bool log2);
-/// What differences of these numbers are multiplied by for a texture of half floats: those of
-/// weights are mostly below what these hold, and at most 1.
+/// The factor that differences of these numbers have in a texture of half floats: those of weights
+/// are at most 1, and mostly too small for half floats without it.
 float difference_texel_factor(Quantity quantity, Difference how);
 
 /// The tiles that are on the GPU: the least recently drawn one gives way to a new one. Only on the

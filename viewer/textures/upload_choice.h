@@ -20,9 +20,9 @@ class UploadChoice {
 
   /// The way for the next tile that can go either way.
   UploadWay next() const;
-  /// What a tile took; at any unit, as long as it is a texel's share of the time.
+  /// Notes the time that a tile took by this way, divided by its texels; in any one unit.
   void measured(UploadWay way, double time);
-  /// Whether next() is the answer.
+  /// True once each way was measured often enough: next() does not change any more.
   bool decided() const;
 
  private:

@@ -9,7 +9,7 @@ namespace attnscope {
 /// `value` in at most `characters` characters (a sign included), as precise as three digits allow:
 /// ".05", "-12", "4e-5"; empty where not one digit fits.
 std::string number_within(double value, int characters);
-/// The same for an axis, which keeps the zero before the point: "0.08".
+/// number_within() for an axis, which keeps the zero before the point: "0.08".
 std::string axis_number_within(double value, int characters);
 
 /// How the numbers in the cells of a map are written.
@@ -25,8 +25,8 @@ struct CellNotation {
 /// where there is one. What is not finite does not count.
 CellNotation cell_notation(std::span<const double> values, int characters);
 
-/// What stands in a cell: "0" of 0 alone, "\u00b7" of what is not finite, nothing of a number that
-/// has no digit in this notation.
+/// The text of a cell: "0" of 0 alone, "\u00b7" of what is not finite, nothing of a number that has
+/// no digit in this notation.
 std::string cell_text(double value, const CellNotation& notation);
 
 /// "×10⁻⁵".

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// Whether a mask's text names a file of blocks or a tree, and no pattern.
+/// True of a mask's text that names a file (.npy of blocks, .json of a tree), not a pattern.
 bool is_mask_file(const std::string& text);
 /// Throws Error(usage) for a pattern that cannot be read and for blocks without tokens; files are
 /// looked at where they are read.

@@ -26,7 +26,7 @@ int64_t text_number(const TokenGrid& grid, int64_t token) {
   return token - grid.text_range().begin;
 }
 
-/// Whether a token map tells more of a token than that it is video with a grid, or text.
+/// True where a token map tells more of a token than that it is text, or video with a grid.
 bool is_named(const TokenGrid& grid, int64_t token) {
   return grid.has_map() && !grid.coord(token) && !grid.text_range().contains(token);
 }

@@ -42,8 +42,8 @@ ChosenQuery query_box(const TokenNames& names, const std::string& box, const std
 /// "(5, 10, 22)", "text 5 «red»" (without its tokenizer's marks), "padding 240", or "token 17"
 /// where no grid is known. One printable line.
 std::string token_text(const TokenNames& names, int64_t token);
-/// The same as a script writes it: "5 10 22", "text 5", "token 17"; several: "mean of 4"; none:
-/// "none".
+/// The query as a script writes it: "5 10 22", "text 5", "token 17"; of several tokens: "mean of
+/// 4"; of none: "none".
 std::string query_words(const TokenNames& names, const std::optional<ChosenQuery>& query);
 /// "q(5, 10, 22) → k(0, 3, 4)", "q(5, 10, 22) → k text 5 «red»".
 std::string pair_text(const TokenNames& queries, int64_t query, const TokenNames& keys,

@@ -9,8 +9,8 @@
 namespace attnscope {
 namespace {
 
-/// What decides the bins of logits: all but these shares at the two ends. A mask that adds −10 000
-/// must not leave everything else in one bin.
+/// The quantiles of logits that decide their bins: the shares beyond them do not count. A mask that
+/// adds −10 000 must not leave everything else in one bin.
 constexpr double kCoreLow = 0.001, kCoreHigh = 0.9999;
 constexpr int kMaxPasses = 5;
 

@@ -31,7 +31,7 @@ class ValueHistogram {
                            const MapRect& view, Pool pool);
 
   Quantity quantity() const { return quantity_; }
-  /// What the tiles were compared with, and how; nothing: they show the map as it is.
+  /// The head that the tiles were compared with, and how; nothing: they show the map as it is.
   const std::optional<Against>& against() const { return against_; }
   bool exact() const { return exact_; }
   bool empty() const { return total_ == 0; }

@@ -22,7 +22,7 @@ double product_factor(ViewProduct product, int64_t keys) {
 
 namespace {
 
-/// Whether it has counted what the state shows.
+/// True where the histogram has counted the quantity and difference that the state shows.
 bool counts_shown(const ViewState& state, const ValueHistogram& histogram) {
   return histogram.quantity() == product_quantity(state.product) &&
          histogram.against() == state.against();

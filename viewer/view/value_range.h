@@ -10,20 +10,20 @@
 
 namespace attnscope {
 
-/// What weights are multiplied by to give the product that is shown: the keys for lift, else 1.
+/// The factor from weights to the product that is shown: the number of keys for lift, else 1.
 double product_factor(ViewProduct product, int64_t keys);
 
-/// What the numbers of tiles are multiplied by to give what is shown: product_factor(), but 1 for
+/// The factor from the numbers of tiles to those that are shown: product_factor(), but 1 for
 /// ratios, which have no unit.
 double shown_factor(const ViewState& state, int64_t keys);
 
-/// What no number that is shown exceeds in size: shares of a row and the differences of two are at
-/// most 1, of lift times the keys; logits, ratios and weights of either sign know no such end.
+/// The largest size that a shown number can have: 1 for shares of a row and for differences of two,
+/// times the keys for lift; without end for logits, ratios and weights of either sign.
 double shown_most(const ViewState& state, ScoreFunction score, int64_t keys);
 /// A range that a margin has widened beyond what its values can be ends there, and its low end
 /// leaves half of that at least.
 ValueRange bounded_range(const ValueRange& range, double most);
-/// The same of a scale with something to scale.
+/// The scale over its bounded_range(); a scale of nothing stays as it is.
 ColourScale bounded_scale(const ColourScale& scale, double most);
 
 /// Without an end that is known.
@@ -47,8 +47,8 @@ ValueHistogram::Beyond shown_beyond(const ViewState& state, const ValueHistogram
 /// The colours of a state over a range: units, values, colours and ticks. Throws Error(usage) where
 /// the state's colour map is not known.
 ColourScale shown_scale(const ViewState& state, const ValueRange& range);
-/// The same over shown_range(); of nothing where the range is automatic and all that is seen is 0,
-/// masked or missing.
+/// The state's scale over shown_range(); of nothing where the range is automatic and all that is
+/// seen is 0, masked or missing.
 ColourScale shown_scale(const ViewState& state, const ValueHistogram& histogram, int64_t keys,
                         double most = kNoMost);
 

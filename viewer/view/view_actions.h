@@ -8,8 +8,8 @@
 
 namespace attnscope {
 
-/// What can be done to the state; each is one step of undo (those that follow each other at once
-/// and only move or zoom make one step together: see ViewHistory). apply_action() does them.
+/// The actions on the state; each is one step of undo (those that follow each other at once and
+/// only move or zoom make one step together: see ViewHistory). apply_action() does them.
 namespace action {
 struct SelectHead {
   HeadId head;

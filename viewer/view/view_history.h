@@ -11,7 +11,7 @@ namespace attnscope {
 /// Moves and zooms (and the drags of a splitter, of the colours' ends or of the volume) that follow
 /// each other within so many seconds are one gesture, and one step of undo.
 inline constexpr double kGestureGap = 0.7;
-/// The same of steps that are played or scrubbed through.
+/// The seconds within which steps that are played or scrubbed through are one gesture.
 inline constexpr double kScrubGap = 12;
 /// Steps that can be undone; older ones are forgotten.
 inline constexpr size_t kHistorySteps = 500;
@@ -27,7 +27,7 @@ class ViewHistory {
   /// no step. Throws what apply_action() throws, and is then as it was.
   void apply(const Action& action, const ViewLimits& limits, double seconds);
   /// The mouse's button is held in a frame at the time `seconds`; `pressed`: it went down in it.
-  /// What is moved meanwhile is one gesture, however long its frames take.
+  /// Moves meanwhile are one gesture, however long their frames take.
   void hold_gesture(double seconds, bool pressed);
   /// Ends the gesture: the mouse button was let go. The next move is a step of its own.
   void end_gesture() { gesture_ = Gesture::none; }

@@ -26,8 +26,8 @@ namespace attnscope {
 
 struct MapSource;
 
-/// What is drawn: weights, logits, or weights times the number of keys (lift, a scaling of the
-/// weights that drawing does).
+/// The quantity that is drawn: weights, logits, or weights times the number of keys (lift, a
+/// scaling of the weights that drawing does).
 enum class ViewProduct : uint8_t { weights, logits, lift };
 enum class ViewPane : uint8_t {
   matrix,
@@ -115,7 +115,7 @@ struct ViewState {
   MaskLook mask = {};
   MapOrder order = {};  ///< that the matrix's tokens stand in
   MapOrder other_order = {TokenOrder::parse("yxt"), TokenOrder::parse("yxt")};  ///< one key away
-  /// What TileSource::order_number() gave for `order`; of states that are shown, 0 in all others.
+  /// The TileSource::order_number() of `order` in states that are shown; 0 in all others.
   int64_t order_number = 0;
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide
   float split_query = 0.36f;            ///< share of the window's width that the right column takes
@@ -127,7 +127,7 @@ struct ViewState {
     id.order = order_number;
     return id;
   }
-  /// What the map is compared with; nothing where it is shown as it is.
+  /// The comparison that the map shows; nothing where it is shown as it is.
   std::optional<Against> against() const {
     if (!other || other->difference == Difference::off) return std::nullopt;
     Against against{other->head, other->difference};
@@ -137,7 +137,7 @@ struct ViewState {
   friend bool operator==(const ViewState&, const ViewState&) = default;
 };
 
-/// What apply_action() must know of what is open: the sizes of its calls.
+/// The facts of one open call that apply_action() must know: sizes, and what there is of it.
 struct CallLimits {
   int64_t rows = 0;   ///< queries
   int64_t cols = 0;   ///< keys
@@ -175,7 +175,7 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
 ScaleKind usual_scale(ViewProduct product);
 /// Of a call that does not have the product that is shown: the one that it has, on its usual scale.
 void fit_product(ViewState& state, const CallLimits& call);
-/// Whether a product's values have a place on a scale: logits have none on log and sqrt.
+/// True where all of a product's values have a place on a scale: logits have none on log and sqrt.
 bool scale_suits(ScaleKind scale, ViewProduct product);
 
 /// The scale that a difference is shown on where weights are shown on `scale`: one that has a place

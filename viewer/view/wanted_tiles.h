@@ -58,7 +58,7 @@ struct DrawPlan {
   int64_t stand_ins = 0;         ///< tiles of the level that something else is drawn for
   int64_t missing = 0;           ///< tiles of the level that nothing is there for, in part or whole
 };
-/// What to draw now: every tile seen on the view's level, or in its place the same part of the
+/// The tiles to draw now: every tile seen on the view's level, or in its place the same part of the
 /// nearest coarser tile that `has` knows, or of the finer tiles within it (down to two levels)
 /// where no coarser one is there.
 DrawPlan plan_drawing(const ViewState& state, const MapGeometry& geometry, PaneSize pane,

@@ -2,8 +2,8 @@
 
 namespace attnscope {
 
-/// Whether the window has the files of its machine. In a browser it opens and saves none; a picture
-/// of it is a download.
+/// True where the window has the files of its machine. In a browser it opens and saves none; a
+/// picture of it is a download.
 #ifdef __EMSCRIPTEN__
 inline constexpr bool kWindowHasFiles = false;
 #else

@@ -10,7 +10,7 @@ struct WindowSize {
   friend bool operator==(const WindowSize&, const WindowSize&) = default;
 };
 
-/// What the panels are laid out in at least; a smaller window shows a part of it.
+/// The least size that the panels are laid out in; a smaller window shows a part of it.
 inline constexpr WindowSize kLeastWindow{320, 240};
 inline constexpr WindowSize kLargestWindow{16384, 16384};
 

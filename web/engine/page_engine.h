@@ -2,9 +2,9 @@
 
 #include <cstdint>
 
-/// What the module exports: one map, and what the page asks of it. Numbers and places in the
-/// module's memory alone pass between it and the page. What fails gives 0 (null), and
-/// attnscope_problem() says why.
+/// The exports of the module: one map, and the calls that the page makes on it. Only numbers and
+/// places in the module's memory pass between it and the page. A call that fails gives 0 (null),
+/// and attnscope_problem() says why.
 extern "C" {
 
 /// Memory for what the page hands over; 0 where there is none.
@@ -30,6 +30,6 @@ const float* attnscope_texels(int level, int row, int rows, int col, int cols);
 /// PageMap::lse; NaN also where it fails.
 double attnscope_lse(int row);
 
-/// What went wrong last; until the next call.
+/// The reason of the last failure; until the next call.
 const char* attnscope_problem();
 }

@@ -13,13 +13,13 @@
 
 namespace attnscope {
 
-/// What a page has of one head: all of a map, or the queries and keys that were chosen of it.
+/// One head as a page has it: all of a map, or the queries and keys that were chosen of it.
 struct PageHead {
   DType dtype = DType::f32;
   int64_t queries = 0, keys = 0, dim = 0;
   double scale = 0;
   ScoreFunction score = ScoreFunction::softmax;
-  /// Whether `k` has all keys that the rows are normalised over; else only `norms` tells their
+  /// True where `k` has all keys that the rows are normalised over; else only `norms` tells their
   /// sums.
   bool all_keys = true;
   const std::byte* q = nullptr;  ///< [queries, dim], packed

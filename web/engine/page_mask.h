@@ -15,8 +15,8 @@ struct PageMask {
   std::vector<IndexRange> runs;  ///< ascending and disjoint within a list
 };
 
-/// The same as a condition of an attention problem. Throws Error(usage) where the numbers do not
-/// fit each other, or a map of so many keys.
+/// The page's mask as a condition of an attention problem. Throws Error(usage) where its numbers do
+/// not fit each other, or a map of so many keys.
 Mask page_mask(PageMask mask, int64_t keys);
 
 }  // namespace attnscope

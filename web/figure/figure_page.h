@@ -17,7 +17,7 @@ struct FigureBytes {
   std::span<const std::byte> bytes;
 };
 
-/// What a page is made of beside the parts that all have (figure_parts.h). Texts may hold anything.
+/// The contents of a page beside the parts that all have (figure_parts.h). Texts may hold anything.
 struct FigurePage {
   std::string title;
   const OrderedJson& facts;

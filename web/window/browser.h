@@ -1,7 +1,7 @@
 #pragma once
 
-// What the window asks of the browser: functions in JavaScript (browser.js). Texts are UTF-8 and
-// end with 0; those that are returned are the caller's to free().
+// The functions in JavaScript that the window calls (browser.js). Texts are UTF-8 and end with 0;
+// those that are returned are the caller's to free().
 extern "C" {
 /// Watches the canvas's size, what is pasted, and the context menu.
 void browser_watch();

@@ -22,7 +22,7 @@ class PageWindow {
   /// A frame as soon as the browser has one.
   void wake();
 
-  /// What buttons do.
+  /// The actions of the cover's buttons, for act().
   static constexpr int kReload = 1, kConnect = 2;
 
  private:

@@ -19,7 +19,7 @@ struct WebKey {
 /// input method. Letters are what the keyboard's own layout has there, where it has Latin ones.
 std::optional<KeyChord> chord_of_web_key(const WebKey& key);
 
-/// What it types into a field; empty: nothing.
+/// The text that the key types into a field; empty: none.
 std::string_view text_of_web_key(const WebKey& key);
 
 /// ImGui's own number of a key that its fields use (ImGuiKey); below 0: it uses it for nothing.

@@ -15,7 +15,7 @@ namespace attnscope {
 /// stand, as texts, the token of this side and the greeting of the other. All on the page's thread.
 class WebLink {
  public:
-  /// What the page has to say about the way there.
+  /// The state of the way to the server, as the page tells it.
   enum class State {
     connecting,  ///< for the first time
     lost,        ///< it is tried again; what was shown can be looked at
@@ -25,8 +25,8 @@ class WebLink {
     ended,    ///< for good: the text says why
   };
   struct Handlers {
-    /// What there is to be looked at came for the first time: gives the source of it, which lives
-    /// as long as the link.
+    /// The server's first message came for the first time: gives the source of its maps, which
+    /// lives as long as the link.
     std::function<RemoteTileSource*(RemoteHello)> opened;
     std::function<void(State, const std::string& text)> changed;
   };

@@ -69,7 +69,7 @@ class WebScreen : public Screen {
     EmscriptenWebGLContextAttributes wanted;
     emscripten_webgl_init_context_attributes(&wanted);
     wanted.majorVersion = 2;
-    // What was drawn is copied out of the canvas, which must not be one of several samples.
+    // The picture is copied out of the canvas, which must therefore not be multisampled.
     wanted.alpha = wanted.depth = wanted.stencil = wanted.antialias = EM_FALSE;
     context_ = emscripten_webgl_create_context(kCanvas, &wanted);
     if (context_ <= 0) throw Error(ErrorCode::unavailable, "the browser gives no WebGL 2 here");
@@ -206,7 +206,7 @@ class WebScreen : public Screen {
   static EM_BOOL on_key(int type, const EmscriptenKeyboardEvent* e, void* self) {
     return static_cast<WebScreen*>(self)->take_key(type == EMSCRIPTEN_EVENT_KEYDOWN, *e);
   }
-  /// What is let go of elsewhere is not told.
+  /// Lets go of all keys: the browser does not tell of those that go up elsewhere.
   static EM_BOOL on_blur(int, const EmscriptenFocusEvent*, void* self) {
     static_cast<WebScreen*>(self)->let_go();
     return EM_FALSE;
@@ -269,7 +269,7 @@ class WebScreen : public Screen {
     touch();
   }
 
-  /// Whether the browser is to do nothing else with it.
+  /// True where the browser is to do nothing else with the key.
   EM_BOOL take_key(bool down, const EmscriptenKeyboardEvent& e) {
     const WebKey key = web_key(e);
     const Modifiers held{key.ctrl || key.meta, key.shift, key.alt};

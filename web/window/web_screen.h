@@ -6,8 +6,8 @@
 
 namespace attnscope {
 
-/// What the canvas of the page has that a Screen does not: there is one of these, which
-/// open_screen() made, and none before.
+/// The exchange between the page and its one screen that Screen has no members for: the page itself
+/// sleeps, and is woken for the next frame.
 struct WebScreenTurns {
   /// Called where the next frame should come soon: something happened.
   std::function<void()> wake;

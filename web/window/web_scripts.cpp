@@ -18,7 +18,7 @@ void WebScripts::done(std::string problem) {
 }
 
 bool WebScripts::step() {
-  // What is opened draws a frame by itself.
+  // No script goes on before a document is open, which then draws a frame by itself.
   if (asked_.empty() || app_.document() == nullptr) return false;
   try {
     if (!runner_) {

@@ -21,7 +21,7 @@ class WebScripts {
   bool step();
 
  private:
-  /// What they print is kept instead of written.
+  /// Keeps the lines that scripts print, instead of writing them.
   class Host : public AppScriptHost {
    public:
     Host(WebScripts& scripts, ViewerApp& app) : AppScriptHost(app, false), scripts_(scripts) {}

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What is filmed, beside the scene. Borrowed for one frame.
+/// The line and the tokens that a film is of, beside the scene. Borrowed for one frame.
 struct Filmed {
   const std::shared_ptr<const MapLine>& line;
   const TokenGrid& tokens;  ///< of the line, with what is filmed as their video
@@ -43,11 +43,11 @@ class FilmView {
   const std::string& problem() const { return problem_; }
   /// The token that is outlined, where it is one and among the cells.
   std::optional<LatentCoord> outlined() const { return outlined_place_; }
-  /// Whether all that was drawn last has its pictures.
+  /// True unless a picture of the frames that were drawn last is still to come.
   bool complete() const { return complete_; }
 
  private:
-  /// What all pictures in the texture have in common.
+  /// The settings that all pictures in the texture were made with.
   struct Look {
     uint64_t film = 0;
     FilmMode mode = FilmMode::tint;

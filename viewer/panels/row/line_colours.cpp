@@ -24,7 +24,7 @@ bool is_masked(const MapLine& line, size_t at) {
 
 namespace {
 
-/// What no number of the line exceeds: rows that were added up have more than one row's mass.
+/// The upper bound of the line's numbers: rows that were added up have more than one row's mass.
 double line_most(const Scene& scene) {
   const LineRequest& request = scene.line->request;
   const double rows =

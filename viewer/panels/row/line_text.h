@@ -6,13 +6,13 @@
 
 namespace attnscope {
 
-// What the scene's line is, in words, for the film and for the volume of it. The scene has a line.
+// The scene's line in words, for the film and its volume. All but no_line_text() need a line.
 
-/// Whether it is of the words that are chosen, not of a query.
+/// True where the line is of the words that are chosen, not of a query.
 bool is_of_words(const Scene& scene);
 /// "(5, 10, 22)", "mean of 4 tokens", or the words.
 std::string chosen_line_text(const Scene& scene);
-/// What stands behind that: "picked".
+/// The remark behind that text on how the line was chosen: "picked", "where it looks".
 std::string how_text(const Scene& scene);
 /// "sum of 2 words' weight", "weight".
 std::string line_unit(const Scene& scene);

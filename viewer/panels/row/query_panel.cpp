@@ -148,7 +148,7 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
   }
 }
 
-/// What a bar of the list goes from and to.
+/// Names the numbers at the two ends of the list's bars.
 std::string QueryPanel::bars_text() const {
   return fmt::format("bars from {} to {}", short_number(bars_.low), short_number(bars_.high));
 }
@@ -181,7 +181,7 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   put_fitting(ui, small, x, y, width, ui.theme.secondary, words);
 }
 
-/// What the film's or the list's colours are, what has none, and what is said of the row.
+/// Draws the legend of the film or list, swatches of what has no colour, and notes on the row.
 void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scene,
                          const TokenNames& side, const std::string& note) const {
   const bool film = filmed_.has_grid();

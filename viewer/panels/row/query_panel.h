@@ -17,14 +17,14 @@ class QueryPanel {
   explicit QueryPanel(gl::MapPainter& painter) : film_(painter) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
-  /// Whether the line of the picked query is what was drawn last.
+  /// True where the panel drew a line in the last frame, and not a text in its place.
   bool shown() const { return shown_; }
   /// Before a frame in which it may not be drawn: what was drawn last is not shown any more.
   void begin_frame() { shown_ = false; }
   /// The film that was drawn last, and the scale of its colours; null: there is none.
   const FilmView* film() const { return shown_ && filmed_.has_grid() ? &film_ : nullptr; }
   const std::optional<ColourScale>& scale() const { return scale_; }
-  /// What it is of, and of what its numbers are: "(3, 8, 7)", "weight".
+  /// The token or words that the line is of, and the unit of its numbers: "(3, 8, 7)", "weight".
   const std::string& what() const { return what_; }
   const std::string& unit() const { return unit_; }
 
@@ -43,7 +43,7 @@ class QueryPanel {
   FilmView film_;
   std::string what_, unit_;
   bool shown_ = false;
-  /// What the scale was made of.
+  /// The inputs that the scale was made from.
   struct Made {
     std::shared_ptr<const MapLine> line;
     ViewProduct product = ViewProduct::weights;

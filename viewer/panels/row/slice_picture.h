@@ -17,7 +17,7 @@ class SlicePicture {
   void take(const Scene& scene, const TokenGrid& filmed, const ColourScale& scale,
             std::span<const uint8_t> evicted, int64_t t, PanelRequests& requests);
   void drop() { drawn_.reset(), complete_ = true; }
-  /// Whether nothing of it is still to come.
+  /// True unless the picture is still to come.
   bool complete() const { return complete_; }
   /// The texture, its first row the upper one; 0: none.
   unsigned name() const { return drawn_ ? texture_.name() : 0; }
@@ -25,7 +25,7 @@ class SlicePicture {
   int64_t version() const { return drawn_ ? version_ : 0; }
   /// Why a picture cannot be had; empty: it can, or none is wanted.
   const std::string& problem() const { return problem_; }
-  /// Whether what is shown can lie over pictures of the video at all.
+  /// True where the line can lie over pictures of the video: it is no difference, and they exist.
   static bool has_pictures(const Scene& scene, const TokenGrid& filmed);
 
  private:

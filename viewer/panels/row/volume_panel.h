@@ -18,8 +18,8 @@ namespace attnscope {
 class VolumePanel {
  public:
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
-  /// Whether the picture on its plane, where one is wanted, is there or will not come. Of the frame
-  /// that was drawn last, in which the volume was seen.
+  /// True unless the picture on the volume's plane is still to come. Of the frame that was drawn
+  /// last, in which the volume was seen.
   bool complete() const { return plane_.complete(); }
   int64_t texture_bytes() const { return painter_ ? painter_->bytes() : 0; }
 
@@ -56,7 +56,7 @@ class VolumePanel {
   std::optional<VolumeSlice> slice_of(const VolumeLook& look) const;
 
   std::optional<gl::VolumePainter> painter_;  ///< made when it is first needed
-  /// What the cells and the scale were made of.
+  /// The inputs that the cells and the scale were made from.
   struct Made {
     std::shared_ptr<const MapLine> line;
     ViewProduct product = ViewProduct::weights;
@@ -64,7 +64,7 @@ class VolumePanel {
     std::string colormap, segment;
     friend bool operator==(const Made&, const Made&) = default;
   } made_;
-  /// What the picture was drawn of.
+  /// The inputs that the picture was drawn from.
   struct Drawn {
     Made made;
     VolumeLook look;

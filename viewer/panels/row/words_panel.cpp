@@ -52,7 +52,7 @@ void set_look(const Scene& scene, PanelRequests& requests,
   requests.act(action::SetWords{std::move(look)});
 }
 
-/// What the numbers are, for the legend.
+/// The meaning of the numbers, for the legend.
 std::string what_text(const WordsView& view, const MapSource& call) {
   std::string text;
   if (view.of_query) {

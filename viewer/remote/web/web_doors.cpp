@@ -64,7 +64,7 @@ int open_ipv4(int& port) {
   NewSocket made(AF_INET);
   if (made.get() < 0) fail_port(port, errno);
   const int one = 1;
-  // What a server before this one had not closed yet does not keep the port.
+  // Connections of an earlier server that are not closed yet do not keep the port occupied.
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -179,7 +179,7 @@ WebDoors WebDoors::on_socket(const std::string& path) {
   const SocketPlace place(path);  // until it listens
   remove_left_over(path, address);
   NewSocket made(AF_UNIX);
-  // What is made here has these rights from its first moment on.
+  // The socket's file has these rights from its first moment on.
   if (made.get() < 0 || ::fchmod(made.get(), S_IRUSR | S_IWUSR) != 0 ||
       bind_to(made.get(), address) != 0) {
     throw file_error(one_line(path), "", "no socket can be made: " + errno_text(errno));

@@ -38,7 +38,7 @@ WebAnswer plain_text(int status, std::string text) {
   return answer;
 }
 
-/// What holds for everything that a browser gets. `host` is one of is_loopback_host(), or empty.
+/// Adds the fields that every answer has. `host` is one of is_loopback_host(), or empty.
 void add_rules(WebAnswer& answer, std::string_view host) {
   // Some browsers do not count a WebSocket to the page's own place as 'self'.
   const std::string socket = host.empty() ? "" : fmt::format(" ws://{}", host);

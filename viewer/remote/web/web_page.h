@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What a browser asks for. Borrows its texts.
+/// A request of a browser. Borrows its texts.
 struct WebRequest {
   std::string_view method;                              ///< "GET"
   std::string_view target;                              ///< "/window.js?1"
@@ -18,7 +18,7 @@ struct WebRequest {
   bool upgrade = false;                                 ///< to a WebSocket
 };
 
-/// What it gets.
+/// The answer to a request.
 struct WebAnswer {
   int status = 200;
   bool opens_line = false;  ///< a WebSocket, and nothing of the rest
@@ -51,8 +51,8 @@ class WebPage {
   std::vector<File> files_;
 };
 
-/// Whether "HOST" or "HOST:PORT" is this machine to itself. A name of somebody's own that leads
-/// here (DNS rebinding) is not.
+/// True of "HOST" and "HOST:PORT" where HOST is this machine's name for itself (localhost,
+/// 127.0.0.1, [::1]). False of somebody's own name that leads here (DNS rebinding).
 bool is_loopback_host(std::string_view host);
 
 }  // namespace attnscope

@@ -17,7 +17,7 @@ namespace beast = boost::beast;
 namespace http = boost::beast::http;
 
 constexpr uint32_t kMostHeader = 8 << 10;
-/// What is read of somebody whose request was refused, before the connection is closed.
+/// The most bytes that are read from a client after its last answer, before the connection closes.
 constexpr size_t kMostDrained = size_t{256} << 10;
 constexpr double kDrainSeconds = 2;
 constexpr int kNotModified = 304;

@@ -28,7 +28,7 @@ using WebSocketOfAnyKind = boost::asio::generic::stream_protocol::socket;
 /// lives while something is under way. Everything happens on the thread that runs the context.
 class WebVisit : public std::enable_shared_from_this<WebVisit> {
  public:
-  /// What visits ask of whom they visit.
+  /// The server of the visits: its page, token and limits, and the events that it is told.
   class Host {
    public:
     virtual ~Host() = default;
@@ -55,7 +55,7 @@ class WebVisit : public std::enable_shared_from_this<WebVisit> {
 
   // Of a window:
 
-  /// What came and is not taken yet; the next is read once it is.
+  /// The message that came and is not taken yet; the next one is read once it is.
   std::optional<std::string> take();
   void send(const Message& message);
   size_t unsent() const { return unsent_; }

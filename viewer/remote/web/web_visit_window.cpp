@@ -21,7 +21,7 @@ constexpr size_t kMostToken = 256;
 /// A frame has a length and a type besides.
 constexpr size_t kMostMessage = kMostFromClient + 64;
 constexpr size_t kWriteBuffer = size_t{64} << 10;
-/// What a close frame has room for.
+/// The bytes of a reason that a close frame has room for.
 constexpr size_t kMostReason = 123;
 
 constexpr unsigned kProtocolError = 4400;

@@ -11,8 +11,8 @@
 
 namespace attnscope {
 
-/// What names a head: values as recorded, the batch item and the head as counted in the call's
-/// tensors, as everywhere in the program; of an export, those that it was made of.
+/// The values that name a head: as recorded, but the batch item and the head as counted in the
+/// call's tensors, as everywhere in the program; of an export, those that it was made of.
 struct HeadValues {
   int64_t step = 0;
   int64_t layer = 0;
@@ -44,7 +44,7 @@ class HeadPicker {
     calls_.insert(calls_.end(), more.begin(), more.end());
     chosen_.end += static_cast<int64_t>(more.size());
   }
-  /// Whether some call has no layer.
+  /// True where some call has no layer.
   bool leaves_main_stack() const;
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.

@@ -21,7 +21,7 @@ struct TimelinePoint {
   friend auto operator<=>(const TimelinePoint&, const TimelinePoint&) = default;
 };
 
-/// What a branch recorded at a point.
+/// The head that a branch recorded at a point.
 struct TimelineTick {
   std::optional<HeadId> head;  ///< the call nearest to the present one; nothing: it has none there
   bool same =

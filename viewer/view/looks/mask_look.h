@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What dragging over the matrix does to the mask's blocks.
+/// The effect that dragging over the matrix has on the mask's blocks.
 enum class MaskBrush : uint8_t { off, keep, drop };
 
 /// Rectangles of a mask that can be edited.

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What a curve of the time line goes over.
+/// The axis that a curve of the time line goes over.
 enum class CurveAxis : uint8_t { steps, layers };
 std::string_view curve_axis_name(CurveAxis axis);
 std::optional<CurveAxis> parse_curve_axis(std::string_view name);

@@ -22,7 +22,7 @@ std::vector<std::string> key_track_names();
 /// The one after it, off after the last.
 RowTrack next_track(RowTrack track);
 
-/// What stands beside the map along its axes.
+/// The tracks that stand beside the map along its axes.
 struct TracksLook {
   RowTrack rows = RowTrack::off;
   KeyTrack keys = KeyTrack::off;

@@ -25,7 +25,7 @@ struct MaskRequest {
   friend auto operator<=>(const MaskRequest&, const MaskRequest&) = default;
 };
 
-/// What a mask keeps of a head, as far as it is known. Immutable once it was published.
+/// The blocks that a mask keeps of a head, and its numbers so far. Immutable once published.
 struct HeadMask {
   MaskRequest request;
   std::string problem;  ///< why there is no mask, one line; empty: there is

@@ -41,11 +41,11 @@ struct HeadTracks {
   /// by_dt at the offset of an entry; nothing where it is of no two video tokens, or not known.
   std::optional<double> mean_at_dt(const TokenGrid& queries, int64_t query, const TokenGrid& keys,
                                    int64_t key) const;
-  /// What the arrays of a map of this size take at most, but for the few numbers by offset.
+  /// The most bytes that the arrays of a map of this size take, but for the few numbers by offset.
   static int64_t bytes(int64_t queries, int64_t keys, int64_t query_groups, int64_t key_groups);
 };
 
-/// What one pixel of a track shows: of the tokens there that have a number.
+/// The numbers that one pixel of a track shows: of the tokens there that have a number.
 struct TrackBin {
   double low = 0, high = 0, mean = 0;
   int64_t count = 0;  ///< such tokens; 0: all else is 0

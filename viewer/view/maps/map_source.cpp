@@ -20,7 +20,7 @@ std::vector<int64_t> counted(int64_t count) {
   return numbers;
 }
 
-/// What the numbers of q and k are held as in the file, and what of them nobody recorded.
+/// The types of q and k in the file, and a note where `q_state` was not recorded.
 std::string precision_text(const CallEntry& call) {
   const AttentionProblem& problem = *call.problem;
   const std::string_view q = dtype_name(problem.q().source().dtype());

@@ -14,8 +14,8 @@ namespace attnscope {
 
 class Capture;
 
-/// What the window knows of one call beside the numbers of its maps, wherever these come from.
-/// Places in HeadId count these calls, and batch items and heads in the lists here. A value.
+/// The facts that the window has of one call beside the numbers of its maps, wherever these come
+/// from. Places in HeadId count these calls, and batch items and heads in the lists here. A value.
 struct MapSource {
   std::string name;  ///< how messages call it
   int64_t step = 0, layer = 0;
@@ -31,7 +31,7 @@ struct MapSource {
 
   std::vector<EvictedKeys> evicted = {};  ///< what a cache had dropped; of calls that tell it
 
-  /// What there is of it.
+  /// The quantities that its maps have.
   bool weights = true, logits = true;
   /// Entries of the finest numbers that are there, along a side: 1, or blocks of so many; then
   /// single rows and columns are not.
@@ -45,7 +45,7 @@ struct MapSource {
 
   /// As AttentionProblem::same_tokens().
   bool same_tokens() const { return kind != CallKind::cross && queries.same_places(keys); }
-  /// Whether a cache had dropped the key before the query came.
+  /// True where a cache had dropped the key before the query came.
   bool is_evicted(int64_t query, int64_t key) const {
     return std::any_of(evicted.begin(), evicted.end(),
                        [&](const EvictedKeys& each) { return each.holds(query, key); });
@@ -55,7 +55,7 @@ struct MapSource {
   }
 };
 
-/// What a row's softmax is taken over, for a legend; empty where it is none, or not known.
+/// The keys that a row's softmax is over, for a legend; empty where it is none, or not known.
 std::string softmax_text(const MapSource& call);
 
 /// The calls of a capture, in its order.

@@ -29,7 +29,7 @@ struct HeadId {
   friend auto operator<=>(const HeadId&, const HeadId&) = default;
 };
 
-/// What a map is compared with: the head of side B, whose map has the same size.
+/// The comparison of a map with that of side B's head, which has the same size.
 struct Against {
   HeadId other;
   Difference how = Difference::signed_difference;  ///< not off
@@ -62,7 +62,7 @@ struct MapTile {
   /// Of differences `max` is the one of the largest size, with its sign; entries that have no
   /// difference are left out, and texels of none are −inf.
   std::vector<float> max, mean;
-  /// The same on the device that computed them, until they are on the screen; may be null.
+  /// The texels on the device that computed them, until they are on the screen; may be null.
   std::shared_ptr<DeviceTexels> device;
 };
 
@@ -79,8 +79,8 @@ struct LineRequest {
 struct MapLine {
   LineRequest request;
   std::vector<float> values;  ///< [keys], or [queries] where reverse
-  /// The same of weights: 1 where the mask leaves out the entries of every token; empty: nothing is
-  /// masked, or nobody knows.
+  /// As long as `values`, of weights: 1 where the mask leaves out the entries of every token;
+  /// empty: nothing is masked, or nobody knows.
   std::vector<uint8_t> masked = {};
 };
 

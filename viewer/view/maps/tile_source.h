@@ -24,8 +24,8 @@ struct ProbeRequest {
   friend auto operator<=>(const ProbeRequest&, const ProbeRequest&) = default;
 };
 
-/// What the window would like to have, most wanted first. It replaces what was wanted before: work
-/// that nobody wants any more is cancelled, finished work stays cached.
+/// The wishes of the window, most wanted first. They replace those before: work that nobody wants
+/// any more is cancelled, finished work stays cached.
 struct WantedTiles {
   std::optional<LineRequest> line;        ///< always first: it follows the mouse
   std::optional<LineRequest> other_line;  ///< of side B
@@ -89,7 +89,7 @@ class TileSource {
   /// The tile as good as it is by now (sampled tiles are replaced by exact ones), or null.
   virtual std::shared_ptr<const MapTile> find(const TileId& id) const = 0;
   virtual std::shared_ptr<const MapLine> find_line(const LineRequest& request) const = 0;
-  /// Whether a head's whole pyramid is exact by now.
+  /// True where a head's whole pyramid is exact by now.
   virtual bool exact(const HeadId& head) const = 0;
   /// The entry, or nothing while it is not there. The last ones stay.
   virtual std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const = 0;
@@ -104,7 +104,7 @@ class TileSource {
   virtual std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const = 0;
   /// Why a wanted sketch will not come, one line; empty: it is there or may still come.
   virtual std::string sketch_problem(const HeadId& head) const = 0;
-  /// Whether sketches are made at all: not of exports, of which all is read.
+  /// True where sketches are made at all: not of exports, of which everything is read.
   virtual bool has_sketches() const = 0;
   /// The masses, or null. Of an export there are none.
   virtual std::shared_ptr<const KeyMasses> find_masses(const MassRequest&) const { return nullptr; }

@@ -22,7 +22,7 @@ struct FilmContent {
   Difference how = Difference::off;  ///< the numbers are differences of two maps
   std::vector<FilmMoment> moments;
   FilmTime time = FilmTime::latent;
-  /// Whether it has pictures of the video: it is a film of the video, and there are some.
+  /// True of a film of the video where there are pictures of it.
   bool has_pictures = false;
 
   int64_t cells() const { return height * width; }

@@ -12,7 +12,7 @@ class PictureRest {
   /// How long nothing must have changed.
   static constexpr double kRestSeconds = 0.15;
 
-  /// What to draw in this frame. `held`: a hand turns it, so that more changes will follow.
+  /// The way to draw this frame. `held`: a hand turns it, so that more changes will follow.
   Draw next(bool changed, bool held, double now) {
     if (changed) {
       coarse_ = held || (drawn_ && now - changed_at_ < kRestSeconds);

@@ -22,10 +22,10 @@ struct PromptWord {
   bool padding = false;  ///< after the valid tokens, or a token that pads
 };
 
-/// Whether a token is of the tokenizer's own and says nothing: "<pad>", "</s>", "<|endoftext|>",
+/// True of a token of the tokenizer's own that says nothing: "<pad>", "</s>", "<|endoftext|>",
 /// "[CLS]", an empty one. Bytes as "<0x0A>" are text.
 bool is_special_token(std::string_view token);
-/// Whether it is one that pads: "<pad>", "[PAD]", "<|pad|>".
+/// True of such a token that pads: "<pad>", "[PAD]", "<|pad|>", an empty one.
 bool is_padding_token(std::string_view token);
 
 /// The text of one side of a map, in its order.
@@ -40,8 +40,8 @@ struct WordRow {
   bool chosen = false;
 };
 
-/// What the words' pane lists. Sums are in double, in the order of the prompt; what has no number
-/// counts in none.
+/// The list in the words' pane. Sums are in double, in the order of the prompt; words that have no
+/// number count in none.
 struct WordList {
   std::vector<WordRow> words, special;
   double words_mass = 0, special_mass = 0, chosen_mass = 0;

@@ -35,12 +35,12 @@ class VolumeCamera {
   VolumePoint ray_start(const PanePoint& at) const;
   /// The way of all rays, in cells: one unit of it is as long as a cell is wide. No part is 0.
   const VolumePoint& way() const { return way_; }
-  /// What a ray's start moves by from one pixel to the next, to the right and down.
+  /// The step of a ray's start, in cells, from one pixel to the next, to the right and down.
   const VolumePoint& across() const { return across_; }
   const VolumePoint& down() const { return down_; }
   /// Of a cell's width.
   double pixels() const { return pixels_; }
-  /// Whether the face on the near (0) or far side of an axis is turned to the eye.
+  /// True where the face on the near (0) or far side of an axis is turned to the eye.
   bool faces_eye(VolumeAxis axis, bool far_side) const;
 
  private:
@@ -83,9 +83,9 @@ struct VolumeCells {
   uint8_t at(const LatentCoord& place) const;
 };
 
-/// What is seen where a ray enters the pane at `start`: of the plane the cell where the ray meets
-/// it, else the largest number from `least` on, the first of several. Nothing: the ray meets none.
-/// The definition of what the volume's shader draws.
+/// The cell that is seen where a ray enters the pane at `start`: of the plane the cell where the
+/// ray meets it, else that of the largest number from `least` on, the first of several. Nothing:
+/// the ray meets none. The definition of what the volume's shader draws.
 std::optional<LatentCoord> seen_cell(const VolumeCells& cells, const VolumePoint& start,
                                      const VolumePoint& way, uint8_t least,
                                      const std::optional<VolumeSlice>& slice);

@@ -10,12 +10,12 @@
 
 namespace attnscope {
 
-/// Whether the film of the query pane is of columns (who attends to these tokens). Of a query it is
-/// where `reverse` says so. Of words it is unless `reverse` says so: which places of the video look
-/// for a word is asked first, and what the word looks for second.
+/// True where the film of the query pane is of columns (who attends to these tokens). Of a query it
+/// is where `reverse` says so. Of words it is unless `reverse` says so: which places of the video
+/// look for a word is asked first, and what the word looks for second.
 bool film_of_columns(const ViewState& state);
 
-/// What the film of the query pane shows: the chosen words' lines, added up (logits: their mean),
+/// The line in the film of the query pane: the chosen words' lines, added up (logits: their mean),
 /// else wanted_line(). Nothing where there is no query, or that side of the map has no text.
 std::optional<LineRequest> film_line(const ViewState& state, const MapSource& call,
                                      const std::optional<int64_t>& hovered);

@@ -16,7 +16,7 @@ struct CutTokens {
   bool all() const { return count == total; }
 };
 
-/// What of one head goes into a page.
+/// The rows and keys of one head that go into a page.
 struct FigureCut {
   const AttentionProblem* problem = nullptr;
   int64_t batch = 0, head = 0;

@@ -27,7 +27,7 @@ OrderedJson segment_json(const TokenSegment& segment, int64_t batch) {
   return json;
 }
 
-/// What stands where in a sequence, in its order.
+/// The segments of a sequence, in its order.
 OrderedJson segments_json(const TokenGrid& tokens, int64_t batch) {
   OrderedJson list = OrderedJson::array();
   for (const TokenSegment& segment : tokens.segments()) {

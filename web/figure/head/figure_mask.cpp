@@ -28,7 +28,7 @@ void keep_key(Runs& runs, int64_t key) {
   }
 }
 
-/// What some rows keep, part after part of the keys.
+/// The runs of keys that some rows keep, found part after part of the keys.
 class RowRuns {
  public:
   RowRuns(const FigureCut& cut, IndexRange rows)

@@ -10,9 +10,9 @@ namespace attnscope {
 /// Runs of keys that a page carries at most: 1 MiB of them.
 inline constexpr int64_t kMostPageRuns = int64_t{1} << 17;
 
-/// What the problem's mask leaves of the cut, as lists of runs of the cut's keys that its rows
-/// share; the problem must have a mask without biases. Throws FigureRefusal where rows have more
-/// than kMostPageRuns different runs, which a page cannot carry.
+/// The keys that the problem's mask leaves of the cut, as lists of runs of the cut's keys that its
+/// rows share; the problem must have a mask without biases. Throws FigureRefusal where rows have
+/// more than kMostPageRuns different runs, which a page cannot carry.
 PageMask page_mask_of(const FigureCut& cut);
 
 }  // namespace attnscope
