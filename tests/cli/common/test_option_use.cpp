@@ -42,9 +42,13 @@ TEST_CASE("options that nothing is done with are refused") {
   const std::string call = folder / "call.safetensors", maps = folder / "maps.h5";
   write_call(call);
   REQUIRE(run_attnscope({"export", call, "-o", maps, "--quiet"}).exit_code == 0);
-  const std::string part = folder / "part.json", cut = folder / "cut";
+  const std::string part = folder / "part.json", volume = folder / "volume.h5";
+  const std::string cut = folder / "cut";
   REQUIRE(
       run_attnscope({"mask", call, "--mask", "spatial", "--shard", "0/1", "-o", part, "--quiet"})
+          .exit_code == 0);
+  REQUIRE(
+      run_attnscope({"query", call, "--query", "1,2,3", "--shard", "0/1", "-o", volume, "--quiet"})
           .exit_code == 0);
   REQUIRE(run_attnscope({"convert", call, "--shard", "0/1", "-o", cut, "--quiet"}).exit_code == 0);
   const std::string told = maps + " is an export, and all of it is told";
@@ -69,7 +73,8 @@ TEST_CASE("options that nothing is done with are refused") {
         "--sort: an .h5 has its heads in the capture's order"},
        {{"diff", call, "--heads", "0", "--b-head", "1", "--top", "3", "-o", folder / "x.csv"},
         "--top: rows are listed in a .json"},
-       {{"merge", part, "-o", folder / "x.json", "--no-sync"}, "--no-sync is for maps, stats"},
+       {{"merge", volume, "-o", folder / "x.h5", "--no-sync"}, "--no-sync is for maps, stats"},
+       {{"merge", part, "-o", folder / "x.json", "--resume"}, "--resume is for maps"},
        {{"merge", cut, "-o", folder / "whole", "--no-sync"}, "--no-sync is for maps, stats"},
        {{"merge", cut, "-o", folder / "x.h5"},
         "-o " + (folder / "x.h5") + ": a capture is a folder"},
