@@ -40,18 +40,12 @@ class EntryMaps : public ExportMaps {
   const ExportManifest& stored() const override { return maps_.stored(); }
   int64_t buffer_bytes() const override {
     int64_t most = 0;
-    for (const StoredHead& head : maps_.heads()) {
-      const ChunkGrid& grid = head.group->grid;
-      most = std::max(most, maps_.buffer_bytes(head) + grid.chunk_rows * grid.chunk_cols * 4);
-    }
+    for (const StoredHead& head : maps_.heads()) most = std::max(most, maps_.reading_bytes(head));
     return most;
   }
   StoredPooledMap pooled(size_t head, IndexRange rows, IndexRange cols,
                          int64_t block) const override {
-    const ExportedMap& map = heads_[head];
-    return pool_stored(maps_, maps_.heads()[head],
-                       {rows.begin - map.rows.begin, rows.end - map.rows.begin},
-                       {cols.begin - map.cols.begin, cols.end - map.cols.begin}, block);
+    return pool_stored(maps_, maps_.heads()[head], rows, cols, block);
   }
 
  private:

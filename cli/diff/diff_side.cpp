@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/read/export_files.h"
-#include "io/export/read/stored_rows.h"
+#include "io/export/read/stored_maps.h"
 
 namespace attnscope {
 namespace {
@@ -114,8 +114,8 @@ class StoredRows final : public MapRows {
   void read(IndexRange rows, std::span<std::byte>) override {
     first_ = rows.begin;
     const auto count = static_cast<size_t>(rows.size());
-    read_stored_rows(maps_, head_, queries_.subspan(static_cast<size_t>(first_), count), keys_,
-                     std::span(entries_).first(count * static_cast<size_t>(keys_.size())));
+    maps_.read_rows(head_, queries_.subspan(static_cast<size_t>(first_), count), keys_,
+                    std::span(entries_).first(count * static_cast<size_t>(keys_.size())));
   }
   std::span<float> row(int64_t i) override {
     return std::span(entries_).subspan(static_cast<size_t>(i * keys_.size()),
@@ -148,8 +148,7 @@ int64_t StoredSide::resident_bytes() const {
 }
 
 int64_t StoredSide::reader_bytes(int64_t rows) const {
-  return stored_rows_bytes(maps_, head_) +
-         rows * keys_.size() * static_cast<int64_t>(sizeof(float));
+  return maps_.reading_bytes(head_) + rows * keys_.size() * static_cast<int64_t>(sizeof(float));
 }
 
 std::unique_ptr<MapRows> StoredSide::reader(int64_t rows) const {

@@ -163,8 +163,8 @@ int query_export(const QueryRequest& o, const Console& console) {
   // The results, and a row's sums and chunks.
   const MemoryReservation memory = budget.reserve(
       keys.tokens() * (4 * static_cast<int64_t>(heads.size()) + 16) +
-          8 * heads.front().group->grid.chunk_rows * heads.front().group->grid.chunk_cols +
-          maps.buffer_bytes(heads.front()),
+          4 * heads.front().group->grid.chunk_rows * heads.front().group->grid.chunk_cols +
+          maps.reading_bytes(heads.front()),
       "the rows of the query");
   std::vector<std::vector<float>> values;
   std::vector<double> lse;

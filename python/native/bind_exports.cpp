@@ -2,11 +2,10 @@
 
 #include <nanobind/stl/string.h>
 
-#include <algorithm>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "io/export/format/export_manifest.h"
@@ -69,20 +68,13 @@ ResultArray<float> read_rows(const StoredMaps& maps, const StoredHead& head,
     const int64_t row_chunk = positions[first] / grid.chunk_rows;
     size_t past = first + 1;
     while (past < positions.size() && positions[past] / grid.chunk_rows == row_chunk) ++past;
-    for (int64_t c = 0; c < grid.col_chunks(); ++c) {
-      const auto chunk = maps.chunk(head, row_chunk, c);
-      const int64_t begin = c * grid.chunk_cols;
-      const int64_t width = std::min(grid.chunk_cols, grid.cols - begin);
-      for (size_t i = first; i < past; ++i) {
-        float* const to = result.data() + static_cast<int64_t>(i) * grid.cols + begin;
-        if (!chunk) {
-          std::fill_n(to, width, std::numeric_limits<float>::quiet_NaN());
-          continue;
-        }
-        const int64_t row = positions[i] - row_chunk * grid.chunk_rows;
-        std::copy_n(chunk->data() + row * grid.chunk_cols, width, to);
-      }
+    std::vector<int64_t> queries;
+    for (size_t i = first; i < past; ++i) {
+      queries.push_back(head.facts->queries[static_cast<size_t>(positions[i])]);
     }
+    maps.read_rows(head, queries, head.facts->keys,
+                   {result.data() + static_cast<int64_t>(first) * grid.cols,
+                    queries.size() * static_cast<size_t>(grid.cols)});
     first = past;
     watch.progress(static_cast<double>(past) / static_cast<double>(positions.size()));
   }

@@ -66,15 +66,15 @@ TilePtr read_tile(const TileId& id, const MapGeometry& geometry, const TexelRead
 
 /// The mean of the tokens' lines, or their sum; masked logits are left out of it, and what one of
 /// them lacks is missing.
-LinePtr read_line(const LineRequest& request, const TexelReader& reader) {
+LinePtr read_line(const LineRequest& request, const MapGeometry& sizes, const TexelReader& reader) {
   auto line = std::make_shared<MapLine>();
   line->request = request;
-  RowSums sums;
+  const IndexRange all{0, request.reverse ? sizes.rows : sizes.cols};
+  RowSums sums(all.size(), request.quantity);
+  std::vector<float> values(static_cast<size_t>(all.size()));
   for (const int64_t token : request.tokens) {
-    const std::vector<float> values = reader.line(request.head, request.reverse, token);
-    if (token == request.tokens.front()) {
-      sums = RowSums(static_cast<int64_t>(values.size()), request.quantity);
-    }
+    const IndexRange one{token, token + 1};
+    reader.entries(request.head, request.reverse ? all : one, request.reverse ? one : all, values);
     sums.add(values);
   }
   line->values = sums.mean(request.sum ? 1 : static_cast<int64_t>(request.tokens.size()));
@@ -123,8 +123,9 @@ class ReadLine : public OnePieceJob {
     // Its sums and counts, and one row of entries.
     const Held buffers =
         hold(tools, entries * 16 + reader_->buffer_bytes(head.id), "the sums of a line");
-    return [request = request_, reader = reader_, memory, buffers](WorkerScratch*) -> Completion {
-      const LinePtr line = read_line(request, *reader);
+    return [request = request_, sizes = head.geometry, reader = reader_, memory,
+            buffers](WorkerScratch*) -> Completion {
+      const LinePtr line = read_line(request, sizes, *reader);
       return [line, memory](HeadCache&, TileStore& store) {
         store.put(line, std::move(*memory));
         return true;

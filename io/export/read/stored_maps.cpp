@@ -85,8 +85,30 @@ void decode(Encoding encoding, const std::byte* stored, int64_t count, float* ou
   to_floats(DType::f32, stored, count, out);
 }
 
-/// Takes rows and columns of a chunk, at positions among all, into the blocks of a map. Without
-/// values the blocks that they touch are missing.
+/// Calls take(row chunk, column chunk, rows, columns), positions among those that were exported,
+/// for the chunks under queries × keys.
+template <typename Take>
+void for_chunks(const StoredHead& head, IndexRange queries, IndexRange keys, Take take) {
+  const ChunkGrid& grid = head.group->grid;
+  const std::vector<int64_t>& held = head.facts->queries;
+  const auto position = [&](int64_t query) {
+    return std::lower_bound(held.begin(), held.end(), query) - held.begin();
+  };
+  const IndexRange rows{position(queries.begin), position(queries.end)};
+  const IndexRange there = intersect(keys, head.facts->keys);
+  if (rows.empty() || there.empty()) return;
+  const IndexRange cols{there.begin - head.facts->keys.begin, there.end - head.facts->keys.begin};
+  const auto within = [](IndexRange range, int64_t chunk, int64_t size) {
+    return intersect(range, {chunk * size, (chunk + 1) * size});
+  };
+  for (int64_t r = rows.begin / grid.chunk_rows; r * grid.chunk_rows < rows.end; ++r) {
+    for (int64_t c = cols.begin / grid.chunk_cols; c * grid.chunk_cols < cols.end; ++c) {
+      take(r, c, within(rows, r, grid.chunk_rows), within(cols, c, grid.chunk_cols));
+    }
+  }
+}
+
+/// Takes parts of a map into its blocks. Blocks that a missing part touches are missing.
 class BlockPool {
  public:
   BlockPool(StoredPooledMap& result, IndexRange rows, IndexRange cols)
@@ -97,18 +119,18 @@ class BlockPool {
     sums_.assign(cells, 0.0);
   }
 
-  /// `values` is the entry at the ranges' first row and column; rows are `stride` apart.
-  void add(IndexRange rows, IndexRange cols, const float* values, int64_t stride) {
-    for (int64_t r = rows.begin; r < rows.end; ++r) {
-      const int64_t line = (r - rows_.begin) / block_ * result_.map.cols;
-      for (int64_t c = cols.begin; c < cols.end;) {
+  void add(const ChunkPart& part, std::span<const int64_t> queries) {
+    for (int64_t r = part.rows.begin; r < part.rows.end; ++r) {
+      const int64_t row = queries[static_cast<size_t>(r)] - rows_.begin;
+      for (int64_t c = part.keys.begin; c < part.keys.end;) {
         const int64_t block = (c - cols_.begin) / block_;
-        const int64_t end = std::min(cols.end, cols_.begin + (block + 1) * block_);
-        const auto at = static_cast<size_t>(line + block);
-        if (values == nullptr) {
+        const int64_t end = std::min(part.keys.end, cols_.begin + (block + 1) * block_);
+        const auto at = static_cast<size_t>(row / block_ * result_.map.cols + block);
+        if (part.values == nullptr) {
           result_.missing[at] = 1;
         } else {
-          add_run(values + (r - rows.begin) * stride + (c - cols.begin), end - c, at);
+          add_run(part.values + (r - part.rows.begin) * part.stride + (c - part.keys.begin),
+                  end - c, at);
         }
         c = end;
       }
@@ -321,17 +343,69 @@ std::optional<std::vector<float>> StoredMaps::chunk(const StoredHead& head, int6
   return values;
 }
 
-std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_t row) const {
+void StoredMaps::read(const StoredHead& head, IndexRange queries, IndexRange keys,
+                      const TakePart& take) const {
   const ChunkGrid& grid = head.group->grid;
-  std::vector<float> values;
-  values.reserve(static_cast<size_t>(grid.col_chunks() * grid.chunk_cols));
-  for (int64_t col = 0; col < grid.col_chunks(); ++col) {
-    const auto there = chunk(head, row / grid.chunk_rows, col);
-    if (!there) return std::nullopt;
-    const auto from = there->begin() + row % grid.chunk_rows * grid.chunk_cols;
-    values.insert(values.end(), from, from + grid.chunk_cols);
+  const int64_t origin = head.facts->keys.begin;
+  for_chunks(head, queries, keys, [&](int64_t r, int64_t c, IndexRange rows, IndexRange cols) {
+    const auto values = chunk(head, r, c);
+    const int64_t first =
+        (rows.begin - r * grid.chunk_rows) * grid.chunk_cols + cols.begin - c * grid.chunk_cols;
+    take({rows,
+          {origin + cols.begin, origin + cols.end},
+          values ? values->data() + first : nullptr,
+          grid.chunk_cols});
+  });
+}
+
+int64_t StoredMaps::reading_bytes(const StoredHead& head) const {
+  const ChunkGrid& grid = head.group->grid;
+  return buffer_bytes(head) +
+         grid.chunk_rows * grid.chunk_cols * static_cast<int64_t>(sizeof(float));
+}
+
+bool StoredMaps::holds(const StoredHead& head, IndexRange queries, IndexRange keys) const {
+  bool any = false;
+  for_chunks(head, queries, keys, [&](int64_t r, int64_t c, IndexRange, IndexRange) {
+    any = any || has_chunk(head, r, c);
+  });
+  return any;
+}
+
+bool StoredMaps::read_rows(const StoredHead& head, std::span<const int64_t> queries,
+                           IndexRange keys, std::span<float> out) const {
+  std::fill(out.begin(), out.end(), std::numeric_limits<float>::quiet_NaN());
+  const std::span<const int64_t> held = head.facts->queries;
+  const auto tall = static_cast<size_t>(head.group->grid.chunk_rows);
+  int64_t copied = 0;
+  for (size_t first = 0, end = 0; first < queries.size(); first = end) {
+    // Rows of one row of chunks are read together.
+    const auto row = static_cast<size_t>(
+        std::lower_bound(held.begin(), held.end(), queries[first]) - held.begin());
+    if (row == held.size()) break;
+    const int64_t last = held[std::min(held.size(), (row / tall + 1) * tall) - 1];
+    while (end < queries.size() && queries[end] <= last) ++end;
+    read(head, {queries[first], queries[end - 1] + 1}, keys, [&](const ChunkPart& part) {
+      if (part.values == nullptr) return;
+      for (size_t i = first; i < end; ++i) {
+        const auto end_of_part = held.begin() + part.rows.end;
+        const auto at = std::lower_bound(held.begin() + part.rows.begin, end_of_part, queries[i]);
+        if (at == end_of_part || *at != queries[i]) continue;
+        const int64_t place = at - held.begin() - part.rows.begin;
+        std::copy_n(
+            part.values + place * part.stride, part.keys.size(),
+            out.begin() + static_cast<int64_t>(i) * keys.size() + part.keys.begin - keys.begin);
+        copied += part.keys.size();
+      }
+    });
   }
-  values.resize(static_cast<size_t>(grid.cols));
+  return copied == std::ssize(out);
+}
+
+std::optional<std::vector<float>> StoredMaps::row(const StoredHead& head, int64_t row) const {
+  std::vector<float> values(static_cast<size_t>(head.group->grid.cols));
+  const int64_t query = head.facts->queries[static_cast<size_t>(row)];
+  if (!read_rows(head, {&query, 1}, head.facts->keys, values)) return std::nullopt;
   return values;
 }
 
@@ -395,30 +469,18 @@ bool StoredMaps::tile_holds(const StoredHead& head, const JournalRecord& record)
   return record_checksum(sums, reader.lse(*head.group, head.place, rows)) == record.data_checksum;
 }
 
-StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange rows,
-                            IndexRange cols, int64_t block) {
-  const ChunkGrid& grid = head.group->grid;
+StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange queries,
+                            IndexRange keys, int64_t block) {
   StoredPooledMap result;
   PooledMap& map = result.map;
   map.block_rows = map.block_cols = block;
-  map.first_row = head.facts->queries[static_cast<size_t>(rows.begin)];
-  map.first_col = head.facts->keys.begin + cols.begin;
-  map.rows = ceil_div(rows.size(), block);
-  map.cols = ceil_div(cols.size(), block);
-  BlockPool pool(result, rows, cols);
-  for (int64_t rc = rows.begin / grid.chunk_rows; rc < ceil_div(rows.end, grid.chunk_rows); ++rc) {
-    const IndexRange part_rows =
-        intersect(rows, {rc * grid.chunk_rows, (rc + 1) * grid.chunk_rows});
-    for (int64_t cc = cols.begin / grid.chunk_cols; cc < ceil_div(cols.end, grid.chunk_cols);
-         ++cc) {
-      const IndexRange part_cols =
-          intersect(cols, {cc * grid.chunk_cols, (cc + 1) * grid.chunk_cols});
-      const auto values = maps.chunk(head, rc, cc);
-      const int64_t first = (part_rows.begin - rc * grid.chunk_rows) * grid.chunk_cols +
-                            part_cols.begin - cc * grid.chunk_cols;
-      pool.add(part_rows, part_cols, values ? values->data() + first : nullptr, grid.chunk_cols);
-    }
-  }
+  map.first_row = queries.begin;
+  map.first_col = keys.begin;
+  map.rows = ceil_div(queries.size(), block);
+  map.cols = ceil_div(keys.size(), block);
+  BlockPool pool(result, queries, keys);
+  maps.read(head, queries, keys,
+            [&](const ChunkPart& part) { pool.add(part, head.facts->queries); });
   pool.finish();
   return result;
 }

@@ -2,10 +2,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,6 +42,14 @@ struct StoredHead {
   }
 };
 
+/// What of a map lies under a rectangle and in one chunk.
+struct ChunkPart {
+  IndexRange rows;                ///< positions among StoredFacts::queries
+  IndexRange keys;                ///< the capture's indices
+  const float* values = nullptr;  ///< the first row's first; null: not in the file
+  int64_t stride = 0;             ///< from row to row
+};
+
 /// The maps of an export (weights, rows, logits), also of an OUT.part: entries as numbers, and
 /// which of them are there. Entries are read by our own pread; each chunk is held against its
 /// checksum. Compressed ones are unpacked from their shards, those of a master read from its parts.
@@ -65,6 +75,21 @@ class StoredMaps {
   /// Error(file) naming call, head, rows and columns where it is not what was written.
   std::optional<std::vector<float>> chunk(const StoredHead& head, int64_t row_chunk,
                                           int64_t col_chunk) const;
+
+  // Queries and keys are the capture's indices; those that were not exported are missing.
+
+  using TakePart = std::function<void(const ChunkPart& part)>;
+  /// Takes what was exported of queries × keys, chunk by chunk. Holds reading_bytes(), as the two
+  /// below do. Throws what chunk() throws.
+  void read(const StoredHead& head, IndexRange queries, IndexRange keys,
+            const TakePart& take) const;
+  int64_t reading_bytes(const StoredHead& head) const;
+  /// Whether anything of queries × keys is there; reads no entries.
+  bool holds(const StoredHead& head, IndexRange queries, IndexRange keys) const;
+  /// The entries of some queries, ascending, over a range of keys, row after row; NaN where they
+  /// are missing. Whether none is.
+  bool read_rows(const StoredHead& head, std::span<const int64_t> queries, IndexRange keys,
+                 std::span<float> out) const;
   /// All exported keys of the row at this position; nothing where a part of it is missing.
   std::optional<std::vector<float>> row(const StoredHead& head, int64_t row) const;
   /// ln of the normaliser of the row at this position; NaN where the file has none, or not yet.
@@ -112,9 +137,9 @@ struct StoredPooledMap {
   int64_t missing_cells = 0;
 };
 
-/// Largest entry and mean of block × block entries of the rows and columns at these positions.
-/// Holds a chunk, and 16 bytes a block.
-StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange rows,
-                            IndexRange cols, int64_t block);
+/// Largest entry and mean of block × block entries of queries × keys, all of which were exported.
+/// Holds reading_bytes(), and 16 bytes a block.
+StoredPooledMap pool_stored(const StoredMaps& maps, const StoredHead& head, IndexRange queries,
+                            IndexRange keys, int64_t block);
 
 }  // namespace attnscope

@@ -67,10 +67,6 @@ class BlockTexels : public TexelReader {
     return !intersect(rows, group(id).rows).empty() && !intersect(cols, group(id).cols).empty();
   }
 
-  std::vector<float> line(const HeadId&, bool, int64_t) const override {
-    throw usage_error(blocks_->path().string() + ": holds blocks; it has no single rows");
-  }
-
   ProbedEntry probe(const HeadId& id, int64_t query, int64_t key) const override {
     const StoredBlockGroup& g = group(id);
     constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();

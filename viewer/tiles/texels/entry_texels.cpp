@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/problem/unknown_state.h"
 
@@ -37,81 +36,33 @@ class EntryTexels : public TexelReader {
     return stored(head).group->grid.chunk_rows;
   }
   int64_t buffer_bytes(const HeadId& head) const override {
-    const ChunkGrid& grid = stored(head).group->grid;
-    return maps_->buffer_bytes(stored(head)) + grid.chunk_rows * grid.chunk_cols * 4;
+    return maps_->reading_bytes(stored(head));
   }
 
   void add(const HeadId& id, IndexRange rows, IndexRange cols, int64_t side,
            std::span<TexelRow> texels) const override {
-    const StoredHead& head = stored(id);
-    const std::vector<int64_t>& queries = head.facts->queries;
-    for_chunks(head, rows, cols, [&](const Part& part) {
-      const auto values = maps_->chunk(head, part.row_chunk, part.col_chunk);
-      if (!values) return;
-      for (int64_t r = part.rows.begin; r < part.rows.end; ++r) {
-        const int64_t row = queries[static_cast<size_t>(r)] - rows.begin;
-        add_run(values->data() + part.first + (r - part.rows.begin) * part.stride, part.cols.size(),
-                head.facts->keys.begin + part.cols.begin, cols.begin, side,
-                texels[static_cast<size_t>(row / side)]);
-      }
+    read(id, rows, cols, [&](int64_t row, IndexRange keys, const float* entries) {
+      add_run(entries, keys.size(), keys.begin, cols.begin, side,
+              texels[static_cast<size_t>((row - rows.begin) / side)]);
     });
   }
 
   void entries(const HeadId& id, IndexRange rows, IndexRange cols,
                std::span<float> out) const override {
-    const StoredHead& head = stored(id);
-    const std::vector<int64_t>& queries = head.facts->queries;
     std::fill(out.begin(), out.end(), kMissing);
-    for_chunks(head, rows, cols, [&](const Part& part) {
-      const auto values = maps_->chunk(head, part.row_chunk, part.col_chunk);
-      if (!values) return;
-      const int64_t col = head.facts->keys.begin + part.cols.begin - cols.begin;
-      const float* from = values->data() + part.first;
-      for (int64_t r = part.rows.begin; r < part.rows.end; ++r, from += part.stride) {
-        const int64_t row = queries[static_cast<size_t>(r)] - rows.begin;
-        std::copy_n(from, part.cols.size(), out.begin() + row * cols.size() + col);
-      }
+    read(id, rows, cols, [&](int64_t row, IndexRange keys, const float* entries) {
+      std::copy_n(entries, keys.size(),
+                  out.begin() + (row - rows.begin) * cols.size() + keys.begin - cols.begin);
     });
   }
 
   bool holds(const HeadId& id, IndexRange rows, IndexRange cols) const override {
-    const StoredHead& head = stored(id);
-    bool any = false;
-    for_chunks(head, rows, cols, [&](const Part& part) {
-      any = any || maps_->has_chunk(head, part.row_chunk, part.col_chunk);
-    });
-    return any;
-  }
-
-  std::vector<float> line(const HeadId& id, bool reverse, int64_t token) const override {
-    const StoredHead& head = stored(id);
-    const MapSource& call = calls_[static_cast<size_t>(id.call)];
-    const IndexRange one{token, token + 1};
-    const IndexRange all{0, reverse ? call.queries.tokens() : call.keys.tokens()};
-    std::vector<float> values(static_cast<size_t>(all.end), kMissing);
-    for_chunks(head, reverse ? all : one, reverse ? one : all, [&](const Part& part) {
-      const auto chunk = maps_->chunk(head, part.row_chunk, part.col_chunk);
-      if (!chunk) return;
-      const float* entry = chunk->data() + part.first;
-      for (int64_t r = part.rows.begin; r < part.rows.end; ++r, entry += part.stride) {
-        if (reverse) {
-          values[static_cast<size_t>(head.facts->queries[static_cast<size_t>(r)])] = *entry;
-        } else {
-          std::copy_n(entry, part.cols.size(),
-                      values.begin() + head.facts->keys.begin + part.cols.begin);
-        }
-      }
-    });
-    return values;
+    return maps_->holds(stored(id), rows, cols);
   }
 
   ProbedEntry probe(const HeadId& id, int64_t query, int64_t key) const override {
-    const StoredHead& head = stored(id);
     float value = kMissing;
-    for_chunks(head, {query, query + 1}, {key, key + 1}, [&](const Part& part) {
-      const auto chunk = maps_->chunk(head, part.row_chunk, part.col_chunk);
-      if (chunk) value = (*chunk)[static_cast<size_t>(part.first)];
-    });
+    entries(id, {query, query + 1}, {key, key + 1}, {&value, 1});
     ProbedEntry entry{query, key, static_cast<double>(kMissing), static_cast<double>(kMissing)};
     (maps_->is_logits() ? entry.logit : entry.weight) = static_cast<double>(value);
     entry.rounded = !calls_[static_cast<size_t>(id.call)].rounding.empty();
@@ -119,14 +70,6 @@ class EntryTexels : public TexelReader {
   }
 
  private:
-  /// What of a chunk is asked for: positions among the exported rows and columns, and the place of
-  /// the first of these entries in the chunk.
-  struct Part {
-    int64_t row_chunk = 0, col_chunk = 0;
-    IndexRange rows, cols;
-    int64_t first = 0, stride = 0;
-  };
-
   void add_call(const StoredHead& head) {
     const StoredFacts& facts = *head.facts;
     const StoredGroup& group = *head.group;
@@ -154,30 +97,17 @@ class EntryTexels : public TexelReader {
     return maps_->heads()[static_cast<size_t>(at)];
   }
 
+  /// Calls take(row, keys, their entries) for the runs of entries that the file has.
   template <typename Take>
-  void for_chunks(const StoredHead& head, IndexRange rows, IndexRange cols, Take take) const {
-    const ChunkGrid& grid = head.group->grid;
-    const std::vector<int64_t>& queries = head.facts->queries;
-    const auto position = [&](int64_t token) {
-      return std::lower_bound(queries.begin(), queries.end(), token) - queries.begin();
-    };
-    const IndexRange row_positions{position(rows.begin), position(rows.end)};
-    const IndexRange keys = intersect(cols, head.facts->keys);
-    const IndexRange col_positions{keys.begin - head.facts->keys.begin,
-                                   keys.end - head.facts->keys.begin};
-    if (row_positions.empty() || col_positions.empty()) return;
-    for (int64_t rc = row_positions.begin / grid.chunk_rows;
-         rc < ceil_div(row_positions.end, grid.chunk_rows); ++rc) {
-      for (int64_t cc = col_positions.begin / grid.chunk_cols;
-           cc < ceil_div(col_positions.end, grid.chunk_cols); ++cc) {
-        Part part{rc, cc, {}, {}, 0, grid.chunk_cols};
-        part.rows = intersect(row_positions, {rc * grid.chunk_rows, (rc + 1) * grid.chunk_rows});
-        part.cols = intersect(col_positions, {cc * grid.chunk_cols, (cc + 1) * grid.chunk_cols});
-        part.first = (part.rows.begin - rc * grid.chunk_rows) * grid.chunk_cols + part.cols.begin -
-                     cc * grid.chunk_cols;
-        take(part);
+  void read(const HeadId& id, IndexRange rows, IndexRange cols, Take take) const {
+    const StoredHead& head = stored(id);
+    maps_->read(head, rows, cols, [&](const ChunkPart& part) {
+      if (part.values == nullptr) return;
+      for (int64_t r = part.rows.begin; r < part.rows.end; ++r) {
+        take(head.facts->queries[static_cast<size_t>(r)], part.keys,
+             part.values + (r - part.rows.begin) * part.stride);
       }
-    }
+    });
   }
 
   const std::shared_ptr<const StoredMaps> maps_;

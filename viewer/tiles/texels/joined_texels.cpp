@@ -35,10 +35,6 @@ class JoinedTexels : public TexelReader {
     const auto [reader, own] = of(head);
     return reader->holds(own, rows, cols);
   }
-  std::vector<float> line(const HeadId& head, bool reverse, int64_t token) const override {
-    const auto [reader, own] = of(head);
-    return reader->line(own, reverse, token);
-  }
   ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const override {
     const auto [reader, own] = of(head);
     return reader->probe(own, query, key);

@@ -36,9 +36,6 @@ class TexelReader {
   /// Whether anything of rows × cols is in the file.
   virtual bool holds(const HeadId& head, IndexRange rows, IndexRange cols) const = 0;
 
-  /// The entries of one query (reverse: key); NaN where they are not in the file. Only where
-  /// MapSource::block is 1.
-  virtual std::vector<float> line(const HeadId& head, bool reverse, int64_t token) const = 0;
   /// NaN where it is not in the file.
   virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const = 0;
 };
