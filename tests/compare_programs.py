@@ -142,7 +142,7 @@ stats synth --json
 
 # A line per 10 %, of runs that take long enough.
 PROGRESS = re.compile(r"^attnscope: .* \d+ %")
-# What a clock, the machine's load or its disk decides.
+# Texts that a clock, the machine's load or its disk decides.
 MEASURED = [
     (re.compile(r"\b\d+(\.\d+)?(e[-+]\d+)? ?(h|min|s|ms|us|µs)\b"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? ?[kKMGT]?i?(B|FLOP|entries|rows|tiles|heads)/s"), "RATE"),

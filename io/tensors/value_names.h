@@ -17,8 +17,8 @@ bool is_number_fact(std::string_view key);
 
 /// A name in common use for what shapes an attention map and is no fact of the capture format.
 struct ShapingName {
-  /// The value that says that there is none; `truth`: any truth value.
-  /// Values that leave the map as it is. `truth`: true and false; `kept`: true, of a mask of keys.
+  /// The values of the name that leave the map as it is. `truth`: true and false; `kept`: true, of
+  /// a mask of keys.
   enum class Nothing : uint8_t { never, zero, negative, no, truth, kept };
   std::string_view name;
   std::string_view what;     ///< "a learnt logit a head in the denominator"

@@ -18,7 +18,7 @@ std::string word(const Words& options, const std::string& name) {
   return found == options.end() ? "" : found->second;
 }
 
-/// Whether "bf16" names the array.
+/// True where the list of the word "bf16" has this array.
 bool is_bf16(const Words& options, const std::string& name) {
   return ("," + word(options, "bf16") + ",").find("," + name + ",") != std::string::npos;
 }

@@ -72,7 +72,7 @@ class ArrayTensor : public TensorSource {
   }
 
  private:
-  /// What follows the bytes that it wrote.
+  /// Copies the box from this axis on; returns the end of the bytes that it wrote.
   std::byte* copy_axis(size_t axis, const std::byte* from, std::span<const int64_t> count,
                        std::byte* to) const {
     if (is_packed(axis, count)) {
@@ -88,7 +88,7 @@ class ArrayTensor : public TensorSource {
     return to;
   }
 
-  /// Whether the box lies in one piece from this axis on.
+  /// True where the box has no gaps in memory from this axis on.
   bool is_packed(size_t axis, std::span<const int64_t> count) const {
     int64_t packed = dtype_bytes(dtype_);
     for (size_t inner = shape_.size(); inner-- > axis;) {

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What is asked of a page of one head.
+/// A request for the figure page of one head.
 struct FigureQuestion {
   FigureChoice choice;
   std::string command;  ///< what makes this page

@@ -87,7 +87,7 @@ class EntrySink : public TileSink {
   float* const result_;
 };
 
-/// The same of outputs, [heads, rows, channels].
+/// Takes tiles of outputs to where they belong in [heads, rows, channels].
 class OutputSink : public TileSink {
  public:
   OutputSink(int64_t rows, int64_t width, float* result)

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What is measured of the heads of a running model.
+/// The metrics to measure of every head of a running model.
 struct MetricWords {
   bool with_stats = false;
   StatsOptions stats;

@@ -22,8 +22,8 @@ std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptio
 std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const HeadPlace> heads,
                                      const StatsOptions& options, EngineRun& run);
 
-/// What "sample", "band", "exact", "threshold", "with" and "sort" say; the others choose calls and
-/// heads (selection_of_words). Throws Error(usage) as check_measure().
+/// Reads the words "sample", "band", "exact", "threshold", "with" and "sort"; the others choose
+/// calls and heads (selection_of_words). Throws Error(usage) as check_measure().
 StatsOptions stats_options_of_words(const std::map<std::string, std::string>& words);
 /// Throws Error(usage) as the command does.
 void check_measure(const StatsOptions& options);
@@ -34,8 +34,8 @@ struct MaskWords {
   int64_t block = 0;  ///< of masks from files; 0: not given
   bool exact = false;
 };
-/// What each mask keeps of a head, in their order. `others`, where it is not null, gets a line for
-/// each whose blocks are of another head. Throws as the command does.
+/// Measures how much of a head each mask keeps, in the masks' order. `others`, where it is not
+/// null, gets a line for each mask whose blocks are of another head. Throws as the command does.
 std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlace& place,
                                           const MaskWords& words, EngineRun& run,
                                           std::vector<std::string>* others = nullptr);

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What a query is asked for, in the words of `attnscope query`.
+/// The options of a query, in the words of `attnscope query`.
 struct QueryWords {
   QueryOptions tokens;
   std::string domain = "all", weighting = "none", segment;

@@ -51,7 +51,7 @@ class EngineRun : public ReductionRunner {
   /// These throw Error(interrupted) when they were stopped.
   void run(std::span<const HeadTask> tasks, TileSink& sink);
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override;
-  /// The same, where the sink holds `sink_head_bytes` of a head under way.
+  /// As above, for a sink that holds `sink_head_bytes` of a head under way.
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink, int64_t sink_head_bytes);
 
  private:
@@ -62,7 +62,7 @@ class EngineRun : public ReductionRunner {
   MemoryBudget budget_;
 };
 
-/// What a run that was stopped throws.
+/// The Error(interrupted) that a stopped run throws.
 Error stopped_error();
 
 }  // namespace attnscope

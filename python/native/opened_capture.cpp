@@ -33,9 +33,9 @@ void take_words(const Words& words, const std::map<std::string, std::string*>& p
   }
 }
 
-/// What --as has: words "as NAME".
+/// The prefix of keys that stand for --as: "as NAME".
 constexpr std::string_view kTold = "as ";
-/// Of --ignore: "ignore NAME".
+/// The prefix of keys that stand for --ignore: "ignore NAME".
 constexpr std::string_view kIgnore = "ignore ";
 
 CaptureOptions capture_options(Words words, std::string& check) {

@@ -25,8 +25,8 @@ struct OpenedCapture {
 OpenedCapture open_watched(const std::map<std::string, std::string>& options, const Engine& engine,
                            RunWatch& watch);
 
-/// What "steps", "layers", "heads", "batch", "chunks", "branch", "kind", "blocks" and "slots" say;
-/// the last four are lists with commas. Throws Error(usage) for others.
+/// Reads "steps", "layers", "heads", "batch", "chunks", "branch", "kind", "blocks" and "slots"; the
+/// last four are lists with commas. Throws Error(usage) for other words.
 SelectionOptions selection_of_words(const std::map<std::string, std::string>& words);
 
 }  // namespace attnscope

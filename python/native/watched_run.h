@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What a piece of work is watched by. Thread-safe.
+/// Tells a piece of work to stop, and takes the share of it that is done. Thread-safe.
 class RunWatch {
  public:
   std::stop_token stop() const { return source_.get_token(); }

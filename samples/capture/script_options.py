@@ -1,4 +1,4 @@
-"""What the capture scripts share: options, loading a pipeline, running it under a capture."""
+"""Shared by the capture scripts: options, loading a pipeline, running it under a capture."""
 
 from __future__ import annotations
 

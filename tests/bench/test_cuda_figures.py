@@ -70,7 +70,7 @@ class Arithmetic(unittest.TestCase):
             figures.copy_row(samples, "17776x64", "weights", "weights", size)[2:],
             [f"{size / 0.0316 / 1e9:.3g}", "40 %"],
         )
-        # What was not measured is a dash or no row at all.
+        # A figure that was not measured is a dash, or has no row at all.
         self.assertEqual(
             figures.pass_row(samples, "17776x64", "pyramid", "blocks")[1:], ["-", "-", "-", "-"]
         )

@@ -26,7 +26,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What one process has of a RecordedCall.
+/// The share of a RecordedCall that one process has.
 struct Part {
   int64_t rank = 0, ranks = 2;
   Ranges queries, keys;  ///< [first, count]; empty: all
@@ -206,7 +206,7 @@ void check_joined(const RecordedCall& call, const std::vector<Part>& parts) {
   CHECK(weights_of(folder, whole) == weights_of(folder, single));
 }
 
-/// What stitch says of a dump; nothing is written.
+/// The message with which stitch refuses a dump; nothing is written.
 std::string refusal(const fs::path& dump) {
   const fs::path out = dump.parent_path() / "out";
   const ProgramResult r = run_attnscope({"convert", "--stitch", dump.string(), "-o", out.string()});
@@ -522,7 +522,7 @@ TEST_CASE("convert --stitch that is interrupted or killed leaves no capture") {
   forced.emplace_back("--force");
   CHECK(run_attnscope(forced).exit_code == 0);
   CHECK(contains(run_attnscope({"verify", out}).out, "agrees: 3 of 3 calls"));
-  // What is there, and what is read, stays.
+  // An output that exists stays without --force; the dump that is read stays even with it.
   CHECK(contains(run_attnscope(to(out)).err, "already exists (--force replaces it)"));
   for (const fs::path& read : {dump, dump / "rank-1-of-2"}) {
     auto onto = to(read);

@@ -24,13 +24,13 @@ def environment(**more):
 
 
 def flags():
-    """What this mpirun has to be told to start more processes than cores, as root."""
+    """The options that this mpirun needs to start more processes than cores, as root."""
     said = subprocess.run([MPIRUN, "--version"], capture_output=True, text=True).stdout
     return ["--oversubscribe", "--allow-run-as-root"] if "Open MPI" in said or "OpenRTE" in said else []
 
 
 FLAGS = flags()
-# What Open MPI is told to have nothing for one-sided access: so it is, as Debian sets it up, over TCP between hosts.
+# Takes one-sided access away from Open MPI, which lacks it over TCP between hosts as Debian sets it up.
 NOTHING_ONE_SIDED = {"OMPI_MCA_osc": "^sm,rdma,pt2pt,ucx,monitoring"} if FLAGS else {}
 
 
@@ -61,7 +61,7 @@ def run(line, **more):
 
 
 def own_words(result):
-    """What attnscope itself said on standard error, but for how far it was, as slow machines are told."""
+    """The lines of attnscope itself on standard error, without those of progress, which slow machines get."""
     lines = [line for line in result.stderr.splitlines() if line.startswith("attnscope: ")]
     return [line for line in lines if not re.match(r"attnscope: \w+ \d+ %, ", line)]
 

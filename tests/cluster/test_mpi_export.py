@@ -48,13 +48,13 @@ def content(folder):
 
 
 def is_whole(out):
-    """Whether nothing but an export, with its shards, is in its folder."""
+    """True where the folder of an export has nothing but it, its shards and locks."""
     there = {path.name for path in out.parent.iterdir() if path.suffix != ".lock"}
     return there - {out.name + ".d"} == {out.name}
 
 
 class MpiExport(unittest.TestCase):
-    """What the tests share."""
+    """Shared by the tests: a folder, mpirun jobs, and the files of one process to compare with."""
 
     wholes = {}
 
@@ -121,7 +121,7 @@ class Bytes(MpiExport):
                 self.assertEqual(trouble, "")
 
     def write_one(self, case):
-        """What was not as it should be."""
+        """Exports in several processes; returns a complaint, empty where all is as it should be."""
         product, ranks = case
         out = self.folder / f"{product} {ranks}" / "maps.h5"
         out.parent.mkdir()
@@ -202,7 +202,7 @@ class Ends(MpiExport):
             self.out.unlink()
 
     def kill_one(self, case):
-        """What was not as it should be, and whether something was gone on with."""
+        """Kills one rank and resumes; returns a complaint (empty: none), and True where --resume found work."""
         out = self.folder / str(case["number"]) / "maps.h5"
         out.parent.mkdir()
         command = export(out, *PRODUCTS[case["product"]])
@@ -218,7 +218,7 @@ class Ends(MpiExport):
             checked = run([PROGRAM, "verify", str(part)])
             if "bad" in checked.stdout or "damaged" in checked.stdout:
                 return f"verify: {checked}", False
-            # What all processes left counts, as --resume finds it.
+            # info and verify count the tiles that all processes left, as --resume finds them.
             known = [re.search(r"incomplete: (\d+) of \d+ tiles", text) for text in (told.stdout, checked.stdout)]
             counts = {int(found.group(1)) for found in known if found}
         else:
@@ -306,7 +306,7 @@ class Ends(MpiExport):
 
 
 class Refusals(MpiExport):
-    """What several processes do not do together."""
+    """Jobs that several processes refuse together."""
 
     def test_two_jobs_on_one_output(self):
         wait = self.folder / "wait"

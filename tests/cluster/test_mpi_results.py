@@ -34,7 +34,7 @@ def command(name, out, *more):
 
 
 class MpiResults(unittest.TestCase):
-    """What the tests share."""
+    """Shared by the tests: a folder, mpirun jobs, and the files of one process to compare with."""
 
     maxDiff = None
     wholes = {}
@@ -64,7 +64,7 @@ class MpiResults(unittest.TestCase):
         return sorted(path.name for path in out.parent.iterdir() if path.suffix != ".lock")
 
     def trouble(self, result, out):
-        """What is not as it should be with a run that ended well."""
+        """A complaint about a run that should have ended well; empty where it did."""
         there = self.names(out)
         if result.returncode != 0 or there != [out.name]:
             return f"{result} leaves {there}"
@@ -202,7 +202,7 @@ class Ends(MpiResults):
 
 
 class Refusals(MpiResults):
-    """What several processes do not do together."""
+    """Jobs that several processes refuse together."""
 
     def test_what_is_one_process_s_work(self):
         save = ["mask", SAMPLE, "--mask", "temporal", "--layers", "1", "--save", str(self.folder / "kept.npy")]

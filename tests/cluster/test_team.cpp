@@ -15,7 +15,7 @@ using namespace attnscope;
 
 namespace {
 
-/// What MPI is to a job, between threads.
+/// Stands in for MPI: a job whose processes are threads.
 class FakeJob {
  public:
   explicit FakeJob(int size) : size_(size), numbers_(2, 0) {}

@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const Capture capture = Capture::open(file.path());
     for (const CallEntry& call : capture.calls()) {
       const AttentionProblem& p = *call.problem;
-      // What tells the mask is read at its first use.
+      // The values that tell the mask are read at its first use.
       p.mask().classify(p.batch() - 1, p.num_heads() - 1, {0, p.num_queries()}, {0, p.num_keys()});
     }
   } catch (const Error&) {

@@ -26,7 +26,7 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// What the client shows answers about, and the server serves.
+/// The call that the server serves, and that the client shows answers about.
 const MapSource& shown_call() {
   static const MapSource call = [] {
     MapSource made;
@@ -180,7 +180,7 @@ void read_body(const Message& message) {
     case MessageType::hello:
       return expect_error([&] {
         const RemoteHello hello = read_hello(message.body);
-        // What was believed can be asked, also of the last batch item.
+        // The calls of a hello that was believed can be asked, also of the last batch item.
         for (const MapSource& call : hello.calls) {
           const int64_t batch = std::ssize(call.batch) - 1;
           for (const TokenGrid* side : {&call.queries, &call.keys}) {

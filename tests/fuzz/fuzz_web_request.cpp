@@ -62,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   require(answer.body.empty() || answer.body.data() == kBytes.data());
   if (answer.opens_line) require(!request.origins.empty() && request.upgrade);
-  // What a field holds goes to the browser as a line.
+  // A field's value goes to the browser as one line.
   for (const auto& [name, value] : answer.fields) {
     require(value.find_first_of("\r\n") == std::string::npos);
   }

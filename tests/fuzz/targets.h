@@ -25,7 +25,7 @@ std::shared_ptr<const ByteSource> fuzz_bytes(const uint8_t* data, size_t size);
 /// Reads the first and the last element, and a box of a few in the middle. Aborts where the same
 /// element has two values.
 void touch(const TensorSource& tensor);
-/// The same for every tensor; Errors of single ones are expected of damaged files.
+/// Touches every tensor of a file; Errors of single ones are expected of damaged files.
 void touch(const TensorFile& file);
 
 /// A file of this process, in memory where the system allows, that is overwritten by every input.

@@ -1,5 +1,5 @@
-// What must agree to the last bit: one product and two, any split of rows and keys, any instruction
-// set, any number of threads.
+// Results that must agree to the last bit: of one product and two, any split of rows and keys, any
+// instruction set, any number of threads.
 #include <random>
 #include <thread>
 
@@ -84,8 +84,8 @@ struct Whole {
   }
 };
 
-/// Whether a tile of these rows and keys holds the bytes of the whole map; columns of `dropped`
-/// blocks do not count.
+/// True where a tile of these rows and keys holds the bytes of the whole map; an entry has `bytes`
+/// bytes.
 bool same_entries(const Whole& whole, const GuardedTile& tile, const std::vector<int64_t>& rows,
                   IndexRange keys, int64_t bytes) {
   for (size_t r = 0; r < rows.size(); ++r) {

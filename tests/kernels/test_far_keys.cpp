@@ -39,7 +39,7 @@ const TileBackend& reference() {
   return *backend;
 }
 
-/// What reductions take from rows.
+/// Keeps every row's reductions, and the column masses.
 class RowSink : public ReductionSink {
  public:
   struct Row {
@@ -104,7 +104,7 @@ struct Results {
   }
 };
 
-/// What is furthest outside its tolerance.
+/// The number that is furthest outside its tolerance.
 class Worst {
  public:
   void take(double got, double expected, double tolerance, const char* what, int64_t row,

@@ -281,7 +281,7 @@ struct Stream {
 
 constexpr int64_t kBlocks = (kKeys + kBlockKeys - 1) / kBlockKeys;
 
-/// What a row of these keys is refused for on the tile unit, or nothing.
+/// The message with which the tile unit refuses a row of these keys; empty where it takes the row.
 std::string refusal(std::shared_ptr<const TensorSource> keys, int threads) {
   // Rows of equal numbers, in f32.
   const std::vector<std::byte> q(2 * kWidth * sizeof(float), std::byte{0x3e});

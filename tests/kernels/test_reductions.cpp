@@ -180,7 +180,7 @@ class HeadCheck {
     // Weights of sigmoid rows may lie below what float32 holds.
     if (*std::max_element(w.begin(), w.end()) < 1e-30) return;
     for (size_t i = 0; i < kKeyShares.size(); ++i) {
-      // What rounding moves across a share's end.
+      // Counts within which rounding may move keys across a share's end.
       const auto low = static_cast<double>(keys_for(w, kKeyShares[i] - 1e-4));
       const auto high = static_cast<double>(keys_for(w, kKeyShares[i] + 1e-4));
       const auto count = static_cast<double>(got.keys_for[i]);

@@ -31,7 +31,7 @@ float widen(uint32_t bits) {
   return x;
 }
 
-/// What a pair's numbers are.
+/// The type of a pair's two numbers.
 struct Bf16Number {
   static float value(uint32_t bits) { return widen(bits << 16); }
 };
@@ -47,7 +47,7 @@ struct Operands {
   alignas(64) uint32_t q[kTileUnitRows * kPairs];
   alignas(64) uint32_t k[kPairs * kPanelKeys];
 
-  /// What a number is made of: normal ones of many sizes, or bits at random but for NaN.
+  /// Fills q and k with the bits that `number` gives, two numbers a pair.
   template <typename Number>
   explicit Operands(Number number) {
     for (uint32_t& pair : q) pair = number() << 16 | number();
@@ -95,7 +95,7 @@ struct Operands {
   }
 };
 
-/// The same by the kernel that takes `keys` keys as rows, for `rows` queries; others are −1.
+/// Products by the kernel that takes `keys` keys as rows, for `rows` queries; others are −1.
 std::vector<float> key_row_products(const Operands& operands, const CpuKernels::Products& kernels,
                                     int64_t rows, int64_t keys) {
   std::vector<uint32_t> k(static_cast<size_t>(round_up(keys, kKeyRowTile) * kPairs));

@@ -1,4 +1,4 @@
-"""What the tests of probes share: a folder, calls, and equality with captures."""
+"""Shared by the tests of probes: a folder, calls, and equality with captures."""
 
 import contextlib
 import io

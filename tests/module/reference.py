@@ -1,4 +1,4 @@
-"""What the tests of the module share: attention in double, and what is recorded."""
+"""Shared by the tests of the module: attention in double, and the heads that the sample recorded."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ def rounded(array: np.ndarray, dtype: object) -> tuple[object, np.ndarray]:
         tensor = torch.from_numpy(array).to(dtype)
         return tensor, tensor.double().numpy()
     made = array.astype(dtype)
-    # What float64 holds is rounded to float32, as docs/python.md says.
+    # Values of float64 are rounded to float32, as docs/python.md says.
     return made, (made.astype(np.float32) if dtype == np.float64 else made).astype(np.float64)
 
 

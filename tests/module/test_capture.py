@@ -45,7 +45,7 @@ class Calls(unittest.TestCase):
                 self.assertEqual(call[name], facts[name], name)
 
     def test_tables_of_other_libraries(self) -> None:
-        """What they are given; stand-ins, for not every environment has the libraries."""
+        """pandas and pyarrow are given the rows; stand-ins, for not every environment has the libraries."""
         pandas = SimpleNamespace(DataFrame=lambda rows: rows)
         arrow = SimpleNamespace(Table=SimpleNamespace(from_pylist=lambda rows: rows))
         with mock.patch.dict(sys.modules, {"pandas": pandas, "pyarrow": arrow}):
@@ -267,7 +267,7 @@ class Numbers(unittest.TestCase):
 
 
 class Known(unittest.TestCase):
-    """What nobody recorded is None, and chosen as 0; what as_ tells is a fact."""
+    """A fact that nobody recorded is None, and chosen as 0; one that as_ tells is a fact."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()
@@ -323,7 +323,7 @@ class Known(unittest.TestCase):
 
 
 class Beside(unittest.TestCase):
-    """What stands beside q and k in somebody's file."""
+    """Values and arrays beside q and k in somebody's file."""
 
     def setUp(self) -> None:
         folder = tempfile.TemporaryDirectory()

@@ -68,7 +68,7 @@ class ThroughTheHost(unittest.TestCase):
 
 
 class Handing(unittest.TestCase):
-    """What the package asks of an array before the compiled part has it."""
+    """How the package asks an array for its memory before the compiled part has it."""
 
     ENGINE = SimpleNamespace(takes_device_arrays=True)
 
@@ -130,7 +130,7 @@ class Handing(unittest.TestCase):
 
 
 class Probing(unittest.TestCase):
-    """What a probe hands on of a model's tensors."""
+    """The tensors of a model that a probe hands on."""
 
     def test_q_and_k_stay_where_the_engine_computes(self) -> None:
         class ModelTensor(TorchLike):
@@ -156,7 +156,7 @@ class Probing(unittest.TestCase):
 
 
 class Capsules(unittest.TestCase):
-    """What the compiled part says of memory that it cannot read."""
+    """The errors of the compiled part for memory that it cannot read."""
 
     def refuse(self, device: tuple[int, int], words: str, code: str) -> None:
         q = FakeDeviceArray(Q, device)

@@ -1,4 +1,4 @@
-"""What a library must not do to its host: copy, hold the lock, take signals, mix up libraries, hang after a fork."""
+"""Harm that a library must not do its host: copy, hold the lock, take signals, mix up libraries, hang after fork."""
 
 import contextlib
 import io
@@ -102,7 +102,7 @@ class Signals(unittest.TestCase):
 
     def test_ctrl_c_ends_a_computation(self) -> None:
         """Minutes of work, of which a signal leaves nothing after a moment."""
-        # What is started in the background ignores the signal, and Python then leaves it so.
+        # A process that is started in the background ignores the signal, and Python then leaves it so.
         self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
         q = random_heads((40_000, 64)).astype(np.float32)
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))

@@ -219,7 +219,7 @@ class Processes(ProbeTest):
             self.assertTrue(same(values, whole.calls[0].arrays[name]), name)
         with self.assertRaisesRegex(CaptureError, "give all of them the same run="):
             self.probe(rank=(0, 2), head_offset=0)
-        # What starts the processes tells which runs are one: here, too, where their names are the same.
+        # The launcher of the processes tells which runs are one: here, too, where their names are the same.
         with mock.patch.dict(os.environ, {"RANK": "0", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "job"}):
             for rank in range(2):
                 os.environ["RANK"] = str(rank)

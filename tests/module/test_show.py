@@ -28,7 +28,7 @@ def sample_head() -> attnscope.Head:
 
 
 def has_pages() -> bool:
-    """Whether this build has the page's engine."""
+    """True where this build has the page's engine."""
     q = random_heads((8, 4)).astype(np.float32)
     return attnscope.call(q, q).head(0).show().html is not None
 
@@ -41,7 +41,7 @@ def page_of(bundle: dict[str, str]) -> str:
 
 
 class ZMQInteractiveShell:
-    """What IPython has in a notebook's kernel."""
+    """Stands in for IPython's shell of a notebook's kernel."""
 
     execution_count = 7
 
@@ -173,7 +173,7 @@ class Pages(Folder):
 
 
 class Pictures(Folder):
-    """What is shown where there can be no page."""
+    """The picture that is shown where there can be no page."""
 
     def check(self, view: attnscope.HeadView, words: str) -> None:
         self.assertIsNone(view.html)

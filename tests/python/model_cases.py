@@ -1,4 +1,4 @@
-"""What the tests of token layouts share: real classes at tiny size, and what their captures must hold."""
+"""Shared by the tests of token layouts: real classes at tiny size, and the facts that their captures must hold."""
 
 from __future__ import annotations
 
@@ -204,7 +204,7 @@ class Models(CaptureTest):
         program("verify", out)
 
     def check_size(self, case: Case, model: Any, inputs: dict[str, Any], calls: Sequence[Recorded]) -> None:
-        """What estimate() tells of one forward is what the file of the first have, to the byte."""
+        """estimate() tells of one forward the bytes that the tensors of the first step have, exactly."""
         if case.unsized:
             with self.refused(case.unsized):
                 attnscope_capture.estimate(model, inputs=inputs)

@@ -1,4 +1,4 @@
-"""What the lines of docs/capture.md are run with where no pipeline of diffusers will do."""
+"""Models that the lines of docs/capture.md are run with where no pipeline of diffusers will do."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Pipe:
 
 @contextlib.contextmanager
 def on_this_machine() -> Iterator[None]:
-    """What is asked of accelerators is answered for the CPU, as parallel_runs.py does it."""
+    """Answers questions about accelerators for the CPU, as parallel_runs.py does it."""
     from diffusers.models import attention_dispatch
 
     from parallel_runs import plain_kernel

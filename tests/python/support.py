@@ -1,4 +1,4 @@
-"""What the tests share: reading captures, float64 attention, the program."""
+"""Shared by the tests: reading captures, float64 attention, the program."""
 
 from __future__ import annotations
 

@@ -99,7 +99,7 @@ class Batches(CaptureTest):
         pipe = pipeline("StableDiffusionPipeline", unet())
 
         def stopped(images: int, change: float) -> list[Any]:
-            """What calls say of a run whose text is that of the prompt, times `change`, after the first step."""
+            """Steps and branches of a run whose text is that of the prompt, times `change`, after the first step."""
 
             def stop(pipe: Any, step: int, timestep: Any, given: dict[str, Any]) -> dict[str, Any]:
                 if step == 0:

@@ -42,7 +42,7 @@ def words(segments: Sequence[Mapping[str, Any]]) -> str:
 
 
 def tokens_of(call: Recorded) -> str:
-    """What a call's queries and keys are, by its token map or by the short facts."""
+    """The kinds of a call's query and key tokens, by its token map or by the short facts."""
     facts = call.facts
     if "queries" in facts:
         return words(facts["queries"]) + (f" > {words(facts['keys'])}" if "keys" in facts else "")

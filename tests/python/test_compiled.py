@@ -17,7 +17,7 @@ from attnscope_capture import capture, wrap
 from support import TOLERANCE, CaptureTest, Recorded, output_error, read_capture
 
 LONG = os.environ.get("ATTNSCOPE_LONG_TESTS") == "1"
-"""Whether to try every family; else two, of one text stream and of two."""
+"""True: try every family; else two, of one text stream and of two."""
 
 SEEN: list[tuple[torch.Tensor, ...]] = []
 
@@ -84,7 +84,7 @@ class Compiled(CaptureTest):
         return read_capture(self.folder / name)
 
     def same_as_eager(self, calls: list[Recorded], eager: list[Recorded]) -> None:
-        """The same files with the same facts, and, to rounding, the same tensors."""
+        """Files and facts are equal, tensors to rounding."""
         self.assertEqual([(c.file, c.facts) for c in calls], [(c.file, c.facts) for c in eager])
         for a, b in zip(calls, eager, strict=True):
             for part in ("q", "k"):
@@ -264,7 +264,7 @@ class Compiled(CaptureTest):
         with self.refused("compiled before the capture", "reset"), capture(small.pipe, self.folder / "d"):
             small.run(1)
         self.assertEqual(list((self.folder / "d").glob("*.safetensors*")), [])
-        # What was compiled for a capture of other modules is not taken either.
+        # Code that was compiled for a capture of other modules is not taken either.
         q, number, order = torch.randn(1, 2, 5, 8), torch.tensor([0]), torch.zeros(1, dtype=torch.int64)
         more = (q, q, q, None, 0.0, False, None, None, None, number, "another", order)
         torch.ops.attnscope.attention_call(q, *more)

@@ -1,4 +1,4 @@
-// What attnscope bench times, and what it says of it: never how fast it was.
+// attnscope bench: the passes that it times and the lines that it prints, never how fast it was.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

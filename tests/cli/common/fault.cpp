@@ -32,7 +32,7 @@ namespace {
 
 std::atomic<long> calls{0};
 
-/// Whether this is a helper process, by its last argument.
+/// True in a helper process, whose command line has --helper-process.
 bool is_helper() {
   char words[4096] = "";
   const int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -64,9 +64,9 @@ struct Fault {
   }
 };
 
-/// Whether the program has taken the lock of its output. Before that there is nothing to lose, and
-/// the JSON library, which reads the capture's facts, allocates where it must not throw.
-/// (ATTNSCOPE_FAULT_BEGUN: of a process that takes none, at once.)
+/// True once the program has locked its output. Before that there is nothing to lose, and the
+/// JSON library, which reads the capture's facts, allocates where it must not throw.
+/// (ATTNSCOPE_FAULT_BEGUN makes it true from the start, for a process that takes no lock.)
 std::atomic<bool> begun{getenv("ATTNSCOPE_FAULT_BEGUN") != nullptr};
 
 bool is_due(const char* kind) {
@@ -77,7 +77,7 @@ bool is_due(const char* kind) {
 
 bool fails(const char* kind) { return begun && is_due(kind); }
 
-/// Whether the signal waits for somebody to take it.
+/// True while the signal is pending: no thread has taken it yet.
 bool is_pending(int signal) {
   sigset_t signals;
   return sigpending(&signals) == 0 && sigismember(&signals, signal) == 1;
@@ -131,7 +131,7 @@ void wait_for_go(const char* path) {
   while (access(go, F_OK) != 0 && access(path, F_OK) == 0) usleep(1000);
 }
 
-/// Whether the write fails.
+/// Brings about the faults that are due before a pwrite; true where the pwrite is to fail.
 bool before_write() {
   if (fails("kill-write")) kill(getpid(), SIGKILL);
   if (fails("stop-write")) send_stop();

@@ -125,7 +125,7 @@ TEST_CASE("row sums of a capture that changes while it is read are not kept") {
     const auto mixed = run_attnscope(arguments, with_change(n, capture));
     INFO("before read " << n << " of " << reads << ": " << mixed.err);
     CHECK(mixed.exit_code == 1);
-    // What was kept before the change is of the capture as it was; the change is none of its reads.
+    // Row sums that were kept before the change are those of the old file, and are valid for it.
     if (kept() > 0) {
       write_old_head(capture);
       CHECK(run_attnscope(arguments).err.find("1 from the cache") != std::string::npos);

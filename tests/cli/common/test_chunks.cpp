@@ -72,7 +72,7 @@ TEST_CASE("chunks select calls, and numbers are told by them") {
   CHECK(rows.size() == 2);
   CHECK(rows[0]["chunk"] == 2);
   CHECK(heads_of({"mask", path, "--mask", "topk:keep=0.5", "--chunks", "0"})[0]["chunk"] == 0);
-  // What is averaged over layers stays apart by chunk.
+  // Means over layers keep chunks apart.
   const Json means = heads_of({"query", path, "--index", "0", "--chunks", "0", "--mean", "layers"});
   CHECK(means[0]["chunk"] == 0);
 }

@@ -25,7 +25,7 @@ std::vector<std::string> resume_to(const std::string& capture, const std::string
   return arguments;
 }
 
-/// What it says to hold is there, and it does not say that it is all, unless it is: `whole`.
+/// `part` holds the tiles that it says, and says that it is complete only where it equals `whole`.
 void expect_sound_part(const std::string& part, const std::string& whole) {
   const auto info = run_attnscope({"info", part});
   INFO(info.err);
@@ -158,7 +158,7 @@ TEST_CASE("a run that is killed or interrupted at any write or step is gone on w
     int stopped = 0;
     for (long n = 1; n <= calls; n += std::max(1L, calls / (sanitized() ? 3 : 10))) {
       INFO(kind << " " << n << " of " << calls);
-      // What the first run leaves is ended in its midst, too.
+      // The second run, which resumes the first one's part, is ended midway, too.
       for (const long at : {n, calls / 4}) {
         const auto result = run_attnscope(resume_to(capture, out), with_fault(kind, at));
         INFO(result.err);

@@ -1,4 +1,4 @@
-// What commands say of forwards whose step or branch nobody told, and of refused calls.
+// Commands on captures with forwards whose step or branch nobody told, and with refused calls.
 #include <filesystem>
 #include <nlohmann/json.hpp>
 

@@ -66,7 +66,7 @@ TEST_CASE("hostile JSON is refused within the memory of a run") {
   for (const Case& c : kCases) {
     const TemporaryFolder folder;
     write_case(folder / "capture.json", c, false);
-    // The same as the head of a tensor file.
+    // That JSON again, as the header of a tensor file.
     write_case(folder / "head.safetensors", c, true);
     for (const std::string& path : {folder.path().string(), folder / "head.safetensors"}) {
       const auto result = run_attnscope({"stats", path, "--memory", "128MiB"});

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kBudget = 64 * kMiB;
-/// What a run may have resident beyond its budget.
+/// Bytes that a run may have resident beyond its budget.
 constexpr int64_t kAllowance = 64 * kMiB;
 
 struct Run {

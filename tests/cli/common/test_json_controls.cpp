@@ -1,5 +1,5 @@
-// What steers a terminal, or is not to be seen, stands escaped in all JSON that is printed or
-// written, whatever a capture says of itself.
+// Characters that steer a terminal, or are not to be seen, are escaped in all JSON that is printed
+// or written, whatever a capture's facts contain.
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>

@@ -9,7 +9,7 @@ using namespace attnscope::test;
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-/// What a run may have resident beyond its budget.
+/// Bytes that a run may have resident beyond its budget.
 constexpr int64_t kAllowance = 64 * kMiB;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What the calls of a large capture take counts against --memory.
+// The memory that the calls of a large capture take counts against --memory.
 #include <nlohmann/json.hpp>
 
 #include "io/files/json_types.h"

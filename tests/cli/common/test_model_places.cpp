@@ -142,7 +142,7 @@ TEST_CASE("exports keep calls of one layer and kind apart") {
   run_well({"export", path, "--slots", "attn1", "-o", out, "--force"});
   CHECK(group_members(out, "/calls") ==
         std::vector<std::string>{"step0003_layer000_all_self", "step0003_layer001_all_self"});
-  // What an export says of its heads is what the capture said.
+  // An export names the blocks and slots of its heads as the capture did.
   run_well({"export", path, "-o", out, "--force"});
   const std::string picture = folder / "row.npy";
   run_well({"query", out, "--index", "0", "--slots", "audio_*", "--layers", "1", "-o", picture});

@@ -88,7 +88,7 @@ TEST_CASE("options that nothing is done with are refused") {
        {{"verify", maps, "--cu-seqlens", "0,53"}, "--cu-seqlens: " + checked},
        {{"verify", maps, "--heads", "0"}, "--heads: " + checked},
        {{"verify", maps, "--threads", "2"}, "--threads: " + checked}});
-  // What they have a use beside.
+  // Command lines in which such options do have a use.
   CHECK(run_attnscope({"query", call, "--query", "1,2,3", "-o", folder / "x.npy", "--top", "3",
                        "--json", "--force"})
             .exit_code == 0);

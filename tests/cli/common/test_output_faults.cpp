@@ -31,7 +31,7 @@ void fail_and_repeat(const Command& command, const std::string& kind, long n,
     REQUIRE(broken.err.find("attnscope: ") != std::string::npos);
   }
   if (std::filesystem::exists(command.output)) {
-    // What fails once the file has its name (its folder's sync, the summary) leaves it whole.
+    // A fault once the file has its name (in its folder's sync, the summary) leaves it whole.
     REQUIRE(read_file(command.output) == bytes);
   } else {
     REQUIRE(broken.exit_code != 0);

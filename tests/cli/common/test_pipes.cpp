@@ -1,4 +1,4 @@
-// What has the name of an input and is no file: a pipe nobody writes to is told, not waited for.
+// Pipes in the place of input files: the program refuses them, and does not wait for a writer.
 #include <sys/stat.h>
 
 #include <filesystem>

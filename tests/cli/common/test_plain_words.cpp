@@ -1,5 +1,5 @@
-// What the program says is the program's own: bad command lines and bad files are answered without
-// the words, types and addresses of the libraries that found them out.
+// The program answers bad command lines and bad files in its own words, without the words, types
+// and addresses of the libraries that found them out.
 #include <filesystem>
 #include <fstream>
 

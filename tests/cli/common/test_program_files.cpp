@@ -1,4 +1,4 @@
-// What the program is made of as files: what it loads, and the window's program beside it.
+// The program's files: the libraries that it loads, and the window's program beside it.
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -65,7 +65,7 @@ TEST_CASE("a program without the window's beside it says so") {
       view.err.find((folder / "attnscope-window") + ", which belongs beside") != std::string::npos;
   CHECK((windowless || missing));
   CHECK(std::count(view.err.begin(), view.err.end(), '\n') == 1);
-  // What the words cannot mean is known before.
+  // A bad command line is refused before the window's program is looked for.
   const auto wrong = run_copy(alone, "view --no-such-option");
   CHECK(wrong.exit_code == 2);
 }

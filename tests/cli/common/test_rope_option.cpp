@@ -65,7 +65,7 @@ TEST_CASE("q and k before RoPE become what the model had with --rope") {
   CHECK(contains(plain.out, "--rope cogvideox"));
   CHECK(run_attnscope({"verify", path, "--rope", "cogvideox"}).exit_code == 0);
   CHECK(run_attnscope({"verify", path, "--rope", "wan"}).exit_code == 3);
-  // What convert writes has it applied, and says so.
+  // A capture that convert writes has RoPE applied, and says so.
   const std::string turned = (folder.path() / "turned.safetensors").string();
   REQUIRE(run_attnscope({"convert", path, "--rope", "cogvideox", "-o", turned}).exit_code == 0);
   CHECK(run_attnscope({"verify", turned}).exit_code == 0);

@@ -1,5 +1,5 @@
-// What shapes a map and is not understood: every command that computes refuses it, and --ignore
-// makes the map without it, which is told.
+// Tensors and facts that shape a map and are not understood: every command that computes refuses
+// them, and --ignore makes the map without them, which is told.
 #include <nlohmann/json.hpp>
 
 #include "io/files/json_types.h"

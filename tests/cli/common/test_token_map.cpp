@@ -186,7 +186,7 @@ TEST_CASE("tokens of any segment are chosen by its name") {
   CHECK(worst_error(reference.values, {whole.begin() + 10, whole.begin() + 22}, 1e-6) < 1e-4);
   run_well({"render", path, "--picture", "filmstrip", "--query", "ref1:1,2", "--segment", "ref1",
             "--heads", "0", "--batch", "0", "-o", folder / "film.png"});
-  // What is shown is not called the video's.
+  // The mass of another segment is not called the video's.
   const std::vector<std::string> shown{"query",   path, "--query", "audio:3", "--segment", "ref1",
                                        "--batch", "0",  "--heads", "1",       "--cache",   "none"};
   auto as_json = shown;

@@ -1,4 +1,4 @@
-// What nobody recorded of a call is stated nowhere, and what --as tells is, as if it had been.
+// Facts of a call that nobody recorded are stated nowhere; those that --as tells, as if recorded.
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -132,7 +132,7 @@ TEST_CASE("tables as .csv have nothing where nobody recorded something") {
   run_well({"stats", path, "-o", other});
   const Json found = Json::parse(run_well({"diff", other, other, "--json"}).out);
   check_unknown(found.at("pairs").front().at("a"));
-  // What one side tells and the other does not counts as 0 there.
+  // A step or layer that only one side tells counts as 0 on the other.
   CHECK(run_attnscope({"diff", other, stats}).exit_code != 0);
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("HDF5 files have -1 and the names of what nobody recorded, and open ag
   check_unknown(Json::parse(run_well({"diff", stats, "--json"}).out).at("heads").front());
   check_unknown(Json::parse(run_well({"diff", maps, path, "--json"}).out).at("pairs")[0].at("a"));
 
-  // What is told is stated, and then nothing is said to be missing.
+  // Facts that are told are stated, and then nothing is said to be missing.
   run_well(told({"export", path, "-o", folder / "t.h5", "--dtype", "f32"}));
   const std::string known = "/calls/step0025_layer017_cond_self";
   CHECK(read_text_attribute(folder / "t.h5", "model", known) == "m");

@@ -1,5 +1,5 @@
-// What an interrupted run left is gone on with by that run alone; every other is refused, says why,
-// and changes nothing, until --force gives it up.
+// An interrupted run is resumed by the same command alone; every other is refused, says why, and
+// changes nothing, until --force gives up the files that it left.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -118,7 +118,7 @@ void expect_refused(const Arguments& arguments, const std::filesystem::path& fol
   CHECK(files_in(folder) == before);
 }
 
-/// Whether `resumed` went on with work that was there.
+/// Checks that `resumed` went on with work that was there.
 void expect_resumed(const ProgramResult& resumed) {
   INFO(resumed.err);
   REQUIRE(resumed.exit_code == 0);
@@ -286,7 +286,7 @@ TEST_CASE("a signal at any step ends a run in the usual words, or finds it finis
       REQUIRE(resumed.exit_code == 0);
       CHECK(files_in(folder.path()) == expected);
     }
-    // What comes when all is computed is not cut short.
+    // A signal that comes when all is computed does not cut the run short.
     CHECK(finished);
   }
 }

@@ -1,5 +1,5 @@
-// What is left of an export in shards when one without shards takes its name, and what --resume
-// takes for complete.
+// Shards that are left of an export when one without shards takes its name, and exports that
+// --resume takes for complete.
 #include <hdf5.h>
 
 #include <fstream>

@@ -60,7 +60,7 @@ void require_readable(const std::string& out) {
   require_run({"verify", out, "--quiet"});
 }
 
-/// Whether these files lie in the folder, perhaps beside others.
+/// True where the folder has these files, perhaps beside others.
 bool holds(const std::filesystem::path& folder, const Files& files) {
   const Files there = files_in(folder);
   return std::includes(there.begin(), there.end(), files.begin(), files.end());
@@ -73,7 +73,7 @@ struct Case {
   bool in_shards = true;
 };
 
-/// What was there before, in an empty folder.
+/// Copies the files of the export that is to be replaced to an empty folder.
 void put_older(const std::filesystem::path& older, const std::filesystem::path& folder) {
   std::filesystem::copy(older, folder, std::filesystem::copy_options::recursive);
 }
@@ -128,7 +128,7 @@ TEST_CASE("a sharded export, or one over it, that is killed anywhere is the olde
   const Arguments gzip{"--compress", "gzip"}, topk{"--topk", "3"}, threshold{"--threshold", "0.02"};
   for (const Case& c : {Case{"gzip", gzip, {}}, Case{"topk over gzip", topk, gzip},
                         Case{"threshold over topk", threshold, topk},
-                        // The same bytes under the same names.
+                        // Replaced by equal bytes under equal names.
                         Case{"gzip over the same", gzip, gzip},
                         Case{"plain over gzip", {"--dtype", "f32"}, gzip, false}}) {
     const TemporaryFolder whole, older;

@@ -297,7 +297,7 @@ TEST_CASE("block masks from files, ragged, for all heads or each") {
                reference(c.capture, static_cast<int64_t>(i / 2), mask, rows_looked_at(n, true)),
                false);
   }
-  // What was saved measures like what it was saved from.
+  // A block mask that was read from a file is saved bit for bit.
   const std::string saved = folder / "saved.npy";
   run_json({path, "--mask", folder / "each.npy", "--block", "16", "--save", saved});
   const std::string again = read_file(saved);

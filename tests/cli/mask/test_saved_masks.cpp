@@ -122,7 +122,7 @@ TEST_CASE("what is in a saved file is told, and is what reading it back measures
       std::vector<std::string> arguments{path, "--mask", each.mask, "--save", file, "--force"};
       arguments.insert(arguments.end(), each.options.begin(), each.options.end());
       const Json written = lab_heads(arguments);
-      // The same heads, without a word of the blocks' size.
+      // Measures the saved masks of these heads, without a word of the blocks' size.
       std::vector<std::string> again{path, "--mask", file};
       if (!each.options.empty() && each.options.front() == "--heads") {
         again.insert(again.end(), each.options.begin(), each.options.begin() + 2);
@@ -373,7 +373,7 @@ TEST_CASE("facts that contradict the command, the call or the blocks are errors"
   CHECK(lab_heads({path, "--mask", folder / "tree.json"}).size() == 4);
   std::ofstream(folder / "wrong.json") << R"({"file": "kept.npy", "block": 32})";
   CHECK(holds(complaint({path, "--mask", folder / "wrong.json"}, 2), "a block is 64 tokens"));
-  // The same tokens in another order.
+  // A capture with these tokens in another order.
   const std::string turned = folder / "turned.safetensors";
   c.capture.file().fact("grid", "6x8x6").fact("text", "5@end").write(turned);
   CHECK(holds(complaint({turned, "--mask", file}, 2),

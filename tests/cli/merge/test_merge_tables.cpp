@@ -29,7 +29,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What parts in `part` form make, in `whole` form, against one run's.
+/// Checks that parts in `part` form, merged to `whole` form, are byte for byte one run's file.
 void check_parts(const Arguments& command, const std::string& part, const std::string& whole) {
   const TemporaryFolder folder;
   require_whole(command, folder / ("one" + whole));

@@ -1,4 +1,4 @@
-// What --dry-run says: the same fields from every command that streams maps.
+// --dry-run prints a plan with the same fields for every command that streams maps.
 #include <nlohmann/json.hpp>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// What serve computes before anybody looks.
+// The first tile, which serve computes before anybody looks.
 #include <algorithm>
 #include <limits>
 #include <memory>

@@ -48,7 +48,7 @@ class ProgramWindow {
     REQUIRE(line_.receive_frame().second.starts_with("attnscope tiles "));
     send({MessageType::greeted, to_wire(kProtocol)});
   }
-  /// What there is.
+  /// Receives the hello, which lists the calls, and makes the tile source of it.
   RemoteHello hello() {
     const Message message = receive();
     REQUIRE(message.type == MessageType::hello);
@@ -324,7 +324,7 @@ TEST_CASE("serve tells a window of a file that was changed meanwhile") {
   REQUIRE(program.wait_for_address());
   ProgramWindow window(program);
   window.hello();
-  // What was never read may be what it likes.
+  // Only files that were read must stay unchanged: the probe makes the program read this one.
   WantedTiles wishes;
   wishes.probes = {{{0, 0, 0}, 7, 9}};
   window.source().want(wishes);

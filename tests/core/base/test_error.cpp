@@ -21,7 +21,7 @@ TEST_CASE("text from files becomes one printable line") {
   // U+009B starts a terminal's command as ESC [ does; U+00A0 is a mere space.
   CHECK(one_line("\xc2\x9b"
                  "31m\xc2\xa0") == "\\x9b31m\xc2\xa0");
-  // What turns the direction of writing would show "gpj.exe" as "exe.jpg".
+  // Characters that turn the direction of writing would show "gpj.exe" as "exe.jpg".
   CHECK(one_line("a\u202egpj.exe\u202c \u2066b\u2069 \u061c \u200e\u200f") ==
         "a\\u202egpj.exe\\u202c \\u2066b\\u2069 \\u061c \\u200e\\u200f");
   CHECK(one_line("one\u2028two\u2029three") == "one\\u2028two\\u2029three");

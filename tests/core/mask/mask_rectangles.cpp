@@ -17,7 +17,7 @@ IndexRange pick_range(std::mt19937_64& random, int64_t extent) {
   return {begin, begin + size};
 }
 
-/// What the definition says of a rectangle.
+/// The class of a rectangle by the mask's definition, entry by entry.
 TileClass true_class(const MaskDefinition& bias, int64_t b, int64_t h, IndexRange queries,
                      IndexRange keys) {
   bool any_kept = false, any_other = false;

@@ -22,7 +22,7 @@ inline float masked_unless(bool kept) {
   return kept ? 0.0f : -std::numeric_limits<float>::infinity();
 }
 
-/// Whether fill_bias writes the definition into a rectangle, and nothing around it.
+/// True where fill_bias writes the definition into a rectangle, and nothing around it.
 bool fills_as_defined(const Mask& mask, const MaskDefinition& bias, int64_t b, int64_t h,
                       const std::vector<int64_t>& queries, IndexRange keys);
 

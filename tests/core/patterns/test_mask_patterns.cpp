@@ -74,8 +74,8 @@ Mask built(const std::string& text, const AttentionProblem& problem, int64_t hea
   return build_mask(parse_mask_pattern(text, "--mask"), problem, 0, head, {backend, budget});
 }
 
-/// Whether a rectangle's class and biases are what the bits say; false where it may be told mixed
-/// is no error.
+/// True where the classes and biases of random rectangles are those of the bits; a rectangle may
+/// always be classified as mixed.
 bool rectangles_agree(const Mask& mask, const std::vector<uint8_t>& bits, int64_t n) {
   std::mt19937_64 random(3);
   for (int round = 0; round < 400; ++round) {

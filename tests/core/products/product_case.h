@@ -20,7 +20,7 @@ HeadTask whole_map(const AttentionProblem& problem, int64_t head, int64_t batch 
 /// Reference and cpu.
 std::vector<std::unique_ptr<TileBackend>> two_backends(int threads = 2);
 
-/// Whether a value computed in float32 is the one expected.
+/// True where `got`, computed in float32, is `expected` up to rounding.
 bool near(double got, double expected);
 /// How many of the values are not; −1 where the sizes differ.
 int64_t count_wrong(const std::vector<float>& got, const std::vector<double>& expected);

@@ -29,7 +29,7 @@ QueryVolumes eight_volumes(std::vector<std::vector<float>>& values) {
 
 MeanAxes axes_of(const std::vector<std::string>& names) { return parse_mean_axes(names); }
 
-/// What average_volumes makes of all entries of groups of volumes.
+/// The expected means of groups of eight_volumes(), every entry.
 std::vector<std::vector<float>> means_of(const std::vector<std::vector<size_t>>& groups) {
   std::vector<std::vector<float>> means;
   for (const std::vector<size_t>& group : groups) {

@@ -13,7 +13,7 @@ using namespace attnscope;
 
 namespace {
 
-/// What decides a head's class, in double from the bf16 values of Q and K.
+/// The numbers that decide a head's class, in double from the bf16 values of Q and K.
 struct Scores {
   double largest_column = 0, text = 0, same_position = 0, same_frame = 0, local = 0;
   double position_ratio = 0, frame_ratio = 0;

@@ -62,7 +62,7 @@ struct Call {
   }
 };
 
-/// What is wrong with rows [begin, end) of both heads; empty where nothing is.
+/// The message of check_logits for rows [begin, end) of both heads; empty where it finds nothing.
 std::string checked(const Call& call, const WatchedBackend& backend, IndexRange rows = {0, kRows},
                     std::stop_token stop = {}) {
   const AttentionProblem problem = call.problem();

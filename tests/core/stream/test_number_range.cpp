@@ -49,7 +49,7 @@ std::unique_ptr<TileBackend> backend_called(const char* name) {
   return make_backend(parse_backend(name), {.threads = 1});
 }
 
-/// What the scan before a run says; empty: nothing.
+/// The message of the value scan before a run; empty where it finds nothing.
 std::string found(const AttentionProblem& problem, const char* name) {
   const auto backend = backend_called(name);
   const HeadTask task{&problem, 0, 0, {0, kTokens}, {}, {0, kTokens}};
@@ -61,7 +61,7 @@ std::string found(const AttentionProblem& problem, const char* name) {
   return "";
 }
 
-/// What is said of the logits.
+/// The message of the check of stored logits; empty where it finds nothing.
 std::string found_of_logits(const AttentionProblem& problem, const char* name) {
   const auto backend = backend_called(name);
   MemoryBudget budget(64 << 20);
@@ -119,7 +119,7 @@ TEST_CASE("logits that float32 does not hold are found before they are stored") 
       INFO(said);
       CHECK(has(said, "head 0, query 0, key 0: " + what));
     }
-    // What is masked is −inf, and so it should be.
+    // A masked logit is −inf, and so it should be.
     CHECK(found_of_logits(problem_of({1e18, 1e18, 1}, Mask::causal()), backend) == "");
     CHECK(found_of_logits(problem_of({1, 1, 1}), backend) == "");
   }

@@ -120,7 +120,7 @@ class CollectingSink : public TileSink {
   int workers_ = 0;
 };
 
-/// Whether everything of the task came once and right. `skipped` rows and columns did not come.
+/// The first norm that did not come once or entry that is wrong; empty where the head is right.
 std::string check_head(const HeadTask& task, const TileRequest& request,
                        const CollectingSink::Head& head) {
   const bool norms = request.norms && request.quantity == Quantity::weights &&
@@ -266,7 +266,7 @@ TEST_CASE("random streams deliver every entry and every norm once, in any plan")
     REQUIRE(s.backend.most_live_heads() <= plan.bound_heads);
     REQUIRE(s.backend.live_heads() == 0);
     REQUIRE(s.backend.calls(FakeCall::bind) == static_cast<int64_t>(s.tasks.size()));
-    // What the mask leaves empty is not computed.
+    // Tiles that the mask leaves empty are not computed.
     if (s.request.entries) REQUIRE(s.backend.entries() == plan.entries);
     REQUIRE(budget.used() == 0);
     REQUIRE(budget.peak() == plan.bytes_total);

@@ -91,7 +91,7 @@ struct RandomStream {
   FakeBackend backend;
 };
 
-/// What every plan must keep, derived from the stream alone.
+/// Checks the rules that every plan must keep, derived from the stream alone.
 void check_plan(const RandomStream& s, const TilePlan& plan, int64_t budget) {
   REQUIRE(plan.bytes_total <= budget);
   REQUIRE(plan.bytes_total == plan.bytes_bound + plan.workers * plan.bytes_per_worker);

@@ -61,7 +61,7 @@ class RefusingBackend : public FakeBackend, public FewRowBackend {
   bool refuses_bad_keys(const AttentionProblem&) const override { return true; }
 };
 
-/// What the scan of all heads throws; empty: nothing.
+/// The message that the scan of all heads throws; empty where it throws none.
 std::string failure(const AttentionProblem& problem, const ValueScan& scan,
                     const std::stop_token& stop = {}, int64_t rows = kTokens) {
   std::vector<HeadTask> tasks;

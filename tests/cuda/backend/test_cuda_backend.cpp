@@ -1,5 +1,5 @@
-// What the suite of all backends cannot see of the CUDA backend: memory that runs out, devices that
-// fail, several devices. On the emulation.
+// Cases of the CUDA backend that the suite of all backends cannot see: memory that runs out,
+// devices that fail, several devices. On the emulation.
 #include <cmath>
 #include <set>
 

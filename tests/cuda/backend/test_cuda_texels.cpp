@@ -115,7 +115,7 @@ void check_equal(const Texels& got, const Texels& expected, double magnitude) {
   CHECK(wrong == 0);
 }
 
-/// What a mean may be compared to: of weights that of its row, which is 1 / keys or more.
+/// The size that errors of means are relative to: the largest logit, or largest weight / 16.
 double magnitude_of(const Texels& texels, Quantity quantity) {
   double most = 0;
   for (const float value : texels.max) {
@@ -271,7 +271,7 @@ TEST_CASE("a device's texels give way to whatever else needs its memory") {
   REQUIRE(memory != nullptr);
   CHECK_FALSE(kept.front()->use(nothing));
   CHECK(device.used_bytes() == int64_t{1} << 20);
-  // What is released is used again, and is not anybody's any more.
+  // Texels that are released lose their memory to the next, and can no longer be read.
   const auto first = keeper.make(256, 256);
   REQUIRE(first != nullptr);
   const int64_t used = device.used_bytes();

@@ -225,7 +225,7 @@ AttentionCase case_of(DType dtype, int64_t batch = 1) {
 
 const std::vector<int64_t> kSomeRows{0, 1, 2, 17, 40, 41, 130, 199};
 
-/// What a call has copied since this was made.
+/// The bytes that were copied since this was made.
 struct Copied {
   emulation::Counters before = emulation::counters();
 
@@ -364,7 +364,7 @@ TEST_CASE("NaN and infinities are found where they are, and told as those of the
       }
     }
   }
-  // What is no member of the tensor does not matter: all that lies between is NaN.
+  // Memory between the tensor's elements does not matter: all of it is NaN.
   const Oracle oracle(case_of(DType::f16));
   const AttentionProblem problem = on_device(oracle.problem(), Lying::slice, bench);
   CHECK_FALSE(error_of([&] { check_values(tasks_of(problem), {}); }));

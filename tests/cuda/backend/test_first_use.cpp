@@ -1,4 +1,4 @@
-// What a device is checked for when it is first used, and who computes where it fails; cuBLAS, and
+// The checks of a device when it is first used, and who computes where it fails them; cuBLAS, and
 // the shapes that it gets. On the emulation.
 #include <cmath>
 #include <cstring>

@@ -1,5 +1,5 @@
-// What the small maps have that a device is held against, and that a number that is wrong in any of
-// them is found.
+// The small maps that a device is held against: the rows that they have, and that a wrong number in
+// any of them is found.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -24,7 +24,7 @@ namespace {
 
 namespace emulation = cuda::emulation;
 
-/// What a backend does wrongly: to the largest entry of a first row, or to a panel.
+/// The error that a backend makes: in the largest entry of a first row, or in a panel.
 struct Fault {
   const char* found_as;
   KnownWork work = KnownWork::entries;

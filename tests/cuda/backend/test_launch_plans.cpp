@@ -1,4 +1,4 @@
-// What is decided on the host before anything is launched.
+// Plans that the host makes before anything is launched: tiles of masks, splits of keys.
 #include <cmath>
 #include <limits>
 

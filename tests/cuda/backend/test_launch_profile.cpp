@@ -1,4 +1,4 @@
-// What launches are said to have taken. On the emulation, which counts what it does.
+// The profile of launches: their time and work. On the emulation, which counts what it does.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -41,7 +41,7 @@ void emit_head(const Oracle& oracle, const TileBackend& backend, int64_t head = 
   run.emit_panel(iota(300), {0, 1500}, tile);
 }
 
-/// What all launches of a name add up to.
+/// The sum of the profiles of all kernels whose names begin with `kernel`.
 LaunchProfile sum_of(const std::vector<LaunchProfile>& profiles, const std::string& kernel) {
   LaunchProfile sum;
   for (const LaunchProfile& profile : profiles) {

@@ -39,7 +39,7 @@ std::vector<std::byte> expected_bytes(const cuda::HeadFormat& format, bool queri
   return out;
 }
 
-/// What the device makes of it.
+/// The bytes of rows as the device places them.
 std::vector<std::byte> placed_bytes(const cuda::HeadFormat& format, cuda::Operand operand,
                                     const std::vector<std::byte>& source, int64_t count,
                                     int64_t placed) {

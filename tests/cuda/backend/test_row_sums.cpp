@@ -66,7 +66,7 @@ std::vector<double> squared_lengths(DType dtype, const std::vector<std::byte>& r
   return lengths;
 }
 
-/// Whether each row's exponents are known to be small enough, from all of Q and K in double.
+/// True for each row whose exponents are known to be small enough, from all of Q and K in double.
 std::vector<bool> held_rows_of(const AttentionProblem& problem) {
   const auto lengths = [](const HeadTensor& tensor) {
     std::vector<std::byte> rows(static_cast<size_t>(tensor.tokens() * tensor.row_bytes()));

@@ -232,7 +232,7 @@ TEST_CASE("the memory of a head's keys is the next one's") {
   CHECK(size_of(999) == 1000);
   CHECK(size_of(1001) == 1001);
   CHECK(size_of(999) == 1000);
-  // What nobody uses makes way.
+  // Memory that nobody uses makes way.
   CHECK(size_of(int64_t{8} << 20) == int64_t{8} << 20);
   CHECK(size_of(1000) == 1000);
   CHECK(memory.used_bytes() == 1000);
@@ -264,7 +264,7 @@ TEST_CASE("how many rows a device sums at once follows from the memory of their 
   CHECK(long_rows < 18000);
   CHECK(long_rows % (2 * cuda::kTileRows) == 0);
   CHECK(rows_of(problem_of(10000000, 128, DType::bf16)) == 2048);
-  // What cuBLAS multiplies has a size of its own, and masks are told by the host.
+  // Products of cuBLAS have a size of their own (0 here), and masks are told by the host.
   CHECK(rows_of(problem_of(17776, 64, DType::f32)) == 0);
   CHECK(rows_of(problem_of(17776, 64, DType::bf16, Mask::causal())) == 2048);
 }

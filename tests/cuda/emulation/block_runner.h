@@ -16,7 +16,7 @@ namespace attnscope::cuda::emulation {
 
 constexpr unsigned kWarpSize = 32;
 
-/// What the lanes of a warp do together. A lane that waits at one may not meet one of another kind.
+/// Operations that the lanes of a warp do together: all that meet must be of one kind.
 enum class WarpOperation : unsigned char {
   kBarrier,
   kShuffle,

@@ -8,7 +8,7 @@
 
 #include "cuda_runtime_api.h"
 
-/// What tests tell the emulated CUDA and ask of it.
+/// The control of the emulated CUDA by tests: its devices, its faults, and its counters.
 ///
 /// The emulation runs host code and kernels of a .cu file on the CPU, and is built to show
 /// mistakes:
@@ -23,8 +23,8 @@
 ///    threads of a block take turns at barriers and warp operations, from a different one in each
 ///    block. copy_async_16 fills its target with 0xff and copies when it is waited for.
 ///  - Bulk copies fill their target with 0xff and arrive when their barrier is waited for; products
-///  of
-///    warpgroups are made when they are waited for, from what shared memory holds then.
+///    of warpgroups are made when they are waited for, from the bytes that shared memory holds
+///    then.
 ///  - The program ends with a message where the order of things is undefined on a device: threads
 ///    of a block at different barriers, lanes of a warp at different operations, barriers in shared
 ///    memory that nobody will reach, copies that nobody waited for, asynchronous copies of pageable
@@ -112,7 +112,7 @@ void reset();
 /// The machine's devices; none: cudaErrorNoDevice.
 void set_devices(std::vector<Device> devices);
 
-/// What cudaGetDeviceCount returns instead of its answer; cudaSuccess: its answer.
+/// The error that cudaGetDeviceCount returns from now on; cudaSuccess: it answers.
 void fail_device_count(cudaError_t error);
 
 /// The nth (from 1) of these calls from now on fails with the error.
@@ -121,23 +121,23 @@ void fail(Call call, int nth, cudaError_t error, Failure failure = Failure::kOnc
 /// The nth (from 1) product of cuBLAS from now on returns the status (a cublasStatus_t).
 void fail_gemm(int nth, int status);
 
-/// Whether warpgroups multiply wrongly: every product is a little too large.
+/// True: warpgroups multiply wrongly, every product is a little too large.
 void spoil_warpgroups(bool spoil);
 
-/// Whether cuBLAS' products are wrong: every one is a little too large.
+/// True: cuBLAS multiplies wrongly, every product is a little too large.
 void spoil_gemms(bool spoil);
 
-/// Whether the order in which cuBLAS sums products follows from their shape, as that of the
-/// algorithm that it chooses may; else it is always that of k.
+/// True: the order in which cuBLAS sums products follows from their shape, as that of the algorithm
+/// that it chooses may. False: it is always that of k.
 void order_gemms_by_shape(bool order);
 
-/// Whether atomic additions of integers are wrong: each adds a 64th too much.
+/// True: atomic additions of integers are wrong, each adds a 64th too much.
 void spoil_sums(bool spoil);
 
-/// Whether copies between devices are wrong: a byte of each.
+/// True: copies between devices are wrong, by a byte of each.
 void spoil_peer_copies(bool spoil);
 
-/// Whether there is no cuBLAS on the machine.
+/// True: there is no cuBLAS on the machine.
 void hide_cublas(bool hide);
 bool is_cublas_hidden();
 
@@ -147,12 +147,12 @@ void limit_device_memory(std::size_t bytes);
 /// Every k-th cudaMalloc from now on fails; 0: none.
 void fail_every_malloc(int k);
 
-/// Whether cudaMemcpyAsync takes pageable host memory (it copies at once, then).
+/// True: cudaMemcpyAsync takes pageable host memory (it copies at once, then).
 void allow_pageable_copies(bool allow);
 
 Counters counters();
 
-/// Whether no device can reach another's memory; copies between them work nevertheless.
+/// True: no device can reach another's memory; copies between them work nevertheless.
 void part_devices(bool apart);
 bool are_devices_apart();
 

@@ -56,7 +56,7 @@ bool has_context() {
   return all.has_context && all.has_context();
 }
 
-/// Whether the calling thread may use the resource; no other thread of a program has its context.
+/// True of a registered resource. Ends the program on other threads, which lack its context.
 bool is_registered(cudaGraphicsResource* resource) {
   const std::lock_guard lock(state().mutex);
   const auto found = std::find_if(state().resources.begin(), state().resources.end(),
@@ -231,7 +231,7 @@ cudaError_t cudaGraphicsUnmapResources(int number, cudaGraphicsResource_t* resou
       return record(cudaErrorNotMapped);
     }
   }
-  // What was queued on this stream comes before, and nothing else does.
+  // The unmap waits for the work that was queued on this stream, and for nothing else.
   const cudaError_t error = run_until(enqueue(found, {[] {}}));
   for (int i = 0; i < number; ++i) {
     for (const auto& array : resources[i]->arrays) {

@@ -28,7 +28,7 @@ struct TextureRect {
 };
 
 struct Graphics {
-  /// Whether the calling thread has a context.
+  /// True where the calling thread has a context.
   std::function<bool()> has_context;
   /// None: there is no such texture, or it has a format that cannot be shared.
   std::function<std::optional<TextureShape>(unsigned texture, unsigned target)> shape;
@@ -38,7 +38,7 @@ struct Graphics {
       write;
 };
 
-/// What there is of graphics from now on; reset() does not change it.
+/// Sets the graphics that there are from now on; reset() does not change them.
 void set_graphics(Graphics graphics);
 
 /// That of OpenGL, in opengl_graphics.cpp, which sets it when the program or module is loaded.

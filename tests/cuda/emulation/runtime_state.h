@@ -8,8 +8,8 @@
 
 namespace attnscope::cuda::emulation {
 
-/// What a call is to do about errors: return now, or let the operation that it queues fail when it
-/// runs.
+/// The errors that a call meets: one that it returns now, and one with which the operation that it
+/// queues fails when it runs.
 struct CallOutcome {
   cudaError_t now = cudaSuccess;
   cudaError_t when_run = cudaSuccess;
@@ -39,10 +39,10 @@ std::vector<Device> devices();
 void count(const std::function<void(Counters&)>& change);
 void count_launch(const void* kernel);
 
-/// Whether the n-th product fails, with which status; 0: none.
+/// Counts a product of cuBLAS; returns the status with which it fails, or 0.
 int begin_gemm();
 
-/// What the tests said about allocations.
+/// The tests' rules for an allocation: the most live bytes, and true where this one fails.
 struct AllocationRules {
   std::size_t limit;
   bool this_one_fails;

@@ -76,7 +76,7 @@ void BlockRunner::copy_bulk(void* target, const void* source, unsigned bytes,
   if (bytes == 0 || bytes % 16 != 0 || reinterpret_cast<std::uintptr_t>(source) % 16 != 0) {
     fail("copy_bulk: the bytes or their address in global memory are no multiple of 16");
   }
-  // What was there may be overwritten already, and what comes may be missing still.
+  // The old bytes may be overwritten already, and the new ones may be missing still.
   std::memset(target, kPoison, bytes);
   bulk_copies_.push_back({target, source, bytes, barrier});
   idle_polls_ = 0;

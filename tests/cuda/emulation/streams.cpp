@@ -134,7 +134,7 @@ void reset_streams() {
     all.destroyed.clear();
     all.defaults.clear();
   }
-  // What waits for other streams would keep them alive in a circle.
+  // Queued operations that wait for other streams would keep them alive in a circle.
   for (const StreamPointer& stream : dropped) {
     const std::lock_guard lock(stream->mutex);
     stream->queue.clear();

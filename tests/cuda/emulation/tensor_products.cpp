@@ -39,7 +39,7 @@ template <std::size_t kRows>
 }
 
 #if defined(__x86_64__)
-// The same operations, and without fused ones the same bits, in registers of eight.
+// add_all() in registers of eight; AVX2 without fused operations gives the same bits.
 [[gnu::target("avx2")]] void add_all_avx2(const float* a, const float* b, std::size_t m,
                                           std::size_t k, std::size_t n, float* sums) {
   add_all(a, b, m, k, n, sums);

@@ -52,7 +52,7 @@ cudaError_t launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::si
   return cudaLaunchKernelEx(&config, kernel, std::forward<Arguments>(arguments)...);
 }
 
-/// What the action wrote to its standard error before it aborted; empty when it did not abort.
+/// The text on standard error of an action that aborted; empty when it did not abort.
 template <class Action>
 std::string last_words(Action action) {
   int ends[2];

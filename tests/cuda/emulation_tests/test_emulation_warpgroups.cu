@@ -91,7 +91,7 @@ TEST_CASE_METHOD(FreshDevice, "a warpgroup's product is that of doubles") {
   }
 }
 
-/// What a block of two warpgroups does with a barrier at the start of its shared memory.
+/// Runs `body` in a block of two warpgroups, with a barrier at the start of its shared memory.
 template <class Body>
 __device__ void with_barrier(unsigned arrivals, Body body) {
   auto* const barrier = reinterpret_cast<uint64_t*>(dynamic_shared_memory());

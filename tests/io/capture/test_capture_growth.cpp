@@ -1,4 +1,4 @@
-// What is added to a capture while it is open.
+// Calls and pictures that are added to a capture while it is open.
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -87,7 +87,7 @@ TEST_CASE("calls that were added are opened, and no others") {
   CHECK_FALSE(Capture::open_added(path, all));
   with_pictures({"p0.png", "other.png"});
   CHECK_FALSE(keeps_pictures(*pictured, *Capture::open_added(path, all)));
-  // What was read stays what it was; the catalogue may be replaced.
+  // Files of calls that were read stay unchanged; the catalogue may be replaced.
   first.require_unchanged();
   added->require_unchanged();
 }

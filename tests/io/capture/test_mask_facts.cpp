@@ -1,4 +1,4 @@
-// What a capture can say of a mask, in both versions of the format.
+// Facts and tensors by which a capture tells a mask, in both versions of the format.
 #include "io/capture/capture.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -259,6 +259,6 @@ TEST_CASE("the content hash follows what states a mask") {
       CHECK(hashes[i] != hashes[j]);
     }
   }
-  // What the first version says has one hash in both.
+  // A mask that the first version can tell has one hash in both.
   CHECK(hash(call_of("causal", 1)) == hash(call_of("causal", 2)));
 }

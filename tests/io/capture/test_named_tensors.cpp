@@ -89,7 +89,7 @@ TEST_CASE("several calls in one file are told by the names of their tensors") {
   CHECK(named->of_tensors);
   CHECK(named->layers == std::vector<int64_t>{2, 11});
   CHECK(named->files == 4);
-  // What is kept of one call is never taken for the other's.
+  // Stamps differ, so that results kept of one call are never taken for the other's.
   const std::vector<std::string> stamps = capture.call_stamps();
   CHECK(stamps[0] != stamps[1]);
 

@@ -17,7 +17,7 @@ using namespace attnscope::test;
 
 namespace {
 
-/// What a reporter was told: bytes done at last, by what was read.
+/// The reports of a reporter: bytes done at last, by the name of the read.
 class Told {
  public:
   ReadControl control(std::stop_token stop) {

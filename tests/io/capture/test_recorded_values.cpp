@@ -1,4 +1,4 @@
-// What stands beside q and k: values that are facts, ones that cannot be, and what shapes a map
+// Values beside q and k: those that are facts, those that cannot be, and those that shape a map
 // without being understood.
 #include <algorithm>
 #include <cmath>
@@ -261,7 +261,7 @@ TEST_CASE("what says that there is nothing of it shapes no map") {
     CHECK_NOTHROW(require_computable(capture));
     CHECK(not_understood(capture).empty());
   }
-  // What another part of a pipeline has shapes no map of the transformer, and is told.
+  // Values of another part of a pipeline shape no map of the transformer, and are told.
   for (const std::string name :
        {"vae.scaling", "text_encoder_2.config.sliding_window", "text_encoder/key_padding_mask"}) {
     INFO(name);

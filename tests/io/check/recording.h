@@ -30,7 +30,7 @@ class Recording {
   }
   Capture open() const { return Capture::open(folder_.path()); }
 
-  /// What is found out about the first call.
+  /// The suspect of the first call, whose check must fail clearly.
   Suspect culprit() const {
     const Capture capture = open();
     const CallCheck check = check_call(capture.calls().front(), {}, means(), 2);

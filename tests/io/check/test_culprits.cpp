@@ -204,7 +204,7 @@ TEST_CASE("outputs of another head") {
 TEST_CASE("video tokens in another order") {
   RecordedCall call(10);
   call.attend();
-  // What stands at (t, y, x) is the token of (y, x, t) order at that place.
+  // The place (t, y, x) gets the token that stands there in the order (y, x, t).
   const auto shuffled = [](int64_t token) {
     const int64_t video = token - RecordedCall::kText;
     if (video < 0) return token;

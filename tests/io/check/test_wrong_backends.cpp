@@ -1,4 +1,4 @@
-// What a check says where it is the backend that is wrong.
+// The words of a check where it is the backend that is wrong.
 #include "tests/io/check/recording.h"
 #include "tests/support/backend/forwarding_backend.h"
 

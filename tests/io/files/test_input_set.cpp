@@ -177,7 +177,7 @@ TEST_CASE("links in a folder are followed where that is allowed, and out of it n
       CHECK_NOTHROW(loose.open(root / name));
     }
     CHECK(text_of(*loose.open(root / "link")) == "secret");
-    // What a user names elsewhere is the user's.
+    // A file that the user names is opened, wherever it lies.
     CHECK(text_of(*strict.open(folder / "elsewhere/secret")) == "secret");
   }
 }

@@ -59,7 +59,7 @@ TEST_CASE("what was put in the place of a part is not given the output's name") 
   CHECK(read_bytes(secret) == "private");
   CHECK(fs::exists(out) == replaces);
   if (replaces) CHECK(read_bytes(out) == "precious");
-  // What somebody put there stays theirs.
+  // A file that somebody put there stays theirs.
   if (std::string_view(c.what) == "a foreign file") CHECK(read_bytes(part) == "foreign");
   if (std::string_view(c.what) == "a symbolic link") CHECK(fs::is_symlink(part));
 }

@@ -6,7 +6,7 @@
 
 namespace attnscope::test {
 
-// What the tests' helper can be asked besides.
+// Questions that only the tests' helper answers.
 extern const HelperQuestion kEcho;      ///< its arguments
 extern const HelperQuestion kProcess;   ///< its number
 extern const HelperQuestion kState;     ///< {"files": […], "blocked", "ignored": masks, "group"}

@@ -343,7 +343,7 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
   CHECK_THROWS_WITH(merge({parts[0]}), "merge: the file of rank 1 of 2 is missing");
   CHECK_THROWS_WITH(merge({parts[0], parts[1], parts[0]}),
                     Catch::StartsWith("merge: run a is there 2 times ("));
-  // What was joined is whole, whatever comes beside it.
+  // A joined table is whole, whatever is merged with it.
   write_runs(folder / "other.h5", {"b"});
   const auto both = merge_metrics({folder / "whole.h5", folder / "other.h5"}, folder / "both.h5",
                                   false, false, {}, budget);

@@ -405,7 +405,7 @@ TEST_CASE("chunks that do not fit together are refused by what differs") {
   CHECK(contains(refusal(bare), "no token map tells their positions"));
   bare.fact("queries", R"([{"name":"a","modality":"other","count":6}])");
   CHECK(contains(refusal(bare), "queries: segment a has no position"));
-  // What a step is called, and what is only shown, may differ.
+  // Facts that name a step, or are only shown, may differ.
   stream.add(1, call_of(pieces[1]).fact("timestep", "3"));
   const JoinedChunks& joined = stream.join();
   CHECK(joined.refusals.empty());

@@ -11,7 +11,7 @@ namespace {
 
 using Runs = std::vector<IndexRange>;
 
-/// What a query attends to, as spans have it.
+/// The runs of keys that a query attends to by the spans.
 Runs runs_of(const std::vector<QuerySpan>& spans, int64_t query) {
   Runs runs;
   for (const QuerySpan& span : spans) {

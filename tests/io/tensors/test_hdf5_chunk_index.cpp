@@ -93,7 +93,7 @@ void check_places(const Sample& sample) {
   }
 }
 
-/// Whether that is an error.
+/// Reads the place of every chunk; true where that is an error.
 bool read_places(const Sample& sample) {
   try {
     const Hdf5ChunkIndex index = open_index(sample);

@@ -159,7 +159,7 @@ TEST_CASE("divergences end at 0 and at a bit") {
   CHECK(compare_rows(a, none).sum_abs == 1);
   CHECK(std::isnan(compare_rows(a, b, false).divergence));
   CHECK(compare_rows(a, b, false).max_abs == 0.75);
-  // What is not there makes a row's numbers unknown, not 0.
+  // An entry that is not there makes a row's numbers unknown, not 0.
   const std::vector<float> missing{0.5f, kNan, 0, 0};
   CHECK(std::isnan(compare_rows(missing, b).sum_abs));
   CHECK(std::isnan(compare_rows(missing, b).max_abs));

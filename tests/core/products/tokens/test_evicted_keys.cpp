@@ -38,7 +38,7 @@ TEST_CASE("single queries that miss the same keys are one rectangle") {
 }
 
 TEST_CASE("a key that is left by another version of it is not evicted") {
-  // What caches hold, then what the pieces had of themselves.
+  // 20 keys that caches hold, then the 30 keys of the pieces themselves.
   const TokenGrid keys = TokenGrid::of_segments({segment(0, 20, 0), segment(20, 30, 0)});
   const TokenGrid queries = TokenGrid::of_segments({segment(0, 30, 0)});
   const std::vector<QuerySpan> spans{{{0, 10}, {20, 30}},

@@ -114,7 +114,7 @@ class ManualClock : public JournalClock {
   /// Moves the time, by nothing perhaps, and has the committing thread look again; it must have
   /// looked before.
   void advance(std::chrono::milliseconds by) {
-    // What decides under the lock whether to wait sees the old time and is woken, or the new one.
+    // The committing thread decides under this lock: it sees the old time and is woken, or the new.
     const std::lock_guard lock(*mutex_.load());
     now_ = now_.load() + by;
     committer_.load()->notify_one();

@@ -96,7 +96,7 @@ TEST_CASE("a commit comes when enough was added") {
     CHECK(becomes([&] { return clock->looks() >= 3; }));
     CHECK(gate.calls() == 1);
   }
-  // What was not committed is dropped.
+  // Records that were not committed are dropped.
   CHECK(read_journal(path)->records == make_records(0, 3));
   CHECK(gate.calls() == 1);
 }

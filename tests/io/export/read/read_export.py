@@ -116,7 +116,7 @@ def check_with_xarray(name, dataset_name):
             assert {last, "query_segment", "batch"} <= set(data.coords)
             allowed = {dataset_name, "lse", "text_tokens"}
             if name == "output":
-                # What the keys are belongs to no axis of the outputs.
+                # The places and segments of keys belong to no axis of the outputs.
                 allowed |= {"key_t", "key_y", "key_x", "key_segment"}
             assert set(call.data_vars) <= allowed, set(call.data_vars)
             if group == CALL and name != "u8":
@@ -124,7 +124,7 @@ def check_with_xarray(name, dataset_name):
 
 
 def check_shard_values(name, call):
-    """What a sharded export holds of the first call, by its group as a mapping of arrays."""
+    """Checks the values of the first call of a sharded export, given by its group as a mapping of arrays."""
     entries = expected(name, "entries").reshape(2, 700, 700)
     if name == "gzip":
         assert call["weights"].shape == (1, 2, 700, 700)

@@ -57,7 +57,7 @@ TEST_CASE("chunks stand at multiples of what they are aligned to") {
     feed(*make_export(spec, out, {}), {});
     int64_t aligned = 0;
     for (const StoredGroup& group : read_manifest(out).groups) {
-      // What has 64 KiB at least.
+      // Entries of 64 KiB or more are aligned.
       CHECK((group.grid.bytes() < 65536 || group.places.entries % align == 0));
       const bool whole = group.grid.chunk_bytes() % align == 0;
       CHECK((whole || group.grid.cols < 512));

@@ -25,7 +25,7 @@ namespace {
 const ExportWriteOptions kRefuse{.force = false, .sync = false};
 const ExportWriteOptions kForce{.force = true, .sync = false};
 
-/// What a call threw.
+/// The Error that a call threw, if any.
 struct Thrown {
   bool any = false;
   ErrorCode code = ErrorCode::interrupted;

@@ -340,7 +340,7 @@ TEST_CASE("kills at random places lose nothing that was committed") {
     }
   }
   CHECK(with_tiles > wanted / 4);
-  // What the last kill left is gone on with to the same bytes.
+  // The part that the last kill left is resumed to the same bytes.
   run_export(run);
   take_whole();
 }

@@ -181,7 +181,7 @@ TEST_CASE("a film becomes a folder of pictures, whole or not at all") {
   std::ofstream(out / "notes.txt") << "mine";
   CHECK(refused(true).find("other files") != std::string::npos);
   CHECK(fs::exists(out / "notes.txt"));
-  // What cannot be drawn leaves nothing.
+  // A film that cannot be drawn leaves nothing.
   const auto fails = [](int i) -> Canvas {
     if (i == 1) throw Error(ErrorCode::value, "no");
     return square(i);
