@@ -40,7 +40,7 @@ HeadTensor random_tensor(const char* name, int64_t tokens, int64_t width, unsign
                     Layout::sd);
 }
 
-/// What a worker holds: query rows, tile, norms, workspace.
+/// The buffers of one worker: query rows, tile, row norms, kernel workspace.
 struct Worker {
   std::vector<std::byte> queries, tile, workspace;
   std::vector<std::byte*> chunks;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a capture costs: a transformer of one shape runs with and without one, in turns, in one process.
+"""Measures the cost of a capture: a transformer of one shape runs with and without one, in turns, in one process.
 
 Usage: PYTHONPATH=python python3 bench/capture_overhead.py [--grid TxHxW] [--rounds N] [--device cpu|cuda] …
 
@@ -100,7 +100,7 @@ def forward(model: torch.nn.Module, x: torch.Tensor, device: str) -> dict[str, f
 
 
 def captured(model: torch.nn.Module, x: torch.Tensor, folder: Path, device: str, **options: object) -> dict:
-    """The same under a capture, the writing of its files included in the processor time."""
+    """Measures a forward under a capture; its processor seconds include the writing of the files."""
     copies = Clock()
     with copies.of(recorder.Snapshot, "take"):
         with recorder.capture(model, folder, force=True, quiet=True, **options) as cap:
@@ -137,7 +137,7 @@ def measure(args: argparse.Namespace, folder: Path) -> dict[str, dict[str, float
 
 
 def hooks_alone(model: torch.nn.Module, x: torch.Tensor, folder: Path, device: str) -> dict[str, float]:
-    """The same of a step that is not asked for."""
+    """Measures a forward under a capture in a step that is not recorded."""
     found: dict[str, float] = {}
     with contextlib.suppress(recorder.CaptureError):  # that nothing was recorded
         with recorder.capture(model, folder / "hooks", force=True, quiet=True, steps=1):

@@ -61,7 +61,7 @@ def milliseconds(lines, kernels):
 
 
 def amount(lines, kernels, rate, unit):
-    """What these launches amount to by a column of rates: FLOP or bytes."""
+    """FLOP or bytes of all launches of these kernels, from a column of rates."""
     chosen = (line for line in lines if line["kernel"].startswith(tuple(kernels)))
     return sum((line[rate] or 0) * unit * line["ms"] * 1e-3 for line in chosen)
 
@@ -139,7 +139,7 @@ def pass_row(samples, head, case, what):
 
 
 def copy_row(samples, head, case, what, size):
-    """What ends on the host: its whole rate beside that of torch's copies."""
+    """A row for results that end on the host: their rate from start to end beside that of torch's copies."""
     seconds = samples.median(f"{head} {case}")
     rate = size / seconds / 1e9 if seconds else None
     return [
@@ -212,7 +212,7 @@ def measure_exports(samples, program, head, folders):
 
 
 class TorchPeers:
-    """What torch does on the GPU for the same heads, timed by CUDA's events."""
+    """The times of torch's operations on the GPU for the same heads, by CUDA's events."""
 
     def __init__(self, torch, rows):
         import torch_peers

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a probe costs: a model with random weights runs with and without one, in turns, in one process.
+"""Measures the cost of a probe: a model with random weights runs with and without one, in turns, in one process.
 
 Usage: python3 bench/probe_overhead.py [--model small|mid] [--rounds N] [--threads N] [--steps N] [--json]
 

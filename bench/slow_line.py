@@ -17,8 +17,8 @@ PIECE = 16384
 
 
 class SlowStart:
-    """What TCP lets be under way of a connection that is new: ten segments at first, and of what has been answered for
-    as much again. Answers take `trip` seconds."""
+    """Delays bytes as TCP's slow start does on a new connection: at first ten segments may be under way, later as many
+    bytes more as have been answered. Answers take `trip` seconds."""
 
     def __init__(self, trip):
         self.trip, self.window, self.under_way, self.sent = trip, 10 * 1460, 0, deque()

@@ -118,7 +118,7 @@ ConvertSize size_of(const CaptureCopy& copy, int64_t bytes) {
   return size;
 }
 
-/// What is or was written.
+/// Prints the sizes of the capture that was or, with --dry-run, would be written.
 void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
   OrderedJson json{{"format", "attnscope-convert/1"}};
   json["out"] = o.out;
@@ -160,7 +160,7 @@ int convert(const ConvertOptions& o, const Console& console, const ConvertSize& 
   return kExitOk;
 }
 
-/// What else was asked for besides joining; empty: nothing.
+/// The first option that was given but does not go with --stitch; empty: none.
 std::string other_option(const ConvertOptions& o) {
   const CaptureOptions& c = o.capture;
   const SelectionOptions all;
@@ -184,7 +184,7 @@ std::string other_option(const ConvertOptions& o) {
   return "";
 }
 
-/// Whether a folder is that of several processes' folders: it has some, or no file of its own.
+/// True of a folder of several processes' folders: it has some, or no file of its own.
 bool is_of_ranks(const std::filesystem::path& folder) {
   if (!rank_folders(folder).empty()) return true;
   std::error_code error;
@@ -241,7 +241,7 @@ int run_convert(const ConvertOptions& asked) {
   const int code =
       convert(o, console, size, guarded_inputs(capture), copy.notes(o.out),
               [&](const CopyControl& control) { write_capture_copy(copy, o.out, control); });
-  // What could be joined is written; what could not is no success.
+  // The calls that could be joined are written; a call that could not is no success.
   return joined.refusals.empty() ? code : kExitFailure;
 }
 

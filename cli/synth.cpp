@@ -56,7 +56,7 @@ TokenGrid make_tokens(const SynthOptions& o, const ModelPreset* preset) {
   }
   const auto video = checked_count(grid);
   const auto tokens = video ? checked_add(*video, text.count) : std::nullopt;
-  // What a token number must fit wherever it is stored.
+  // Token numbers must fit 31 bits wherever they are stored.
   constexpr int64_t kMaxTokens = (int64_t{1} << 31) - 1;
   if (!tokens || *tokens > kMaxTokens) {
     throw usage_error("the grid and text have more than 2^31 - 1 tokens");
@@ -132,7 +132,7 @@ void print_sizes(const SyntheticCapture& c, int64_t bytes) {
              dtype_name(c.dtype));
 }
 
-/// What is or was written.
+/// Prints the size of the capture that was or, with --dry-run, would be written.
 void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t bytes) {
   OrderedJson json{{"format", "attnscope-synth/1"}};
   json["out"] = o.out;
@@ -152,7 +152,7 @@ void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t 
   print_json(json, true);
 }
 
-/// What would stop the run is told before a dry run's sizes as well.
+/// Throws for an output that cannot be written, also before a dry run prints its sizes.
 void check_out(const SynthOptions& o) {
   if (is_single_capture_file(o.out)) return OutputFile::check_target(o.out, {.force = o.force});
   CaptureFolder::check_target(o.out, o.force);

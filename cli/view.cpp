@@ -286,7 +286,7 @@ int run_view(const ViewRequest& asked) {
                                        const std::filesystem::path& second,
                                        std::function<void()> wake) {
     const std::string name = origin.path.string();
-    // What was opened before there was a window is what the window shows first.
+    // The window shows first the maps that were opened before there was a window.
     const bool prepared = first_link && name == o.capture.capture && second == o.second;
     auto link = prepared ? std::move(first_link)
                          : open_link(name, second.string(), origin.facts, way, interrupt.token());

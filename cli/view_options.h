@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// What `attnscope view` was asked for.
+/// The values of the options of `attnscope view`.
 struct ViewRequest {
   CaptureOptions capture;
   SelectionOptions selection;

@@ -7,7 +7,7 @@
 namespace attnscope {
 namespace {
 
-/// What has the variables, and perhaps another that tells its processes from any others.
+/// The environment variables of a launcher, and perhaps one more that only it sets.
 struct Launcher {
   const char* rank;
   const char* count;

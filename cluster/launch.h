@@ -12,7 +12,7 @@ using Environment = std::function<const char*(const char*)>;
 /// That of this process.
 const char* environment_variable(const char* name);
 
-/// What a launcher says of the process that it started.
+/// The rank and number of processes that a launcher tells the process that it started.
 struct Launch {
   std::string source;  ///< the variables: "OMPI_COMM_WORLD_RANK of OMPI_COMM_WORLD_SIZE"
   int64_t rank = 0;
@@ -22,10 +22,10 @@ struct Launch {
   std::string text() const;
 };
 
-/// Whether something started this process as one of several, and as which: mpirun's own variables
+/// The launcher that started this process as one of several, from its variables: mpirun's own
 /// before those of srun, which mpirun's processes may have inherited, then torchrun's. Nothing
-/// where it is alone, and for a Slurm job's script, which is one process whatever tasks the job may
-/// have. A Slurm array is no such launcher: its tasks are jobs.
+/// where the process is alone, and for a Slurm job's script, which is one process whatever tasks
+/// the job may have. A Slurm array is no such launcher: its tasks are jobs.
 std::optional<Launch> find_launch(const Environment& variable);
 
 }  // namespace attnscope

@@ -19,7 +19,7 @@ constexpr std::chrono::milliseconds kServe{5};
 
 }  // namespace
 
-/// What all processes said in one exchange, by rank.
+/// The answers of all processes in one exchange, by rank.
 struct Team::Answers {
   std::vector<int64_t> kept;
   std::vector<int64_t> lengths;  ///< of what they bring; of failures −1 − that of their words

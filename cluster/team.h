@@ -29,7 +29,7 @@ struct TeamFailure {
   bool unanswered = false;  ///< the others are gone, or stand still: stop_all() is what is left
 };
 
-/// What exchange(), collect() and add_up() throw where another process failed.
+/// Thrown by exchange(), collect() and add_up() where another process failed.
 class TeamFailed : public std::exception {
  public:
   explicit TeamFailed(TeamFailure failure) : failure_(std::move(failure)) {}
@@ -67,13 +67,13 @@ class Team : public SharedWork {
   void begin_units(int64_t count) override;
   std::optional<int64_t> next_unit() override;
   void add_up(std::span<int64_t> numbers) override;
-  /// What this process has done that is kept, whatever becomes of the run.
+  /// Sets the number of pieces that this process has done and kept, whatever becomes of the run.
   void keep(int64_t pieces) { kept_ = pieces; }
   int64_t kept() const { return kept_; }
   /// The text of every process, by rank. Waits for all; throws TeamFailed where one has failed.
   std::vector<std::string> exchange(const std::string& mine);
-  /// The same for the first process alone: the others get nothing, which large texts are better
-  /// for.
+  /// As exchange(), but only the first process gets the texts; the others get none, which spares
+  /// them large texts.
   std::vector<std::string> collect(const std::string& mine);
   /// Tells the others that this process cannot go on, as its part of their next exchange, and hears
   /// of what the others failed. Nothing may follow but leave().

@@ -35,7 +35,7 @@ struct Ceilings {
   std::optional<DiskCeilings> disk;  ///< where something is written
 };
 
-/// What was measured, and by what. `ceilings` is null where they say nothing of the backend.
+/// The results and the backend they are of. `ceilings` is null where they do not apply to it.
 struct BenchReport {
   const TileBackend& backend;
   const Ceilings* ceilings = nullptr;

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What runs are measured with. Borrows all but the token.
+/// The backend, options and budget that benchmark runs share. Borrows all but the token.
 struct BenchMeans {
   const BenchOptions& options;
   const Console& console;

@@ -55,13 +55,13 @@ void add_capture_options_of_two(CommandParser& command, CaptureOptions& options,
                                 std::string& second);
 /// The score of the selected calls, recorded or by option; "mixed" where they have several.
 std::string score_text(const std::vector<SelectedCall>& calls);
-/// What --as told, NAME=VALUE each, by name. Throws Error(usage) where one is told twice, or as
-/// parse_told_fact().
+/// The facts that --as states (NAME=VALUE each), by name. Throws Error(usage) where one is stated
+/// twice, or as parse_told_fact() does.
 std::map<std::string, std::string> told_facts(const std::vector<std::string>& told);
 /// Facts that the options override. Throws Error(usage) for a score that does not exist.
 FactOverrides fact_overrides(const CaptureOptions& options);
-/// What ends with the command and tells on its console how far long reads are, with the memory and
-/// the links that are allowed. Throws Error(usage) for another word than refuse and follow.
+/// How captures are read: until the command is stopped, with a progress display for long reads,
+/// within --memory and by --links. Throws Error(usage) unless --links is refuse or follow.
 ReadControl read_control(const CaptureOptions& options, const RunOptions& run,
                          const Console& console);
 /// Opens it. Throws Error(usage) when neither or both were given.
@@ -84,19 +84,19 @@ struct SelectionOptions {
 /// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
-/// What they choose, for what an output says of its run: chunks, blocks and slots where they
-/// choose.
+/// The selection as an output records it among its options; chunks, blocks and slots only where
+/// they are restricted.
 OrderedJson selection_json(const SelectionOptions& options);
 
 /// Adds --memory --threads --backend --vram --tf32 --profile.
 void add_run_options(CommandParser& command, RunOptions& options);
 /// Bytes that --memory stands for.
 int64_t memory_limit(const RunOptions& options);
-/// What the capture's calls take of --memory: nothing while they are few, and within what a run may
-/// take beside it.
+/// The bytes of --memory that the capture's list of calls takes: those beyond a small allowance,
+/// which is not counted.
 int64_t counted_bytes(const Capture& capture);
-/// What is left of --memory for a run over the capture, beside its calls. Throws Error(resource)
-/// where that is nothing.
+/// The room that --memory leaves for a run beside the capture's list of calls. Throws
+/// Error(resource) where it leaves none.
 MemoryRoom memory_beside(const Capture& capture, const RunOptions& options);
 
 }  // namespace attnscope

@@ -62,7 +62,7 @@ void Progress::update(int64_t done, int64_t skipped) {
     draw_bar(fraction, rate, left);
     return;
   }
-  // What is over in a second needs no report.
+  // A run that ends within a second needs no report.
   if (elapsed < 1) return;
   const int decile = static_cast<int>(fraction * 10);
   if (decile <= last_decile_) return;

@@ -9,18 +9,18 @@
 
 namespace attnscope {
 
-/// What a command says to people: narration on standard error, so that standard output carries data
-/// alone; and whether they want it to end (InterruptWatch). Copies share that. Not thread-safe
-/// apart from the stop and Progress, which serialises its own updates.
+/// Narrates a command to its user on standard error, so that standard output carries data alone,
+/// and holds the stop that a user's interrupt requests (InterruptWatch). Copies share the stop. Not
+/// thread-safe apart from the stop and Progress, which serialises its own updates.
 class Console {
  public:
   explicit Console(bool quiet) : quiet_(quiet) {}
-  /// A copy that says nothing at all: of a process whose words another one says as well.
+  /// A copy that says nothing at all: for a process whose messages another one prints as well.
   Console silenced() const;
   bool quiet() const { return quiet_; }
   /// "attnscope: TEXT" on standard error, unless quiet.
   void say(std::string_view text) const;
-  /// The same, also when quiet: things that a user must not miss.
+  /// As say(), but also when quiet: for things that a user must not miss.
   void warn(std::string_view text) const;
   /// The stop of the whole command; an InterruptWatch requests it.
   std::stop_source stop() const { return stop_; }
@@ -67,7 +67,7 @@ void write_error_text(std::string_view text) noexcept;
 /// `json` and a line break on standard output; bytes that are no UTF-8 (file names may hold any)
 /// are replaced. Indented where `pretty`.
 void print_json(const OrderedJson& json, bool pretty);
-/// Whether everything printed to standard output has got there; call it once, at the end.
+/// True where all standard output was written without error; call it once, at the end.
 bool finish_standard_output() noexcept;
 
 /// "12.3 s", "4 min 10 s", "2 h 5 min".

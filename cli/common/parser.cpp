@@ -51,7 +51,7 @@ std::string usage_of(const CLI::Option& option) {
   return option.get_name() + (option.get_items_expected_max() == 0 ? "" : " " + value);
 }
 
-/// What is wrong with how often the option was given, or with how many values.
+/// The complaint about an option that was given too often, or with a wrong number of values.
 std::string count_complaint(const CLI::Option& option) {
   const auto given = static_cast<int>(option.results().size());
   if (option.get_items_expected_max() == 0) {

@@ -62,14 +62,14 @@ class CommandParser {
   /// "--on,!--off" gives both ways.
   OptionSetup add_flag(const std::string& name, bool& value, const std::string& help);
   void footer(const std::string& text);
-  /// What finish() does once the command line has been read and every word of it is known; may
-  /// throw Error(usage).
+  /// Adds an action that finish() runs once the command line is read and all its words are known;
+  /// it may throw Error(usage).
   void after_parsing(std::function<void()> action);
   void finish() const;
 
   /// How often the option stood on the command line.
   size_t count(const std::string& name) const;
-  /// Whether it did; also of one that the command does not have.
+  /// True where it stood there; false for an option that the command does not have.
   bool is_given(const std::string& name) const { return has(name) && count(name) > 0; }
   bool has(const std::string& name) const;
   /// The first option under these headings of the help that stood there; empty: none did.
@@ -82,8 +82,8 @@ class CommandParser {
   std::shared_ptr<std::vector<std::function<void()>>> after_;
 };
 
-/// What is wrong with a command line that the parser refused, in our words: the option, what was
-/// expected, what it got.
+/// The complaint about a command line that the parser refused, in our words: the option, the
+/// expected value and the given one.
 std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error);
 
 }  // namespace attnscope

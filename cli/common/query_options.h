@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What the options that say *which query rows* hold.
+/// The values of the options that choose *query rows*.
 struct QueryOptions {
   std::vector<std::string> coords;       ///< --query T,Y,X or boxes T,Y0:Y1,X0:X1
   std::vector<int64_t> indices;          ///< --index N

@@ -40,7 +40,7 @@ int64_t read_entry(const std::string& path, const std::string& wanted) {
   return 0;
 }
 
-/// What one control group leaves. Its use counts cached files, which the kernel gives back.
+/// Bytes left in one control group. Its use counts cached files, which the kernel gives back.
 std::optional<int64_t> group_available(const std::string& folder) {
   const auto limit = read_number(folder + "/memory.max");
   const auto used = read_number(folder + "/memory.current");
@@ -65,7 +65,7 @@ std::optional<int64_t> control_group_memory(const std::string& root, const std::
 
 namespace {
 
-/// What the control groups (version 2) of this process leave.
+/// Bytes that the control groups (version 2) of this process leave.
 std::optional<int64_t> cgroup_available() {
   std::ifstream file("/proc/self/cgroup");
   std::string line;

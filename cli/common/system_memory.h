@@ -10,8 +10,8 @@ namespace attnscope {
 /// a control group limits it.
 int64_t available_memory();
 
-/// What the control group `group` ("/a/b", version 2) below the folder `root` and the groups it is
-/// in leave of their limits, cached files counted as free; nothing where none has a limit.
+/// Bytes that the control group `group` ("/a/b", version 2) below the folder `root` and its parents
+/// leave of their limits, cached files counted as free; nothing where none has a limit.
 std::optional<int64_t> control_group_memory(const std::string& root, const std::string& group);
 
 /// The most memory this process has had resident so far, in bytes.

@@ -13,8 +13,8 @@
 namespace attnscope {
 namespace {
 
-/// What --rope calls the embedding of the presets whose names begin so (docs/inputs.md); the others
-/// have none, or one that needs more than a name.
+/// The --rope value of presets whose names begin so (docs/inputs.md); other presets have none, or
+/// one that needs more than a name.
 constexpr std::pair<std::string_view, std::string_view> kRopes[] = {
     {"cogvideox-1.5", "cogvideox"},
     {"cogvideox-5b", "cogvideox"},

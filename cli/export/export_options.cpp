@@ -8,7 +8,7 @@
 namespace attnscope {
 namespace {
 
-/// What of the maps is written, and as what.
+/// Adds the options that choose the product, its part of the maps and its encoding.
 void add_product_options(CommandParser& command, ExportOptions& o) {
   command.add_option("-o", o.out, "the HDF5 file to write").type_name("OUT.h5").required();
   command

@@ -46,7 +46,7 @@ int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
   return kExitOk;
 }
 
-/// Whether the output is complete already, as the first process finds it.
+/// True on all processes where the first one finds the output complete.
 bool is_there(const ExportSpec& spec, const PooledRun& r) {
   const ExportOptions& o = r.options;
   const bool complete = r.team.is_first() && o.resume && !o.force &&
@@ -71,7 +71,7 @@ std::unique_ptr<PooledExport> open_pooled(ExportPlan plan, const PooledRun& r,
   return join_pooled_export(std::move(plan), o.out, write, first, r.team.rank());
 }
 
-/// What a run takes: the reductions, and the coarser levels of the maps.
+/// The memory of a run: its reductions, and the coarser levels of the maps.
 struct PooledMemory {
   ReductionPlan reductions;
   int64_t levels = 0;  ///< bytes
@@ -105,7 +105,7 @@ PooledMemory plan_pooled_memory(const ExportPlan& plan, std::span<const Reductio
   throw BudgetError(room, least.total());
 }
 
-/// What all did becomes the file.
+/// Joins the pieces of all processes into the file.
 void finish(PooledExport& pooled, Team& team) {
   std::vector<int64_t> pieces(static_cast<size_t>(team.size()));
   pieces[static_cast<size_t>(team.rank())] = pooled.hand_in();

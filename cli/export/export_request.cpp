@@ -125,7 +125,7 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
   }
 }
 
-/// What chunks are aligned to; 0 where nothing is asked for.
+/// The alignment of chunks in bytes; 0 where none is asked for.
 int64_t parse_align(const ExportOptions& o) {
   if (o.align.empty()) return 0;
   constexpr int64_t kLeast = 4096;
@@ -162,7 +162,7 @@ OrderedJson content_options(const ExportOptions& o, ExportProduct product, Encod
   if (o.compress != "none") json["compress"] = o.compress;
   if (!o.align.empty()) json["align"] = parse_align(o);
   json["score"] = score;
-  // What the files hold that they name goes into the hash; so does what tells the tensors.
+  // The capture's hash covers the files that these name, and the options that tell the tensors.
   const FactOverrides& texts = o.capture.texts;
   for (const auto& [name, value] :
        {std::pair("scale", texts.scale), std::pair("mask", texts.mask),

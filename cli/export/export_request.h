@@ -8,8 +8,8 @@
 
 namespace attnscope {
 
-/// What the options ask for of a capture, but for the capture's hash; of it, the share that this
-/// run takes. Throws Error(usage) where an option cannot be meant, or does not go with another.
+/// The export that the options ask for, of the share of the capture that this run takes; without
+/// the capture's hash. Throws Error(usage) for options that have no meaning or exclude each other.
 ExportSpec make_export_spec(const ExportOptions& options, const Capture& capture,
                             const TileBackend& backend,
                             const std::optional<PlanShare>& share = std::nullopt);

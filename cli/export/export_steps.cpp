@@ -40,7 +40,7 @@ void commit_what_can_be(ExportSink& sink) {
   try {
     sink.suspend();
   } catch (const std::exception&) {
-    // What is not committed is done again.
+    // Tiles that are not committed are computed again.
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace attnscope {
 
-// What an export says on its way, of one process or several.
+// Messages and steps of an export, of one process or several.
 
 /// Says what is about to happen, in one line.
 void say_export_start(const Console& console, const ExportOptions& options, const ExportSpec& spec,

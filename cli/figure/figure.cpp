@@ -37,7 +37,7 @@
 namespace attnscope {
 namespace {
 
-/// What `attnscope figure` was asked for.
+/// The values of the options of `attnscope figure`.
 struct FigureRequest {
   CaptureOptions capture;
   SelectionOptions selection;

@@ -411,7 +411,7 @@ void print_unknown(const Capture& capture) {
   }
 }
 
-/// What pictures and checks could use and nobody recorded, with what adds it.
+/// Lines on facts that pictures and checks could use but nobody recorded, with the remedy.
 std::vector<std::string> missing_parts(const Capture& capture,
                                        const std::vector<SelectedCall>& selected, bool bare) {
   bool tokens = false, frames = false, outputs = false;

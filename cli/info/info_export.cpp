@@ -52,8 +52,8 @@ std::string group_text(const StoredGroup& group) {
   return text;
 }
 
-/// What is read to hold an export's words against their checksum, at most: of one of blocks that
-/// would be the whole file.
+/// The most bytes to read for check_words(); for an export of blocks the check would read the whole
+/// file.
 constexpr int64_t kMostChecked = int64_t{64} << 20;
 
 /// Holds all that the file says against its checksum; false where that would take long, or an

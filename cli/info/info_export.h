@@ -4,9 +4,9 @@
 
 namespace attnscope {
 
-/// What `info` says of an export or of what an interrupted one left; the exit code.
+/// Prints `info` of an export or of the parts of an interrupted one; returns the exit code.
 int print_export_info(const std::string& path, bool json);
-/// The same of the journal of a table of metrics (io/metrics).
+/// Prints `info` of the journal of a table of metrics (io/metrics); returns the exit code.
 int print_journal_info(const std::string& path, bool json);
 
 }  // namespace attnscope

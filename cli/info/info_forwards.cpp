@@ -18,7 +18,7 @@ constexpr size_t kMostLines = 8;
 
 using Forwards = std::vector<const ForwardRecord*>;
 
-/// Whether all have the number, and one (`alike`) or each another.
+/// True where all have the number, and it is one for all (`alike`) or another for each.
 template <class Number>
 bool all_have(const Forwards& forwards, bool alike, std::optional<Number> ForwardRecord::*member) {
   std::set<Number> values;
@@ -37,7 +37,7 @@ std::string content_text(const Forwards& forwards, const char* name,
   return "";
 }
 
-/// What is alike in the forwards of one step, and by what their branches could be told.
+/// The facts that the forwards of one step share, and how their branches could be told.
 std::string kind_text(const Forwards& forwards) {
   std::set<std::string> branches;
   bool told = true;

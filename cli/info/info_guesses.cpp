@@ -14,7 +14,7 @@ namespace {
 constexpr std::string_view kFromName = "from the file's name";
 constexpr std::string_view kFromTensorName = "from the tensor's name";
 
-/// What the origin of a fact says where it is a guess; empty where it is none.
+/// The reason for a fact that was guessed, from its origin; empty where it was not guessed.
 std::string reason_of(const std::string& fact, const CallEntry::Fact& known, const CallEntry& call,
                       const std::optional<NamedFolder>& folder) {
   const std::string& origin = known.origin;

@@ -21,7 +21,7 @@ OrderedJson guesses_json(const std::vector<Guess>& guesses);
 /// "layout bhsd, from: the longer axis is the sequence".
 std::string guess_text(const Guess& guess);
 
-/// What the names of a folder's files told, as lines; and as JSON, null where there is none.
+/// The facts that a folder's file names told, as lines; and as JSON, null without a folder.
 std::vector<std::string> named_folder_lines(const std::optional<NamedFolder>& folder);
 OrderedJson named_folder_json(const std::optional<NamedFolder>& folder);
 

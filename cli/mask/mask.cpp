@@ -40,7 +40,7 @@
 namespace attnscope {
 namespace {
 
-/// What block-sparse kernels use most.
+/// The block size, in tokens, that most block-sparse kernels use.
 constexpr int64_t kDefaultBlock = 128;
 
 /// The selected heads, or a share of them.
@@ -58,7 +58,7 @@ struct MaskTasks {
   }
 };
 
-/// What decides the scores beside the calls.
+/// The options that decide the scores beside the selected calls.
 OrderedJson mask_options(const MaskOptions& o) {
   return {{"masks", o.masks}, {"block", o.block}, {"exact", o.exact}, {"time", o.time}};
 }
@@ -217,7 +217,7 @@ class MaskLab {
     for (const MaskChoice& choice : choices_) {
       masks.push_back(choice.build(*task.problem, head, {backend_, budget_, stop_}));
     }
-    // What is in the file is measured beside what was asked for.
+    // The blocks in the file are measured beside the mask that was asked for.
     if (saved_) masks.push_back(saved_->add(task, masks.front(), stop_));
     const auto qualities =
         measure_masks(task, masks, {backend_, budget_, stop_, o_.exact}, progress);

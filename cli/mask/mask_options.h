@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What `attnscope mask` is asked for.
+/// The values of the options of `attnscope mask`.
 struct MaskOptions : HeadRunOptions {
   std::vector<std::string> masks;
   std::string save;

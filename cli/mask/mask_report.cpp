@@ -42,7 +42,7 @@ void read_number(const OrderedJson& json, T& value) {
   json.get_to(value);
 }
 
-/// What add_quality() made the JSON of.
+/// Reads back the numbers that add_quality() wrote.
 MaskQuality quality_of(const OrderedJson& json, const std::string& before) {
   MaskQuality quality;
   for (const MaskField& field : mask_fields()) {

@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What the blocks that were saved of a mask keep: all that it keeps, and what else is in them.
+/// The quality of a mask as saved in blocks: they hold all that it keeps, and more.
 struct SavedQuality {
   int64_t block = 0;  ///< tokens of one
   MaskQuality quality;
@@ -27,7 +27,7 @@ struct MaskRow {
 
 /// A line as JSON; `timed` adds time_ratio.
 OrderedJson mask_row_json(const MaskRow& row, bool timed);
-/// What mask_row_json() made the JSON of. Throws nlohmann's exceptions where it is no such line.
+/// Reads back a line that mask_row_json() wrote. Throws nlohmann's exceptions for any other JSON.
 MaskRow parse_mask_row(const OrderedJson& json);
 
 /// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.

@@ -31,7 +31,7 @@ std::string hash_of_call(const Capture& capture, const CallEntry& call,
 
 std::string capture_name(const Capture& capture) { return capture.path().filename().string(); }
 
-/// Whether both are heads of calls of one name: of one step, layer, branch …
+/// True of two heads of calls with one name: the same step, layer, branch …
 bool is_same_call(HeadName a, HeadName b) {
   a.head = b.head = 0;
   return a == b;

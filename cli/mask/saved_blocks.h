@@ -22,7 +22,7 @@ class SavedBlocks {
               int64_t block);
 
   int64_t block() const { return block_; }
-  /// What add() makes and keeps of a head, at most.
+  /// The most bytes that add() makes and keeps for a head.
   int64_t bytes(const HeadTask& head) const;
   /// Writes the blocks that the mask keeps anything of, and returns the mask that the file has with
   /// them. Throws Error(interrupted) soon after a stop.

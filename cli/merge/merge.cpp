@@ -41,7 +41,7 @@ struct MergeOptions {
        dry_run = false, json = false, quiet = false;
 };
 
-/// What was or would be written.
+/// The size of the whole that was or, with --dry-run, would be written.
 struct MergeSize {
   std::string what;  ///< "weights"
   int64_t parts = 0, groups = 0, bytes = 0;
@@ -114,7 +114,7 @@ int merge_export(const MergeOptions& o, const Console& console) {
   return kExitOk;
 }
 
-/// What parts can be of.
+/// The kinds of output that parts can be of.
 enum class PartKind : uint8_t { maps, stats, masks, volumes, captures, metrics };
 
 PartKind kind_of(const std::string& part) {

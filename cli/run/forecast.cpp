@@ -44,7 +44,7 @@ double expected_seconds(std::span<const HeadTask> tasks, const TileRequest& requ
   const HeadTask& dearest = *std::max_element(
       tasks.begin(), tasks.end(),
       [](const HeadTask& a, const HeadTask& b) { return full_flops(a) < full_flops(b); });
-  // What both samples spend on packing the keys falls out of their difference.
+  // Both samples spend the same time on packing the keys: their difference is free of it.
   const Sample few = compute(dearest, plan.workers, request, plan, backend, budget);
   const Sample more = compute(dearest, 3 * int64_t{plan.workers}, request, plan, backend, budget);
   const double flops = more.flops - few.flops;

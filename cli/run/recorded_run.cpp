@@ -47,7 +47,7 @@ std::vector<HeadTask> RecordedRun::agreed_tasks() {
   return all;
 }
 
-/// Whether the output is complete already, as the first process finds it.
+/// True on all processes where the first one finds the output complete.
 bool RecordedRun::is_there(const OrderedJson& identity) {
   const bool complete =
       team_.is_first() && common_.resume && !common_.force &&
@@ -55,7 +55,7 @@ bool RecordedRun::is_there(const OrderedJson& identity) {
   return !team_.exchange(complete ? "complete" : "").front().empty();
 }
 
-/// Whether there is nothing to do, for the output is complete; else it is begun, or gone on with.
+/// True where the output is complete already; otherwise begins it, or resumes it.
 bool RecordedRun::is_done(const OrderedJson& identity, const OutputFileOptions& file) {
   if (common_.out.empty()) return false;
   if (is_there(identity)) {

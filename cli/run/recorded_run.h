@@ -55,9 +55,9 @@ class RecordedRun : public HeadRun {
   virtual void start(const OutputFileOptions& file) = 0;
   /// Checks more than sound tensors; `own`: what this process looks at.
   virtual void check(const CheckedRun& scope, std::span<const HeadTask> own) = 0;
-  /// Whether the result says what it was made of, which is found by reading it all.
+  /// True where the result records its origin; to find that, the run reads all its tensors.
   virtual bool has_origin() const = 0;
-  /// Whether outputs are made of v, too.
+  /// True where the outputs depend on v, too.
   virtual bool reads_values() const = 0;
   /// Files that are no output, beside the capture's.
   virtual std::vector<std::filesystem::path> inputs() const = 0;

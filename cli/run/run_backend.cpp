@@ -26,7 +26,7 @@ DeviceMemory parse_vram(const std::string& text) {
                     " is for --backend cuda)");
 }
 
-/// What is for backends that have a device.
+/// Refuses device options (--vram, --tf32, --profile) for backends without a device.
 void check_device_options(const RunOptions& o, BackendKind kind) {
   if (is_cuda(kind) || kind == BackendKind::automatic) return;
   if (!o.vram.empty()) {

@@ -24,8 +24,8 @@ using RunBackend = std::unique_ptr<TileBackend, RunBackendEnd>;
 /// devices with one that has none, Error(unavailable) as make_backend does.
 RunBackend make_run_backend(const RunOptions& options, const Console& console);
 
-/// What is recorded as having computed these calls: the backend's name for them where it is one,
-/// else its name for everything.
+/// The backend name that outputs record for these calls: its name for them where that is one for
+/// all, else its general name.
 std::string recorded_backend(const TileBackend& backend, std::span<const SelectedCall> calls);
 
 }  // namespace attnscope

@@ -11,8 +11,8 @@
 
 namespace attnscope {
 
-/// What a run would take: what --dry-run prints, of every command, and start lines speak of. A
-/// value; what does not apply to a command is left out.
+/// The work and resources that a run would take, for --dry-run of every command and for start
+/// lines. A value; fields that do not apply to a command are left out.
 struct RunPlan {
   std::string command;              ///< "export", "stats" …
   std::optional<int64_t> layers{};  ///< that a rollout passes

@@ -21,15 +21,15 @@
 
 namespace attnscope {
 
-// What runs of commands do before and after their streams (stream_run.h), in the same words.
+// Steps that commands share before and after their streams (stream_run.h), in the same words.
 
 /// "1 head", "6 heads".
 std::string heads_text(int64_t heads);
 /// ", about 4 min 10 s", and the note; nothing where the time was not estimated.
 std::string about_text(const RunPlan& plan, std::string_view note = {});
 
-/// What so many results of `bytes_each`, as lines or JSON, take while they wait to be written,
-/// beyond the few MiB that nobody counts. Throws Error(resource) where the budget has no room.
+/// Reserves memory for results (lines or JSON, `bytes_each`) that wait to be written, beyond the
+/// few MiB that nobody counts. Throws Error(resource) where the budget has no room.
 MemoryReservation reserve_results(MemoryBudget& budget, int64_t results, int64_t bytes_each);
 
 /// A run whose inputs were found good, while it lives: signals request its stop.
@@ -61,14 +61,14 @@ class CheckedRun {
   std::vector<TaskMagnitudes> magnitudes_;  ///< of each task
 };
 
-/// Whether --resume finds the output of this very run at `out`, and then says so. `identity` is
+/// True where --resume finds the output of this very run at `out`; says so, too. `identity` is
 /// {"capture_hash", "options"}, `product` as of output_provenance(). Throws Error(file) where the
 /// output is of another run, or does not say what it was made of.
 bool is_complete_already(const Console& console, const std::filesystem::path& out,
                          std::string_view product, const OrderedJson& identity);
 void say_complete(const Console& console, const std::filesystem::path& out);
 
-/// What an output that is not finished holds.
+/// The progress of an output that is not finished.
 struct KeptParts {
   int64_t done = 0, total = 0;
   std::string_view what;       ///< "tiles", "heads"
@@ -79,7 +79,7 @@ std::string leftover_text(const KeptParts& kept);
 /// "resuming OUT.part: 3 of 12 tiles are there".
 std::string resuming_text(const KeptParts& kept);
 
-/// What is thrown where a run was stopped: "interrupted: " and what is left of it, as
+/// The error of a run that was stopped: "interrupted: " and what is left of its output, as
 /// leftover_text() says it.
 inline constexpr std::string_view kNothingKept = "nothing was kept";
 inline constexpr std::string_view kNothingWritten = "nothing was written";

@@ -26,9 +26,9 @@ void refuse_tasks(const std::string& shard, bool alone, const std::string& out,
 inline constexpr std::string_view kPartOfEach = "--shard auto makes a part of each";
 inline constexpr std::string_view kOneProcess = "it is the work of one";
 
-/// What --shard asks for: which share of the plan this run takes; nothing without the option. Says
-/// what `auto` took and from where. Throws Error(usage) for what is neither I/N nor auto, and where
-/// the environment does not tell one share.
+/// The share of the plan that --shard gives to this run; nothing without the option. Says which
+/// part `auto` took and from which variables. Throws Error(usage) for a value that is neither I/N
+/// nor auto, and where the environment does not tell one share.
 std::optional<PlanShare> chosen_share(const std::string& shard, const Console& console);
 
 /// Whatever started this process and tells it which of how many it is.
@@ -47,8 +47,8 @@ ShareSource choose_share_source(const std::vector<ShareSource>& sources);
 /// are several parts: each would replace the others.
 std::string name_of_share(const std::string& out, const std::optional<PlanShare>& share);
 
-/// What PlanPart::plan_hash is made of beside the calls: the command, the options that decide its
-/// result but for the backend, the capture's name, and the program's version.
+/// The text that PlanPart::plan_hash hashes beside the calls: the command, the options that decide
+/// its result (without the backend), the capture's name, and the program's version.
 std::string plan_text(const std::string& command, OrderedJson options, const std::string& capture);
 
 /// Throws Error(usage) that says why a command is not cut, where --shard was given.

@@ -16,11 +16,11 @@
 
 namespace attnscope {
 
-/// Whether --resume finds the output of this very run of `command` ("stats", "mask") at `out`, and
-/// then says so and removes what a kill left beside it. `identity` as of is_complete_already(),
-/// `total` is how many records the run has. A .csv does not say what it was made of: where all
-/// records of this run stand beside it, finish() finds out; without them it is an Error(file), as
-/// what is_complete_already() throws.
+/// True where --resume finds the output of this very run of `command` ("stats", "mask") at `out`;
+/// then says so and removes the files that a killed run left beside it. `identity` as of
+/// is_complete_already(), `total` is the number of records of the run. A .csv does not say what it
+/// was made of: false where all records of this run stand beside it, for finish() compares them;
+/// otherwise it is an Error(file). Throws as is_complete_already().
 bool is_recorded_already(const Console& console, const std::filesystem::path& out,
                          std::string_view command, const OrderedJson& identity, int64_t total);
 

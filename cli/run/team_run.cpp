@@ -40,7 +40,7 @@ std::pair<ErrorCode, std::string> current_failure() {
   }
 }
 
-/// What the process that speaks says; `begun`: the output was.
+/// The message that one process prints for the team; `begun`: its output was begun.
 std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork& work, bool begun) {
   if (failure.code == ErrorCode::interrupted) {
     return interrupted_error(work.left(failure.kept)).what();

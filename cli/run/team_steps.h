@@ -17,8 +17,8 @@
 
 namespace attnscope {
 
-// What the processes of a run do together before its stream: exchanges, all of them, that a process
-// alone has nobody for.
+// Steps that the processes of a run do together before its stream. All are exchanges; a process
+// alone has no one to exchange with.
 
 /// The run of items that this process looks at, of a list that all share.
 IndexRange own_run(const Team& team, int64_t items);

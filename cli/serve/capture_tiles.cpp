@@ -21,7 +21,7 @@ std::function<GreyImage(int64_t)> frame_reader(const Capture& capture) {
 
 }  // namespace
 
-/// What the captures are of which the calls come, and what they are read from.
+/// The captures whose calls are served, and the input files they are read from.
 struct CaptureTiles::Grown {
   std::shared_ptr<InputSet> sources = std::make_shared<InputSet>();
   std::mutex mutex;

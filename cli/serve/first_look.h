@@ -5,9 +5,9 @@
 
 namespace attnscope {
 
-/// What whoever comes first will see, computed while nobody looks yet: the whole map of the first
-/// head, from the few rows that a first picture is made of. Wishes for nothing more once that is
-/// there, or cannot be. Borrows the tiles. Not thread-safe.
+/// Has the first picture computed while nobody looks yet: the whole map of the first head, from the
+/// few rows that a first picture needs. Wishes for nothing more once that is there, or cannot be.
+/// Borrows the tiles. Not thread-safe.
 class FirstLook {
  public:
   FirstLook(TileSource& tiles, const RemoteHello& hello);

@@ -172,7 +172,7 @@ std::string forwarded_path(const std::string& path) {
   return out;
 }
 
-/// What came while nobody looked is in the hello; what went wrong then is said again.
+/// The hello holds all that came while nobody looked; a problem of that time is said again.
 TileServer server_for_window(Served& served) {
   served.take_added();
   TileServer server(served.tiles(), served.hello(), served.watched());

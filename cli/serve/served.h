@@ -14,7 +14,7 @@
 
 namespace attnscope {
 
-/// What `attnscope serve` was asked for.
+/// The values of the options of `attnscope serve`.
 struct ServeRequest {
   CaptureOptions capture;
   RunOptions run;
@@ -26,7 +26,7 @@ struct ServeRequest {
   bool quiet = false;
 };
 
-/// What is served, with all that brings it. Not thread-safe.
+/// The maps that are served, with all that brings them. Not thread-safe.
 class Served {
  public:
   /// Borrows the backend. `wake` is called from any thread when there may be something new.
@@ -34,10 +34,10 @@ class Served {
          const ReadControl& control, std::function<void()> wake);
 
   TileSource& tiles() { return *tiles_; }
-  /// What there is now.
+  /// The calls, pictures and warnings of now, as a client is greeted with them.
   const RemoteHello& hello() const { return hello_; }
   TileServer::Watched watched() const;
-  /// What came to a capture that grows since it was last asked.
+  /// The additions to a growing capture since the last call of this.
   std::vector<RemoteAdded> take_added();
   /// Why nothing more comes to it, or what could not be read of it, one line; may be empty.
   const std::string& problem() const { return problem_; }

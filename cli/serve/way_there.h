@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What the server of maps on another machine is started with.
+/// The options with which the server of maps on another machine is started.
 struct WayThere {
   std::string program = "attnscope";  ///< --remote-program
   RunOptions run;                     ///< of its computation, where they were given

@@ -35,7 +35,7 @@
 namespace attnscope {
 namespace {
 
-/// What decides the result beside the capture's content.
+/// The options that decide the result beside the capture's content.
 OrderedJson content_options(const StatsOptions& o, const ClassThresholds& thresholds,
                             const std::string& backend, const std::string& score) {
   OrderedJson json = selection_json(o.selection);
@@ -221,7 +221,7 @@ void StatsRun::measure(const std::stop_token& stop) {
   if (!complete) throw interrupted_error(kNothingKept);
 }
 
-/// What an .h5 says of its run, as an export does.
+/// The description of its run that an .h5 holds, as an export does.
 ExportSpec StatsRun::spec() const {
   ExportSpec spec = stats_spec(calls(), capture(), options());
   spec.share = part();

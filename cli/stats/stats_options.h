@@ -11,7 +11,7 @@
 
 namespace attnscope {
 
-/// What the options of `stats` hold.
+/// The values of the options of `stats`.
 struct StatsOptions : HeadRunOptions {
   std::string sort;
   std::vector<std::string> extras, thresholds;
@@ -19,7 +19,7 @@ struct StatsOptions : HeadRunOptions {
   int64_t band = -1;
   bool exact = false;
 
-  /// What --with names, each once, in its order; once check_stats_options() found them good.
+  /// The arrays that --with names, each once, in its order; only after check_stats_options().
   std::vector<HeadArray> arrays() const;
 };
 

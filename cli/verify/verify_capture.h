@@ -5,7 +5,7 @@
 
 namespace attnscope {
 
-/// What `verify CAPTURE` was asked for.
+/// The values of the options of `verify CAPTURE`.
 struct VerifyCaptureRequest {
   CaptureOptions capture;
   SelectionOptions selection;

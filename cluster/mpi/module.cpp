@@ -76,8 +76,8 @@ MpiJob::MpiJob() {
   MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/// Whether all processes have the window. Some installations have nothing for one-sided access
-/// between hosts (Debian's Open MPI 4.1 over plain TCP, as it is configured).
+/// True where all processes have the window. Some installations lack one-sided access between hosts
+/// (Debian's Open MPI 4.1 over plain TCP, as it is configured).
 bool MpiJob::make_window() {
   const MPI_Aint bytes = rank_ == 0 ? 2 * sizeof(int64_t) : 0;
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);

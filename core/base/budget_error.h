@@ -12,8 +12,8 @@ namespace attnscope {
 /// "1201600B (1.15 MiB)": exact, and rounded up, so that either is enough.
 std::string size_text(int64_t bytes);
 
-/// What is thrown where nothing that could be done fits a budget: an Error(resource) that names the
-/// smallest one that would do.
+/// Thrown where no possible plan fits a budget: an Error(resource) that names the smallest budget
+/// that would do.
 class BudgetError : public Error {
  public:
   /// `smallest`: bytes that would do in the place of `room.bytes`, beside what is taken. `purpose`:

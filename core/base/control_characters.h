@@ -30,8 +30,8 @@ std::string lines_without_controls(std::string_view text);
 /// not whole yet; its size where none is.
 size_t whole_characters(std::string_view text);
 
-/// The same value as the JSON text `json`, in whose strings control characters are \u009b or
-/// \u202e. Line breaks between values stay.
+/// Rewrites the JSON text `json` to one of the same value, in whose strings control characters are
+/// escaped: \u009b, \u202e. Line breaks between values stay.
 std::string json_without_controls(std::string json);
 
 }  // namespace attnscope

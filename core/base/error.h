@@ -6,7 +6,7 @@
 
 namespace attnscope {
 
-/// What kind of failure an Error is. The command line maps it to its exit code.
+/// The kind of failure that an Error reports. The command line maps it to its exit code.
 enum class ErrorCode {
   usage,        ///< the request is wrong: an option, a selection, a shape that cannot be meant
   file,         ///< a file is missing, unreadable, malformed, or cannot be written

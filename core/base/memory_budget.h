@@ -50,8 +50,8 @@ class MemoryBudget {
   int64_t used() const { return used_.load(); }
   int64_t peak() const { return peak_.load(); }
   int64_t available() const { return limit_ - used(); }
-  /// What is available now, beside what is used here and elsewhere, and `reserved` bytes that
-  /// somebody will use.
+  /// The room that is left now, beside the bytes in use here and elsewhere and the `reserved` bytes
+  /// that somebody will use.
   MemoryRoom room(int64_t reserved = 0) const;
 
  private:

@@ -8,9 +8,9 @@
 
 namespace attnscope {
 
-/// Whether a name is what the pattern says, in which * stands for any characters.
+/// True of a name that fits the pattern, in which * stands for any characters.
 bool matches_pattern(std::string_view pattern, std::string_view name);
-/// Whether a name is what one of the patterns says; where there are none, every name is.
+/// True of a name that fits one of the patterns; of every name where there are none.
 bool matches_any(std::span<const std::string> patterns, std::string_view name);
 
 /// Throws Error(usage) for the first pattern that none of `names` matches: "--slots atn1: not in

@@ -25,8 +25,8 @@ struct PlanShare {
 };
 constexpr int64_t kMostShares = 65536;
 
-/// What an output that holds one share of a plan says of itself, so that the whole can be made of
-/// all of them. A value.
+/// The description of one share of a plan that its output records, so that all the outputs can be
+/// merged into the whole. A value.
 struct PlanPart {
   PlanShare share;
   std::string plan_hash;  ///< of the whole plan; alike in all of its parts

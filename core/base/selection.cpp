@@ -151,7 +151,7 @@ std::vector<int64_t> Selection::resolve(std::span<const int64_t> recorded) const
   const bool any_include =
       std::any_of(terms_.begin(), terms_.end(), [](const Term& t) { return !t.exclude; });
   std::vector<bool> chosen(recorded.size(), !any_include);
-  // What is taken out is out wherever in the list it stands.
+  // An excluded item is out wherever in the list its term stands.
   for (const bool exclude : {false, true}) {
     for (const Term& term : terms_) {
       if (term.exclude == exclude) mark(term, recorded, !exclude, chosen);

@@ -25,7 +25,7 @@ class Selection {
   /// must be recorded; a range keeps the recorded values inside it and must lie within their span;
   /// an empty result is an error. Errors are Error(usage) and name what exists.
   std::vector<int64_t> resolve(std::span<const int64_t> recorded) const;
-  /// The same over 0 … count−1.
+  /// As resolve(), over the indices 0 … count−1.
   std::vector<int64_t> resolve_count(int64_t count) const;
 
   bool is_all() const { return terms_.empty(); }

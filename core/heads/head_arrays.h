@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What can be kept of a head beside its numbers; see docs/metrics.md.
+/// The arrays that can be kept of a head beside its numbers; see docs/metrics.md.
 enum class HeadArray : uint8_t {
   frame_frame,
   column_mass,
@@ -22,7 +22,7 @@ enum class HeadArray : uint8_t {
   lse_rows,
 };
 
-/// What an array is called, and where its values come from: rows, or what they add up to.
+/// The name of an array, and where its values come from: rows, or totals over rows.
 struct HeadArrayInfo {
   std::string_view name;               ///< in JSON, HDF5 and --with
   std::vector<std::string_view> axes;  ///< slowest first

@@ -14,7 +14,7 @@
 
 namespace attnscope {
 
-/// What is recorded of heads.
+/// The arrays to record of heads, with class thresholds and token strings.
 struct HeadRecordOptions {
   std::vector<HeadArray> arrays;  ///< no array twice
   ClassThresholds thresholds;

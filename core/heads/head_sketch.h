@@ -40,7 +40,7 @@ struct HeadSketch {
   double number(const HeadField& field) const;
 };
 
-/// Whether two sketches have the same bits; numbers that are not defined are the same.
+/// True of two sketches with equal values; NaN counts as equal to NaN.
 bool same_sketch(const HeadSketch& a, const HeadSketch& b);
 
 /// The rows that a sketch is made of unless all are, ascending; those of `stats --sample`.

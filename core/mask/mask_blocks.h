@@ -18,7 +18,7 @@ struct BlockMask {
   std::vector<uint8_t> bits;
 };
 
-/// What Mask::blocks is made of. Throws Error(usage) where the extents and the bits do not agree.
+/// The term of Mask::blocks. Throws Error(usage) where the extents and the bits do not agree.
 MaskTermPtr blocks_term(const BlockMask& blocks);
 
 }  // namespace attnscope

@@ -8,7 +8,7 @@
 namespace attnscope {
 namespace {
 
-/// What is left of `total` entries when `kept` of them may be attended to.
+/// The class of a tile in which `kept` of `total` entries may be attended to.
 TileClass class_of(int64_t kept, int64_t total) {
   return kept == 0 ? TileClass::empty : kept == total ? TileClass::full : TileClass::mixed;
 }

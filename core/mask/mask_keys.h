@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-// What the factories of Mask with these names are made of (core/mask/mask.h says what each keeps).
+// The terms of Mask's factories of the same names (core/mask/mask.h says which entries each keeps).
 // All throw Error(usage) where the lists contradict themselves.
 MaskTermPtr keys_term(std::vector<std::vector<uint8_t>> valid);
 MaskTermPtr key_lengths_term(std::vector<int64_t> lengths, int64_t num_keys);

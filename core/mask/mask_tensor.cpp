@@ -103,9 +103,9 @@ void check_broadcast(const BiasSource& source, const Index4& problem) {
   }
 }
 
-/// What blocks of a bias hold, found out a band of rows at a time and remembered: a mask that is
-/// sparse in blocks then costs no work where it leaves nothing. Two bits a block, and a pointer a
-/// band. Thread-safe, and without a lock: kernels ask for every few rows.
+/// The classes of the blocks of a bias, found a band of rows at a time and remembered: a mask that
+/// is sparse in blocks then costs no work where it masks everything. Two bits a block, and a
+/// pointer a band. Thread-safe, and without a lock: kernels ask for every few rows.
 class BlockClasses {
  public:
   explicit BlockClasses(const BiasSource& source)
@@ -124,7 +124,7 @@ class BlockClasses {
                       [&](int64_t plane, int64_t number) { return &band(plane, number); });
   }
 
-  /// The same as far as it is known without reading anything; mixed where it is not.
+  /// The class as far as it is known without reading anything; mixed where it is not.
   TileClass known_class(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const {
     return find_class(batch, head, queries, keys, [&](int64_t plane, int64_t number) {
       return place_of(plane, number).load(std::memory_order_acquire);
@@ -266,7 +266,7 @@ class DenseBiasTerm : public MaskTerm {
   void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
                 float* out, int64_t row_stride) const override {
     if (queries.empty()) return;
-    // What whole blocks hold need not be read again; whoever computes has asked for it before.
+    // Uniform blocks need not be read again; the caller has asked for their class before.
     const IndexRange rows{queries.front(), queries.back() + 1};
     for (int64_t key = keys.begin; key < keys.end;) {
       const TileClass kind = classes_.known_class(batch, head, rows, block_at(key, keys));

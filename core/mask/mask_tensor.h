@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// What Mask::tensor is made of: biases as `source` holds them, broadcast to [B, H, Nq, Nk].
+/// The term of Mask::tensor: biases as `source` holds them, broadcast to [B, H, Nq, Nk].
 MaskTermPtr tensor_term(std::shared_ptr<const TensorSource> source);
 
 }  // namespace attnscope

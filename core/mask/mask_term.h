@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What a mask leaves of a rectangle.
+/// The class of a rectangle of a mask: which of its entries may be attended to.
 enum class TileClass : uint8_t {
   empty,  ///< no entry may be attended to: nothing needs computing
   full,   ///< every entry may be attended to, with bias 0
@@ -26,7 +26,7 @@ class MaskTerm {
   /// (indices in the sequence, ascending) and `keys` to out[row · row_stride + key − keys.begin].
   virtual void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries,
                         IndexRange keys, float* out, int64_t row_stride) const = 0;
-  /// Whether finite biases other than 0 can occur, not counting those that mask.
+  /// True where finite biases other than 0 can occur, not counting those that mask.
   virtual bool has_finite_bias() const { return false; }
   /// For attributes and messages: "causal", "window:128", "tensor" …
   virtual std::string describe() const = 0;

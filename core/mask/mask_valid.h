@@ -12,8 +12,8 @@ namespace attnscope {
 /// axes; the mask's members may throw what reading throws.
 Mask valid_keys_mask(std::shared_ptr<const TensorSource> valid);
 
-/// The same, and only for the queries that it marks: the others have no key at all. [N] or [B, N],
-/// N = Nq = Nk.
+/// The pairs of a marked query and a marked key: other queries have no key at all. `valid` is [N]
+/// or [B, N], N = Nq = Nk; else as valid_keys_mask().
 Mask valid_pairs_mask(std::shared_ptr<const TensorSource> valid);
 
 }  // namespace attnscope

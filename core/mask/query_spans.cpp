@@ -32,7 +32,7 @@ std::string row_text(std::span<const int64_t> row) {
   return "[" + text + "]";
 }
 
-/// What is wrong with a row of the tensor; empty: nothing.
+/// The fault of a row of the tensor; empty: none.
 std::string fault_of(std::span<const int64_t> row, int64_t queries, int64_t keys) {
   const auto within = [](int64_t begin, int64_t end, int64_t most) {
     return begin >= 0 && begin < end && end <= most;
@@ -46,7 +46,7 @@ std::string fault_of(std::span<const int64_t> row, int64_t queries, int64_t keys
   return row[4] == 0 || row[4] == 1 ? "" : "the last number is neither 0 nor 1";
 }
 
-/// What is wrong with a span behind another one; empty: nothing.
+/// The fault in the order of a span and the one before it; empty: none.
 std::string order_fault(const QuerySpan& before, const QuerySpan& span) {
   if (span.queries == before.queries) {
     return span.keys.begin >= before.keys.end

@@ -19,7 +19,7 @@ struct QuerySpan {
   /// begins in the span's first corner.
   bool causal = false;
 
-  /// What query `query` of the span attends to of its keys; not empty.
+  /// The keys of the span that its query `query` attends to; not empty.
   IndexRange keys_of(int64_t query) const {
     if (!causal) return keys;
     return {keys.begin, std::min(keys.end, keys.begin + query - queries.begin + 1)};

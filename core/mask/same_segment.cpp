@@ -49,7 +49,7 @@ class SegmentRuns {
                                     static_cast<size_t>(past - first));
   }
 
-  /// Whether one of `tokens` is of the segment.
+  /// True where one of `tokens` is in the segment.
   bool has(int64_t segment, IndexRange tokens) const {
     // The last run of the segment that begins before the end of `tokens`.
     const auto past = std::partition_point(by_segment_.begin(), by_segment_.end(), [&](size_t i) {

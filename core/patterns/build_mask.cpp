@@ -42,7 +42,7 @@ std::vector<IndexRange> text_ranges(const TokenGrid& tokens) {
   return ranges;
 }
 
-/// What is left of `ranges` without `taken`, both ascending and disjoint.
+/// The rest of `ranges` without `taken`, both ascending and disjoint.
 std::vector<IndexRange> without(const std::vector<IndexRange>& ranges,
                                 const std::vector<IndexRange>& taken) {
   std::vector<IndexRange> left;

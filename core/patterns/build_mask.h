@@ -11,7 +11,7 @@
 
 namespace attnscope {
 
-/// What building a mask may use.
+/// The backend, budget and stop that building a mask uses. Borrows.
 struct MaskResources {
   const TileBackend& backend;
   MemoryBudget& budget;

@@ -20,7 +20,7 @@ class LineCollector : public TileSink {
  public:
   /// Reserves 8 bytes a column and a diagonal.
   LineCollector(const AttentionProblem& problem, const TileRequest& request, MemoryBudget& budget);
-  /// What the constructor will reserve.
+  /// The bytes that the constructor will reserve.
   static int64_t bytes(const AttentionProblem& problem);
 
   TileRequest request() const override { return request_; }

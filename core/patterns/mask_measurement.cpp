@@ -79,7 +79,7 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
   const MaskRecall::Wanted recall;
   HeadTask sample = head;
   sample.row_list = some;
-  // What the rows left is there while the sampled ones are streamed.
+  // The results of all rows stay in memory while the sampled rows are streamed.
   const int64_t results =
       MaskRecall::bytes(head, masks, recall, kMostTileRows, how.backend.workers());
   return std::max(least(head, recall), results + least(sample, detail));

@@ -25,10 +25,10 @@ struct MaskMeasurement {
   static constexpr int64_t kSampledRows = 256;
 };
 
-/// What the masks keep of one head (all its rows and keys), in mask order; its rows are streamed
-/// once, and the sampled ones again. `progress`, where it is not empty, is told which share of the
-/// head is done, from one thread at a time. Throws Error(interrupted) on a stop, Error(resource)
-/// where the budget has no room.
+/// The quality of each mask on one head (all its rows and keys), in mask order; the rows are
+/// streamed once, and the sampled ones again. `progress`, where it is not empty, is told which
+/// share of the head is done, from one thread at a time. Throws Error(interrupted) on a stop,
+/// Error(resource) where the budget has no room.
 std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mask> masks,
                                        const MaskMeasurement& how,
                                        const std::function<void(double)>& progress = {});
@@ -36,8 +36,8 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
 /// Bytes that measure_masks() takes of the budget at least for so many masks.
 int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how);
 
-/// The same of the sampled rows alone, which takes a small part of the time: densities and recall
-/// are of these rows too.
+/// As measure_masks(), but of the sampled rows alone, densities and recall included; it takes a
+/// small part of the time.
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
                                       const MaskMeasurement& how);
 

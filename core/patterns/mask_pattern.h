@@ -47,7 +47,7 @@ struct MaskPattern {
   /// Tokens of the blocks that the pattern is made of, or a kernel of it computes; nothing where
   /// it has none.
   std::optional<int64_t> own_block() const;
-  /// Whether the mask depends on a head's Q and K.
+  /// True where the mask depends on a head's Q and K.
   bool needs_head() const { return kind >= PatternKind::vertical_slash; }
 };
 

@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What one mask M does to one row of weights P.
+/// The entries and weights that one mask M keeps of one row of weights P.
 struct RowRecall {
   int64_t kept = 0;             ///< entries of the row that M keeps
   int64_t effective = 0;        ///< of them, those that the call's own mask keeps too
@@ -33,7 +33,7 @@ class MaskRecall : public TileSink {
   /// `masks` are borrowed. Reserves results and the buffers of at most `workers` threads.
   MaskRecall(const HeadTask& task, std::span<const Mask> masks, Wanted wanted,
              const TileRequest& request, int workers, MemoryBudget& budget);
-  /// What the constructor will reserve.
+  /// The bytes that the constructor will reserve.
   static int64_t bytes(const HeadTask& task, size_t masks, Wanted wanted, int64_t tile_rows,
                        int workers);
 
@@ -49,7 +49,7 @@ class MaskRecall : public TileSink {
   }
   /// ‖O‖² of each row (values only).
   std::span<const double> output_norms() const { return norms_; }
-  /// Whether the call's own mask leaves nothing of the row.
+  /// True where the call's own mask leaves nothing of the row.
   bool is_masked(int64_t row) const { return masked_[static_cast<size_t>(row)] != 0; }
 
  private:

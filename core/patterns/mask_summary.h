@@ -11,7 +11,7 @@
 
 namespace attnscope {
 
-/// What one mask does to one head. Nothing where a value is undefined (no rows, no V, ‖O‖ = 0).
+/// The quality of one mask on one head. Undefined values are empty (no rows, no V, ‖O‖ = 0).
 struct MaskQuality {
   double density = 0;            ///< entries kept / (Nq·Nk)
   double effective_density = 0;  ///< of them those that the call's own mask keeps too / (Nq·Nk)

@@ -71,15 +71,15 @@ class AttentionProblem {
   const TokenGrid& query_tokens() const { return parts_.query_tokens; }
   const TokenGrid& key_tokens() const { return parts_.key_tokens; }
   const CallId& id() const { return parts_.id; }
-  /// Whether query i and key i are the same token for all i. Not in cross attention, nor where keys
-  /// come from a cache.
+  /// True where query i and key i are the same token for all i. False in cross attention, and where
+  /// keys come from a cache.
   bool same_tokens() const {
     return parts_.id.kind != CallKind::cross && parts_.query_tokens.same_places(parts_.key_tokens);
   }
   const std::string& name() const { return parts_.name; }
 
-  /// The same call, in which entries must also be allowed by `mask`. Throws Error(usage) where the
-  /// mask does not fit.
+  /// A copy of the call in which entries must also be allowed by `mask`. Throws Error(usage) where
+  /// the mask does not fit.
   AttentionProblem with_mask(const Mask& mask) const;
 
   /// Reads all of q and k of one head once and throws Error(value) with tensor, index and value at
@@ -89,7 +89,7 @@ class AttentionProblem {
   /// The halves of check_finite: key heads are shared under grouped-query attention.
   void check_queries_finite(int64_t batch, int64_t head, const std::stop_token& stop = {}) const;
   void check_keys_finite(int64_t batch, int64_t kv_head, const std::stop_token& stop = {}) const;
-  /// The same of v, which must be there.
+  /// As check_keys_finite(), of v, which must be there.
   void check_values_finite(int64_t batch, int64_t kv_head, const std::stop_token& stop = {}) const;
 
  private:

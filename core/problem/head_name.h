@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What names a head of a capture or of an export.
+/// The facts that name a head of a capture or of an export.
 struct HeadName {
   int64_t step = 0, layer = 0;
   std::string branch, kind;

@@ -45,7 +45,7 @@ class KeySegments {
     return {part, part + 1};
   }
   bool is_padding(int64_t segment) const;
-  /// Whether a group is text, as segments of text are, with their padding.
+  /// True of a group of text tokens, with their padding.
   bool is_text(int64_t group) const {
     return group == 0 || (group > frames_ && text_[static_cast<size_t>(group - frames_ - 1)]);
   }

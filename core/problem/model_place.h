@@ -28,7 +28,7 @@ struct Unrecorded {
   bool any() const { return step || layer || branch; }
   /// "step layer": the names, as files have them; empty: none.
   std::string text() const;
-  /// What text() made; names that it does not know mean nothing.
+  /// Reads back the names that text() wrote; ignores names that it does not know.
   static Unrecorded parse(std::string_view names);
 
   friend std::strong_ordering operator<=>(const Unrecorded&, const Unrecorded&) {
@@ -70,7 +70,7 @@ struct ModelPlace {
   Unrecorded unrecorded = {};
   CallForward forward = {};
 
-  /// Whether block or slot are known.
+  /// True where the block or the slot is known.
   bool is_recorded() const { return !block.empty() || !slot.empty(); }
   bool has_chunk() const { return chunk != kNoChunk; }
   /// "transformer_blocks.7.attn1"; what is not recorded is left out.

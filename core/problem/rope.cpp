@@ -57,7 +57,7 @@ std::optional<std::string> unplaced_tokens(const BandLayout* layout, const Token
   return std::nullopt;
 }
 
-/// What of a sequence without a grid is no audio.
+/// The reason why a sequence without a grid is not audio alone; nothing where it is.
 std::optional<std::string> unplaced_audio(const TokenGrid& tokens) {
   for (const TokenSegment& segment : tokens.segments()) {
     if (!tokens.has_map() || segment.modality == Modality::audio) continue;

@@ -63,7 +63,7 @@ std::optional<RopeFamily> parse_rope(std::string_view name);
 /// All families, in the order above.
 std::span<const RopeFamily> rope_families();
 
-/// What a checkpoint or a run sets beside its family; zeros: the family's own.
+/// The numbers that a checkpoint or a run sets for a family; zeros: the family's own.
 struct RopeNumbers {
   double base = 0;
   double fps = 0;                 ///< frames of the video a second (cosmos, ltx2, ltx2_audio)

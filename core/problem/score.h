@@ -27,21 +27,21 @@ enum class ScoreFunction : uint8_t {
 /// "softmax", "sigmoid", "linear:elu1", "linear:relu", "linear:normaliser".
 std::string_view score_name(ScoreFunction score);
 std::optional<ScoreFunction> parse_score(std::string_view name);
-/// Whether features are made of q and k, whose products are no logits.
+/// True where q and k are made into features first, whose products are no logits.
 constexpr bool is_linear(ScoreFunction s) {
   return s == ScoreFunction::linear_elu1 || s == ScoreFunction::linear_relu;
 }
-/// Whether weights may be below 0. Then a weight is its logit, so that logits are asked for:
-/// shares, entropy and octaves of weights are not defined.
+/// True where weights may be below 0. A weight is then its logit, so logits are asked for: shares,
+/// entropy and octaves of weights are not defined.
 constexpr bool is_signed(ScoreFunction s) { return s == ScoreFunction::linear_normaliser; }
-/// Whether rows are divided by their own sum (so that an LSE exists).
+/// True where rows are divided by their own sum (so that an LSE exists).
 constexpr bool is_normalised(ScoreFunction s) {
   return s != ScoreFunction::sigmoid && s != ScoreFunction::linear_normaliser;
 }
 
-/// What an entry of a tile is: the weight P, or the logit scale·q·k + bias (masked: −inf).
+/// The value of a tile's entry: the weight P, or the logit scale·q·k + bias (masked: −inf).
 enum class Quantity : uint8_t { weights, logits };
-/// Whether entries are divided by their row's norm.
+/// True where entries are divided by their row's norm.
 constexpr bool needs_norms(ScoreFunction s, Quantity quantity) {
   return quantity == Quantity::weights && is_normalised(s);
 }

@@ -12,8 +12,8 @@
 
 namespace attnscope {
 
-/// What a place in the sequence is. The segments of a token map that are none of these count from
-/// `first_named` on, in their order.
+/// The kind of a place in the sequence. The segments of a token map that are none of these count
+/// from `first_named` on, in their order.
 enum class Segment : uint8_t { text = 0, video = 1, padding = 2, first_named = 3 };
 
 /// Where the text stands in a joint sequence.
@@ -71,10 +71,10 @@ class TokenGrid {
   /// Of the short form; empty for a token map.
   const std::vector<int64_t>& text_valid() const { return text_valid_; }
 
-  /// The same token map with another segment as its `video`. Throws as segment_named().
+  /// A copy of the token map with another segment as its `video`. Throws as segment_named().
   TokenGrid with_video(const std::string& segment) const;
 
-  /// Whether a token map was stated.
+  /// True where a token map was stated.
   bool has_map() const { return !segments_.empty(); }
   /// The token map; empty where none was stated.
   const std::vector<TokenSegment>& segments() const { return segments_; }
@@ -82,7 +82,7 @@ class TokenGrid {
   size_t segment_number(int64_t index) const;
   /// Throws Error(usage) that lists the segments where none has this name.
   const TokenSegment& segment_named(const std::string& name) const;
-  /// What the tokens of a segment are where they are no padding.
+  /// The kind of a segment's tokens where they are no padding.
   Segment class_of(size_t segment) const { return classes_[segment]; }
   /// The number of a place's token in its stream; nothing where it is of none.
   std::optional<int64_t> position(int64_t index) const;
@@ -90,25 +90,25 @@ class TokenGrid {
   std::vector<TokenSegment> other_segments() const;
   /// Names of the segments from Segment::first_named on.
   std::vector<std::string> named_segments() const;
-  /// Whether any token may be padding.
+  /// True where any token may be padding.
   bool has_padding() const;
   /// Batch items whose padding may differ; 1: it is the same.
   int64_t valid_items() const;
-  /// Whether two batch items have the same padding.
+  /// True where two batch items have equal padding.
   bool same_padding(int64_t a, int64_t b) const;
   /// All places that are not video, as ascending ranges.
   std::vector<IndexRange> outside_video() const;
   /// "(t, y, x)", "text 3", "padding 7", "ref1 (t, y, x)", "audio 12": of a place of a token map.
   std::string place_text(int64_t index, int64_t batch = 0) const;
 
-  /// Whether the same places mean the same; padding may differ.
+  /// True where the places of both sequences mean the same tokens; padding may differ.
   bool same_places(const TokenGrid& other) const;
 
   /// Index must be within the sequence.
   Segment segment(int64_t index, int64_t batch = 0) const;
   /// The latent position, or nothing for text and where there is no grid.
   std::optional<LatentCoord> coord(int64_t index) const;
-  /// The same of every segment of a token map that has a grid, in any order of its cells.
+  /// As coord(), of every segment of a token map that has a grid, in any order of its cells.
   std::optional<LatentCoord> any_coord(int64_t index) const;
   /// Throws Error(usage) naming the valid range when the position is outside, or no grid is known.
   int64_t index_of(LatentCoord coord) const;

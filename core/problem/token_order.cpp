@@ -123,7 +123,7 @@ void order_grid(const TokenOrder& order, const TokenGrid& tokens, const OrderedG
   }
 }
 
-/// Whether a list is of the one grid, not of the whole sequence.
+/// True of a list of the tokens of the one grid, not of the whole sequence.
 bool is_of_grid(const TokenOrder& order, const OrderedSide& side) {
   const auto length = static_cast<int64_t>(order.list->size());
   return length != side.tokens && side.grids == 1 && length == side.cells;

@@ -31,9 +31,9 @@ struct TokenOrder {
   /// "stored", "raster" (or "tyx"), "yxt" and the other orders of the axes, "tiles:4x8x8",
   /// "hilbert", "morton". Throws Error(usage) that lists them for anything else.
   static TokenOrder parse(const std::string& name);
-  /// Whether it is one of these names, right or wrong: not that of a file.
+  /// True of text in the form of one of these names, also with wrong values; else it names a file.
   static bool is_name(const std::string& text);
-  /// What parse() reads, or the file.
+  /// The name that parse() reads, or the file.
   std::string text() const;
   /// A list is the same where it was read once.
   friend bool operator==(const TokenOrder&, const TokenOrder&) = default;
@@ -47,7 +47,7 @@ struct OrderedGrid {
 };
 std::vector<OrderedGrid> ordered_grids(const TokenGrid& tokens);
 
-/// What order_problem() must know of a side's tokens.
+/// The facts about a side's tokens that order_problem() needs.
 struct OrderedSide {
   int64_t tokens = 0;
   int64_t grids = 0;  ///< ordered_grids()

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What the tokens of a segment stand for.
+/// The kind of content that the tokens of a segment stand for.
 enum class Modality : uint8_t {
   video,
   image,
@@ -57,7 +57,7 @@ struct TokenSegment {
   std::shared_ptr<const std::vector<std::vector<uint8_t>>> valid_tokens;
 
   bool has_grid() const { return grid[0] > 0; }
-  /// Whether its frames, rows and columns follow each other in the sequence.
+  /// True where its frames, rows and columns follow each other in the sequence.
   bool is_raster() const { return has_grid() && order == CellOrder::raster; }
   bool has_padding() const { return !valid.empty() || valid_tokens != nullptr; }
   /// Batch items that `valid` or `valid_tokens` tell apart; 1: none.

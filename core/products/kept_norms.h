@@ -10,16 +10,16 @@
 
 namespace attnscope {
 
-/// What to tell people where they may not.
+/// The message for people where norms_agree() is false.
 inline constexpr std::string_view kForeignNorms =
     "row sums that were kept are not of this map: they are computed anew";
 
-/// Whether norms that come from a store, one a row, may be believed: a few rows, chosen at random
-/// each time, are computed anew by `backend`, which the others are said to be of, and must agree to
-/// the bit. What spoils a share p of them is found out with the probability 1 − (1 − p)⁸ or more.
-/// Takes the time to pack the head's keys and some rows' products, and reserves what that takes
-/// from `budget`. Throws Error(resource) where the budget does not hold it, Error(interrupted) soon
-/// after a stop is requested.
+/// True where the norms from a store, one a row, may be believed: a few rows, chosen at random each
+/// time, are computed anew by `backend`, which is said to have computed the stored ones, and must
+/// agree to the bit. A fault in a share p of the norms is found with the probability 1 − (1 − p)⁸
+/// or more. Takes the time to pack the head's keys and some rows' products, and reserves the memory
+/// for them from `budget`. Throws Error(resource) where the budget does not hold it,
+/// Error(interrupted) soon after a stop is requested.
 bool norms_agree(const NormSource& source, std::span<const RowNorm> norms,
                  const TileBackend& backend, MemoryBudget& budget, std::stop_token stop);
 

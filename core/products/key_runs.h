@@ -22,8 +22,8 @@ KeyRun make_key_run(std::span<const int64_t> chosen, size_t first, size_t past, 
 inline constexpr int64_t kMostRunKeys = 4096;
 std::vector<KeyRun> key_runs(std::span<const int64_t> chosen, size_t first, size_t past);
 
-/// What a row gives to a run: Σ factor · weight over its chosen keys, in their order, in double.
-/// `row` has the run's keys; `factors` all chosen keys.
+/// A row's contribution to a run: Σ factor · weight over its chosen keys, in their order, in
+/// double. `row` has the run's keys; `factors` all chosen keys.
 inline double weigh_keys(const float* row, const KeyRun& run, std::span<const double> factors) {
   double sum = 0;
   for (size_t i = 0; i < run.columns.size(); ++i) {

@@ -9,8 +9,8 @@
 
 namespace attnscope {
 
-/// What a row or column of a map, a value a token of `tokens`, says in figures. Sums are in double,
-/// in the order of the tokens.
+/// Figures of a row or column of a map that has one value for each token of `tokens`. Sums are in
+/// double, in the order of the tokens.
 
 /// The sum over some tokens.
 double mass_on(std::span<const float> line, IndexRange tokens);

@@ -15,15 +15,15 @@ class ReductionRunner {
  public:
   virtual ~ReductionRunner() = default;
   virtual MemoryBudget& budget() = 0;
-  /// Whether reduce() computes nothing.
+  /// True where reduce() computes nothing.
   virtual bool is_plan_only() const = 0;
   /// Throws Error(interrupted) when it was stopped.
   virtual void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) = 0;
 };
 
-/// What pictures need of whole maps, each from one stream of reductions over the tasks. The results
-/// have the order of the tasks and do not depend on memory or threads. Tasks have row ranges, no
-/// lists. In a run that is only planned the results are empty.
+/// The reductions of whole maps that pictures are drawn from, each by one stream over the tasks.
+/// The results have the order of the tasks and do not depend on memory or threads. Tasks have row
+/// ranges, no lists. In a run that is only planned the results are empty.
 
 /// The smallest power of two that leaves at most `cells` blocks on the longer side of any task.
 int64_t fitting_block(std::span<const HeadTask> tasks, int64_t cells);

@@ -10,7 +10,7 @@
 namespace attnscope {
 namespace {
 
-/// What members of one average have in common; −1 where they may differ.
+/// The facts that the members of one average share; −1 where they may differ.
 using GroupKey =
     std::tuple<int64_t, int64_t, int64_t, std::string, int64_t, std::string, ModelPlace>;
 
@@ -34,7 +34,7 @@ std::vector<std::vector<size_t>> group_volumes(const MeanAxes& axes, const Query
 }
 
 std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
-  // What it is the mean over is left out as if nobody had recorded it.
+  // The facts that are averaged over are left out as if nobody had recorded them.
   ModelPlace place = v.place;
   place.unrecorded.step |= axes.steps;
   place.unrecorded.layer |= axes.layers;

@@ -35,7 +35,7 @@ struct QueryVolume {
   std::optional<std::array<int64_t, 3>> query;  ///< t, y, x outlined in pictures
 };
 
-/// What the volumes have in common.
+/// The volumes, and the facts that they share.
 struct QueryVolumes {
   std::array<int64_t, 3> grid{};  ///< T, H, W
   /// Strings of the text part as they were recorded: prompts differ between calls and batch items.
@@ -61,7 +61,7 @@ struct QueryVolumes {
   }
   /// The number of the list of these tokens: a new one where none is like it.
   size_t list_chosen(const std::vector<int64_t>& tokens);
-  /// Whether all volumes are of the same tokens, which are known.
+  /// True where all volumes are of the same tokens, which are known.
   bool chosen_alike() const;
   /// Facts that nobody recorded of one of the volumes, "step model"; empty: none.
   std::string not_recorded() const;

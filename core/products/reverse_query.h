@@ -63,11 +63,11 @@ class ReverseQuery {
   /// Parts whose norms came from the store in run(), and those that have norms at all.
   int64_t kept() const { return kept_; }
   int64_t normed() const { return normed_; }
-  /// What the store could not take, or gave and was not believed, one line; empty where all went
-  /// well.
+  /// A failure of the store to keep norms, or to give ones that could be believed, one line; empty
+  /// where there was none.
   const std::string& store_problem() const { return store_problem_; }
 
-  /// What the results were reserved with, for as long as they are kept.
+  /// Hands over the reservation of the results, to be held for as long as they are kept.
   MemoryReservation take_reservation() { return std::move(reservation_); }
 
   /// The stream of the passes over rows, for forecasts; needs no run(). plan() throws BudgetError

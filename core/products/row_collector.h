@@ -32,7 +32,7 @@ class RowCollector : public TileSink {
   std::vector<float> take_mean(int64_t task) {
     return std::move(means_[static_cast<size_t>(task)]);
   }
-  /// What the results were reserved with, for as long as they are kept.
+  /// Hands over the reservation of the results, to be held for as long as they are kept.
   MemoryReservation take_reservation() { return std::move(reservation_); }
   /// ln of the normaliser of the task's row (before any domain); NaN where the task has several
   /// rows, and for sigmoid.

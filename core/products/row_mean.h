@@ -46,7 +46,7 @@ class RowMean {
   int64_t groups_left() const { return groups(rows_) - added_; }
   /// The mean of what is complete, which has rows; frees the sums.
   std::vector<float> take();
-  /// The same, but the sum of the rows.
+  /// As take(), but the sum of the rows.
   std::vector<float> take_sum();
 
  private:

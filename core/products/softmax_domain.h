@@ -20,9 +20,9 @@ std::string_view domain_name(SoftmaxDomain domain);
 /// "the keys that the mask leaves (causal)"; of calls whose masks differ "the keys that their masks
 /// leave (causal; none)". Empty where nothing is masked. `masks`: one a call, as Mask::describe().
 std::string kept_keys_text(std::span<const std::string> masks);
-/// What a picture says that its numbers were normalised over: "softmax domain all", of masked calls
-/// "softmax domain all, of the keys that the mask leaves (causal)". Scores other than "softmax" are
-/// named: "sigmoid scores, domain text".
+/// The words of a picture about the keys that its numbers were normalised over: "softmax domain
+/// all", of masked calls "softmax domain all, of the keys that the mask leaves (causal)". Scores
+/// other than "softmax" are named: "sigmoid scores, domain text".
 std::string domain_text(std::string_view score, std::string_view domain,
                         std::span<const std::string> masks);
 

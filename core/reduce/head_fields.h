@@ -40,7 +40,7 @@ struct SegmentMasses {
   friend bool operator==(const SegmentMasses&, const SegmentMasses&) = default;
 };
 
-/// What a head is called: the first that holds; undefined for scores that are not normalised.
+/// The class of a head: the first that holds; undefined for scores that are not normalised.
 enum class HeadClass : uint8_t { sink, text, temporal, spatial, local, global, undefined };
 std::string_view head_class_name(HeadClass which);
 std::optional<HeadClass> parse_head_class(std::string_view name);
@@ -89,9 +89,9 @@ struct HeadField {
   std::string_view heading = {};  ///< in the printed table; empty: not in it
   int decimals = 0;               ///< in the printed table
 
-  /// Whether it is measured, not a count.
+  /// True of a measured number, false of a count.
   bool is_metric() const;
-  /// What the standard error is called in JSON, CSV and HDF5: NAME_stderr.
+  /// The name of the standard error in JSON, CSV and HDF5: NAME_stderr.
   std::string error_name() const;
 };
 

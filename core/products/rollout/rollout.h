@@ -29,13 +29,13 @@ class RolloutLayer : public TileSink {
   /// most `workers` threads need.
   RolloutLayer(std::vector<double> influence, int64_t heads, RolloutDirection direction,
                const TileRequest& request, int workers, MemoryBudget& budget);
-  /// What the constructor will reserve.
+  /// The bytes that the constructor will reserve.
   static int64_t bytes(int64_t tokens, int workers) { return tokens * (3 + 2 * workers) * 8; }
 
-  /// What this process's tiles came to, in whole units that can be added up in any order: of a
-  /// layer that several processes do, everybody's is put in its place before next().
+  /// The sums of this process's tiles, in whole units that can be added up in any order: where
+  /// several processes share a layer, the sums over all of them replace these before next().
   std::span<int64_t> sums() { return sums_; }
-  /// Whether rows have no influence to hand on: they need not be computed.
+  /// True where rows have no influence to hand on: they need not be computed.
   bool is_idle(IndexRange rows) const;
 
   TileRequest request() const override { return request_; }

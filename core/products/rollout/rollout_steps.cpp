@@ -120,7 +120,7 @@ std::vector<HeadTask> pieces_of(const RolloutStep& step, int processes) {
   return cut_into_units(step.tasks, kUnitRows, kUnitsOfProcess * processes).tasks;
 }
 
-/// What the pieces of a layer come to, of all processes.
+/// Streams the pieces of a layer and adds up the sums of all processes.
 void take_layer(std::span<const HeadTask> pieces, const TilePlan& plan, RolloutLayer& layer,
                 const TileBackend& backend, MemoryBudget& budget, const RolloutControl& control,
                 const std::function<void(double)>& progress) {

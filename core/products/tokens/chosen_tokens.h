@@ -20,7 +20,7 @@ struct ChosenTokens {
   int64_t items = 0;
   std::vector<int64_t> text;  ///< the words' tokens, counted within the text, ascending
 
-  /// What each token counts in the mean over the items: [tokens].
+  /// The weight of each token in the mean over the items: [tokens].
   std::vector<double> shares() const;
 };
 

@@ -26,7 +26,7 @@ std::vector<PlacedSegment> placed_segments(const TokenGrid& keys) {
   return placed;
 }
 
-/// What the ranges, in any order, leave of 0 to `end`.
+/// The gaps that the ranges, in any order, leave in 0 to `end`.
 std::vector<IndexRange> gaps_before(int64_t end, std::vector<IndexRange> ranges) {
   std::sort(ranges.begin(), ranges.end(),
             [](const IndexRange& a, const IndexRange& b) { return a.begin < b.begin; });

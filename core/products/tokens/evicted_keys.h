@@ -21,8 +21,8 @@ struct EvictedKeys {
   friend bool operator==(const EvictedKeys&, const EvictedKeys&) = default;
 };
 
-/// What the mask `spans` (in its order, mask query_spans) takes away although the key's position is
-/// before that of the queries, and no key of the same position is left. Ascending by queries, then
+/// The keys that the mask `spans` (in its order, mask query_spans) takes from queries although the
+/// key's position is before theirs and no key of that position is left. Ascending by queries, then
 /// keys; empty where the token maps have no positions.
 std::vector<EvictedKeys> evicted_keys(std::span<const QuerySpan> spans, const TokenGrid& queries,
                                       const TokenGrid& keys);

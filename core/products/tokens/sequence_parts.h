@@ -19,7 +19,7 @@ struct SequencePart {
 /// and "video". Segments without tokens are left out.
 std::vector<SequencePart> sequence_segments(const TokenGrid& tokens);
 
-/// The same with a video whose frames follow each other as its frames: "t0", "t1" …
+/// As sequence_segments(), but a video of consecutive frames as its frames: "t0", "t1" …
 std::vector<SequencePart> sequence_frames(const TokenGrid& tokens);
 
 }  // namespace attnscope

@@ -27,8 +27,8 @@ struct PromptText {
 /// were recorded.
 IndexRange resolve_text_token(const std::string& text, const PromptText& prompt);
 
-/// Whether `--text-token TEXT` is a number N or a range A-B: tokens each of its own, where a word
-/// is one item of several pieces.
+/// True where `--text-token TEXT` is a number N or a range A-B: each token is then an item of its
+/// own, while a word of several pieces is one item.
 bool is_token_number(const std::string& text);
 
 /// The places that the texts of `asked` mean, in their order; where there is none, those of all
