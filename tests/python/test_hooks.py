@@ -141,7 +141,7 @@ class Registry(CaptureTest):
             transformers_call("flex_attention", None, {"softcap": 30.0}, None)
 
     def test_arguments_that_nobody_knows(self) -> None:
-        """What is not known to change no weight is refused: sinks of a query look like plain softmax in some rows."""
+        """Arguments are refused unless known to change no weight: with sinks, some rows look like plain softmax."""
         q = torch.randn(1, 2, 5, 8)
         tensors = {"query": q, "key": q, "value": q}
         out = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2)
@@ -206,7 +206,7 @@ class Wrapped(CaptureTest):
         self.assertRegex(result.stdout, "approximates: .*int8 q and k: mean error 0.0")
         with self.refused("not softmax"), capture(None, self.folder / "e"):
             wrap(lambda q, k, v: 3 * quantised(q, k, v), approximation="nonsense")(q, k, v)
-        # What diffusers' backends are called tells which of them quantise.
+        # The names of diffusers' backends tell which of them quantise.
         given = {n: t.transpose(1, 2) for n, t in zip(("query", "key", "value"), (q, k, v), strict=True)}
         for backend, name in (("_sage_qk_int8_pv_fp8_cuda", "sage_qk_int8_pv_fp8_cuda"), ("flash", None)):
             self.assertEqual(dispatched_call(backend, given, given["value"]).approximation, name)

@@ -24,7 +24,7 @@ FORMS = {
 }
 CONTEXTS = {("uncond", "cond"): "cond_uncond"}  # of others, their branch
 
-# What must be told, where a forward has one branch: by (timestep, context, scheduler). Else a refusal.
+# The facts (timestep, context, scheduler) that suffice where each forward has one branch; all others are refused.
 TOLD = {(t, True, s) for t in (False, True) for s in (False, True)}
 
 

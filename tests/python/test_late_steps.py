@@ -103,7 +103,7 @@ class LateSteps(CaptureTest):
         self.assertEqual(model.forwards, 2 if self.strict else 8)
 
     def test_a_trial_leaves_nothing(self) -> None:
-        """What is recorded of a late step is what a capture of all steps has of it."""
+        """A late step is recorded alone exactly as in a capture of all steps."""
         case = small_models.cogvideox()
         for name, steps in (("all", None), ("late", "1")):
             with capture(case.pipe, self.folder / name, steps=steps):

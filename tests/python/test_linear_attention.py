@@ -36,7 +36,7 @@ def video_model(dtype: torch.dtype) -> tuple[Any, dict[str, Any]]:
 
 
 class Log:
-    """What the first block's attn1 was given, and what it made of it before its last projection."""
+    """Keeps the input of the first block's attn1, and its result before its last projection."""
 
     def __init__(self, model: Any) -> None:
         self.attention = model.transformer_blocks[0].attn1

@@ -36,7 +36,7 @@ TIMESTEPS: dict[str, tuple[str | None, Callable[[float, int], tuple[tuple, dict]
     "under another name": ("when", lambda t, n: ((torch.tensor(t),), {})),
     "not given": (None, lambda t, n: ((), {})),
 }
-# What the loop's evaluations stand at; of a sampler of second order, two at most timesteps.
+# The timesteps of a loop's evaluations; a sampler of second order evaluates twice at most timesteps.
 SAMPLERS = {"first order": (900.0, 600.0, 300.0), "second order": (900.0, 600.0, 600.0, 300.0)}
 SCHEDULERS = ("none", "that steps", "that is not called")
 

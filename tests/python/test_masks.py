@@ -43,7 +43,7 @@ def some_blocks(*shape: int) -> torch.Tensor:
     return blocks
 
 
-# What a mask is stored as, and the mask.
+# Each mask with the form that it is stored in.
 STRUCTURES: dict[str, tuple[str, torch.Tensor]] = {
     "causal": ("causal", J <= I),
     "causal blocks": ("block_causal:75", J // 75 <= I // 75),

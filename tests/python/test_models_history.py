@@ -183,7 +183,7 @@ class History(Models):
 
     @unittest.skipUnless(has_program(), "ATTNSCOPE names no program")
     def test_the_preset_of_helios_is_a_chunk_of_its_pipeline(self) -> None:
-        """What the pipeline gives its transformer by default, by the layout that captures are told with."""
+        """The preset has the layout that captures record for the default arguments of the pipeline."""
         from diffusers import HeliosPipeline, HeliosTransformer3DModel
 
         default = {n: p.default for n, p in inspect.signature(HeliosPipeline.__call__).parameters.items()}

@@ -13,7 +13,7 @@ from support import CaptureTest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python" / "attnscope" / "capture"
 SCRIPT = ROOT / "scripts" / "one-file-capture"
-# What scripts may have imported from the recorder since it was one file.
+# The names that scripts may have imported from the recorder since it was one file.
 NAMES = """CallSize Call Capture CaptureError FAMILIES FORMAT Family FolderLock Forward Grid Job Options
 PromptWatch QUEUED_CALLS STORED_DTYPES Slot Snapshot StepCounter Writer batch_branches
 capture chosen_mask chosen_part clear_folder estimate head_range key_head_range kind_test largest_named

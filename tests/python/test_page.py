@@ -70,7 +70,7 @@ class Read(Exception):
 
 
 def read_options(command: str) -> argparse.Namespace:
-    """What a script of ours makes of its options; it is not run any further."""
+    """Reads the options of one of our scripts, and runs it no further."""
     _, script, *arguments = shlex.split(command)
     path = SCRIPTS / script if (SCRIPTS / script).exists() else ROOT / script
     real = argparse.ArgumentParser.parse_args

@@ -63,7 +63,7 @@ def launch(processes: int, out: Path, cases: tuple[str, ...]) -> None:
 
 
 def by_place(call: Recorded) -> str:
-    """What is unique to a call."""
+    """The facts that tell a call from all others, as JSON."""
     return json.dumps([call.facts.get(k) for k in ("step", "layer", "kind", "slot", "branches")])
 
 
@@ -220,7 +220,7 @@ class Processes(unittest.TestCase):
 
 
 class OneProcess(CaptureTest):
-    """What a process says of itself, and calls as others would split them."""
+    """The rank that a process records, and the parts of calls that other processes would have."""
 
     def run_wan(self, **options: object) -> None:
         small = small_models.wan()

@@ -1,4 +1,4 @@
-"""What is recorded, computed a second way: from the projections, with normalisation and rotation
+"""Recorded tensors, computed a second way: from the projections, with normalisation and rotation
 written here (CogVideoX, Wan); the spatial and temporal order of Latte; the branches' order."""
 
 import unittest

@@ -271,7 +271,7 @@ class Stitched(CaptureTest):
         self.assertIn("a model that turns cached keys anew?", self.narration)
 
     def test_denoising_chunks(self) -> None:
-        """What a chunk attends to of itself at a step is not what the cache keeps: both are there."""
+        """A step attends to noisy keys of its own chunk, and the cache keeps the clean ones: the capture has both."""
         model = Video().eval()
         with torch.no_grad(), capture(model, self.folder / "n", grid=(2, 2, 3)) as cap:
             for n in range(3):

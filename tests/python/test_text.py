@@ -34,7 +34,7 @@ def text_encoder(kind: str) -> Any:
 
 
 def with_text(small: small_models.Small, kind: str, place: str = "") -> small_models.Small:
-    """The same pipeline with a text encoder; its embeddings are no longer given."""
+    """Gives the pipeline a text encoder, and prompts in place of their embeddings."""
     small.pipe.register_modules(
         **{"text_encoder" + place: text_encoder(kind), "tokenizer" + place: tokenizer()}
     )

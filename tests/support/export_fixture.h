@@ -34,7 +34,7 @@ ExportSpec make_spec(const std::vector<std::shared_ptr<CallEntry>>& calls,
                      ExportProduct product = ExportProduct::weights,
                      Encoding encoding = Encoding::f16_scaled);
 
-/// What the hand-made stream holds. Weights spread over 20 octaves; one row in 50 is fully masked
+/// Values of the hand-made stream. Weights spread over 20 octaves; one row in 50 is fully masked
 /// (weights 0, LSE −inf); masked logits are −inf.
 struct FedValues {
   bool logits = false;
@@ -48,7 +48,7 @@ struct FedValues {
   RowNorm norm(int64_t task, int64_t row) const;
 };
 
-/// What readers are tested with: every encoding of entries, with a product that has it.
+/// A form of entries that readers are tested with: each encoding, with a product that has it.
 struct StoredForm {
   ExportProduct product;
   Encoding encoding;
@@ -61,7 +61,7 @@ inline constexpr StoredForm kStoredForms[] = {{ExportProduct::weights, Encoding:
 /// Columns of a task's entries: its keys, or for outputs the channels of V.
 int64_t columns_of(const HeadTask& task, const TileRequest& request);
 
-/// What a file must give back for a value: stored in that encoding and decoded.
+/// The number that a file must give back for a value: stored in that encoding and decoded.
 double decoded(float value, Encoding encoding);
 
 struct FeedOrder {

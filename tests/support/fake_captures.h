@@ -13,7 +13,7 @@
 
 namespace attnscope::test {
 
-/// What `call` throws as Error(usage); empty where it throws nothing.
+/// The message of the Error(usage) that `call` throws; empty where it throws nothing.
 inline std::string usage_text(const std::function<void()>& call) {
   return thrown_text(ErrorCode::usage, call);
 }

@@ -13,7 +13,7 @@
 
 namespace attnscope::test {
 
-/// What `action` throws; nothing when it returns. Anything but an Error passes through.
+/// The Error that `action` throws; nothing when it returns. Other exceptions pass through.
 template <typename Action>
 std::optional<Error> error_of(Action action) {
   try {
@@ -28,7 +28,7 @@ inline bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// Whether `action` throws an Error of this code, one line, that holds all `parts`; else the
+/// Empty where `action` throws an Error of this code, one line, that holds all `parts`; else a
 /// description of what happened.
 template <typename Action>
 std::string refused(Action action, ErrorCode code, const std::vector<std::string>& parts) {

@@ -5,8 +5,8 @@
 
 namespace attnscope::test {
 
-/// Whether windows can be tried here: xvfb-run is installed, and the build's sanitizer gets along
-/// with the drawing library's threads. Says why not, so that a skipped test is seen.
+/// True where windows can be tried here: xvfb-run is installed. Else marks the test case as skipped
+/// and says why, so that it is seen.
 bool can_open_windows();
 
 struct WindowResult {

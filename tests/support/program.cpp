@@ -55,8 +55,8 @@ namespace {
   _exit(127);
 }
 
-/// Whether the program's main thread keeps the signal for its watcher. It does not before the work
-/// begins, where the signal would end it.
+/// True once the program's main thread blocks the signal, so that its watcher gets it. Before the
+/// work begins it does not, and the signal would end the program.
 bool watches(pid_t child, int signal) {
   std::ifstream status("/proc/" + std::to_string(child) + "/status");
   std::string line;

@@ -18,7 +18,7 @@ inline ProgramResult run_well(const std::vector<std::string>& arguments) {
   return result;
 }
 
-/// What such a command prints of its heads with --json.
+/// The heads that such a command prints with --json.
 inline Json heads_of(std::vector<std::string> arguments) {
   arguments.emplace_back("--json");
   return Json::parse(run_well(arguments).out)["heads"];

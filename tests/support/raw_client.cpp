@@ -15,7 +15,7 @@ namespace attnscope::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-/// What only a defect exceeds.
+/// Seconds of waiting that only a defect exceeds.
 constexpr double kLong = 30;
 
 }  // namespace

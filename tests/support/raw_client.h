@@ -20,9 +20,9 @@ class RawClient {
 
   /// False: the other side has gone.
   bool send(std::string_view bytes);
-  /// What comes until the other side ends the connection, or for so many seconds.
+  /// The bytes that come until the other side ends the connection, or for so many seconds.
   std::string receive_all(double seconds);
-  /// Whether the other side was seen to end it.
+  /// True once the other side was seen to end the connection.
   bool ended() const { return ended_; }
   /// One whole answer of HTTP: its head, and as much of a body as its Content-Length says.
   std::string receive_answer();
@@ -45,7 +45,7 @@ class RawClient {
 /// A request's head with these lines after the first; "Host" and the line that ends it are added.
 std::string http_request(const std::string& line, int port,
                          const std::vector<std::string>& fields = {});
-/// What a browser opens a WebSocket with. `origin`: empty leaves it out.
+/// The request that a browser opens a WebSocket with. `origin`: empty leaves it out.
 std::string websocket_request(const std::string& host, const std::string& origin);
 std::string websocket_request(int port);
 

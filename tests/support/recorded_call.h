@@ -10,9 +10,9 @@
 
 namespace attnscope::test {
 
-/// What a model did in one attention call, computed in plain double loops, and what somebody
-/// recorded of it: rightly, or after a test has spoilt it. Batch of 2 (uncond, cond), 4 heads (2 of
-/// K and V), 4 text tokens and then a grid of 2x3x4; every array is [batch, heads, tokens, d].
+/// One attention call of a model, computed in plain double loops, and the record of it: right, or
+/// after a test has spoilt it. Batch of 2 (uncond, cond), 4 heads (2 of K and V), 4 text tokens and
+/// then a grid of 2x3x4; every array is [batch, heads, tokens, d].
 struct RecordedCall {
   static constexpr int64_t kBatch = 2, kHeads = 4, kKvHeads = 2, kWidth = 64, kText = 4;
   static constexpr std::array<int64_t, 3> kGrid{2, 3, 4};

@@ -2,7 +2,7 @@
 
 namespace attnscope::test {
 
-/// Whether a sanitizer watches this build, which makes arithmetic ten times dearer.
+/// True where a sanitizer watches this build, which makes arithmetic ten times dearer.
 constexpr bool sanitized() {
 #if defined(ATTNSCOPE_SANITIZED)
   return true;

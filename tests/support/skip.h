@@ -4,7 +4,7 @@
 
 namespace attnscope::test {
 
-/// What a program of tests exits with where nothing failed and a test case was skipped; CTest shows
+/// The exit code of a test program in which nothing failed and a test case was skipped; CTest shows
 /// the case as skipped then, and neither as passed nor as failed.
 inline constexpr int kSkippedExitCode = 77;
 
@@ -13,7 +13,7 @@ inline constexpr int kSkippedExitCode = 77;
 /// done.
 void skip_test(const std::string& reason);
 
-/// Whether a test case was skipped since the program began.
+/// True once a test case was skipped since the program began.
 bool test_was_skipped();
 
 }  // namespace attnscope::test

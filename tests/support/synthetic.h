@@ -11,7 +11,7 @@ namespace attnscope::test {
 /// from a fixed generator.
 void write_synthetic_head(const std::string& path, int64_t tokens, int64_t d);
 
-/// The same with many heads, all zeros, as a file with holes that takes no space.
+/// Writes a capture with many heads, all zeros, as a file with holes that takes no space.
 void write_sparse_heads(const std::string& path, int64_t heads, int64_t tokens, int64_t d);
 
 }  // namespace attnscope::test

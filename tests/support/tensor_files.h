@@ -67,7 +67,7 @@ std::vector<T> read_all(const TensorSource& tensor) {
                         {shape.begin(), shape.end()});
 }
 
-/// What `action` throws, as "CODE message"; empty when it throws nothing.
+/// The message of the Error that `action` throws, marked where its code is another; empty: none.
 template <typename Action>
 std::string thrown_text(ErrorCode code, const Action& action) {
   try {

@@ -7,7 +7,7 @@
 
 namespace attnscope::test {
 
-/// Whether `condition` becomes true within a time that only a defect exceeds.
+/// Waits until `condition` is true; false after a minute, which only a defect exceeds.
 template <typename Condition>
 bool becomes(const Condition& condition,
              std::chrono::milliseconds between_looks = std::chrono::milliseconds(1)) {
@@ -19,7 +19,7 @@ bool becomes(const Condition& condition,
   return true;
 }
 
-/// Whether a child of this process has ended; it can still be waited for.
+/// True where a child of this process has ended; it can still be waited for.
 inline bool has_ended(pid_t child) {
   siginfo_t info{};
   return waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||

@@ -33,7 +33,7 @@ def end_process(process):
 
 
 class BrowserError(Exception):
-    """What the page or the browser did wrong."""
+    """A failure of the page or of the browser."""
 
 
 class Browser:
@@ -137,7 +137,7 @@ class Browser:
             entry = message["params"]["entry"]
             self.console.append(entry["level"] + ": " + entry["text"])
 
-    # What somebody at the browser does and sees.
+    # Actions of somebody at the browser, and the picture that they see.
 
     def resize(self, width, height, scale=1):
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=scale,
@@ -186,7 +186,7 @@ class Browser:
             time.sleep(0.05)
 
     def picture(self):
-        """What is seen, as the bytes of a PNG."""
+        """The picture of the page, as the bytes of a PNG."""
         return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
 
     def mouse(self, kind, x, y, button="none", **values):

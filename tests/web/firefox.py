@@ -36,7 +36,7 @@ def xvfb():
 
 
 class FirefoxError(Exception):
-    """What the page or the browser did wrong."""
+    """A failure of the page or of the browser."""
 
 
 class Firefox:
@@ -135,13 +135,13 @@ class Firefox:
             raise FirefoxError(f"{command}: {error['error']}: {error['message']}")
         return result
 
-    # What somebody at the browser does and sees.
+    # Actions of somebody at the browser, and the picture that they see.
 
     def open(self, address):
         self.ask("WebDriver:Navigate", {"url": address})
 
     def frame(self, number=0):
-        """What follows is of this frame of the page, until the next page."""
+        """Chooses the frame of the page that later calls are about, until the next page."""
         self.ask("WebDriver:SwitchToFrame", {"id": number})
 
     def run(self, expression):
@@ -172,5 +172,5 @@ class Firefox:
             time.sleep(0.05)
 
     def picture(self):
-        """What is seen, as the bytes of a PNG."""
+        """The picture of the page, as the bytes of a PNG."""
         return base64.b64decode(self.ask("WebDriver:TakeScreenshot", {"full": False})["value"])

@@ -242,7 +242,7 @@ class FigureTest(unittest.TestCase):
         write_call(os.path.join(FOLDER, "signed.safetensors"), signed, {"score": "linear:normaliser"})
         said = attnscope("figure", "signed.safetensors", "-o", "no.html", fails=2)
         self.assertIn("either sign", said)
-        # What is masked by them alone is a mask.
+        # Biases that only mask are a mask.
         masked = {**tensors, "mask": ([6, 6], [0 if i % 6 <= i // 6 else float("-inf") for i in range(36)])}
         write_call(os.path.join(FOLDER, "masked.safetensors"), masked, {})
         attnscope("figure", "masked.safetensors", "-o", "masked.html", "--force")

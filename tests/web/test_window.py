@@ -36,7 +36,7 @@ NUMBERS = ("layer 1\nhead 2\nquery 3 8 7\nwait exact\nwait query\n"
 
 
 def native(script, *options):
-    """What the native window prints, with the one font that a page has."""
+    """The output of a script in the native window, with the one font that a page has."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(script)
         file.flush()
@@ -63,7 +63,7 @@ class Window(Browser):
             raise
 
     def script(self, text, seconds=120):
-        """What a script of the window prints."""
+        """Runs a script in the page's window and gives its output."""
         return self.run(f"attnscope.script({text!r})", seconds)
 
     def view(self):
@@ -86,7 +86,7 @@ class Window(Browser):
 
 
 class Looks(unittest.TestCase):
-    """What is shown."""
+    """The pictures and numbers that a page shows, beside those of the native window."""
 
     @classmethod
     def setUpClass(cls):
@@ -149,7 +149,7 @@ class Looks(unittest.TestCase):
 
 
 class Hands(unittest.TestCase):
-    """What mouse and keys do."""
+    """The mouse, the keys, the clipboard and the sizes of the window."""
 
     @classmethod
     def setUpClass(cls):
@@ -179,7 +179,7 @@ class Hands(unittest.TestCase):
             self.until(window, lambda: self.zoom(window), bool)
             q0, q1, k0, k1 = self.zoom(window)
             self.assertTrue(200 < q1 - q0 < 800 and 200 < k1 - k0 < 800)
-            # What is dragged up and left shows what lies below and right.
+            # Dragging up and left shows what lies below and right.
             window.drag(330, 320, 290, 270)
             self.until(window, lambda: self.zoom(window), lambda z: z[0] > q0 + 20 and z[2] > k0 + 20)
             now = self.zoom(window)
@@ -198,7 +198,7 @@ class Hands(unittest.TestCase):
 
     def test_text_and_the_clipboard(self):
         with Window(self.server.address()) as window:
-            # What is handed to the clipboard; a browser without a screen has none to read.
+            # Takes the text that is handed to the clipboard; a browser without a screen has none to read.
             window.run("navigator.clipboard.writeText = text => { window.copied = text; return Promise.resolve(); }")
             window.script("atlas off\nwait exact\n")
             window.key("p", "KeyP", ctrl=True)
@@ -235,7 +235,7 @@ class Hands(unittest.TestCase):
             window.until("document.getElementById('canvas').width === 1920")
             two = window.rows()
             self.assertEqual(two[:2], (1920, 1280))
-            # The same layout: what stands at a place stands there still.
+            # The layout stays: the same entry is at the same place.
             window.click(330, 300)
             self.until(window, lambda: window.script("print query\n"), lambda q: q.split()[:3] == picked.split()[:3])
             window.resize(700, 500, 1)
@@ -244,7 +244,7 @@ class Hands(unittest.TestCase):
 
 
 class Connections(unittest.TestCase):
-    """What becomes of a page when its server does not answer as before."""
+    """A page whose server does not answer as before."""
 
     def test_a_lost_connection_is_taken_up_again(self):
         with Server() as server:
@@ -256,7 +256,7 @@ class Connections(unittest.TestCase):
                     way.cut()
                     window.until("document.getElementById('banner').textContent.includes('trying again')")
                     self.assertIn("lost", window.script("print connection\n"))
-                    # What was there can be looked at: all but the banner and the status line is as it was.
+                    # The map can still be looked at: all but the banner and the status line is as it was.
                     shown = read_png(window.picture())
                     self.assertGreater(likeness(before, shown, (0, 80, 960, 612))[0], 0.999)
                     way.mend()

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What a script does to the window.
+/// Carries out the lines of a script in the window.
 class AppScriptHost : public ScriptHost {
  public:
   /// Borrows the app. Pictures and sessions replace what is there only with `force`.

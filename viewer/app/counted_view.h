@@ -16,7 +16,7 @@ class CountedView {
  public:
   /// How much of a view is there: some tiles, all of them as well as they are by now, all for good.
   enum class Stage : uint8_t { some, all, settled };
-  /// What is counted.
+  /// The view whose values are counted, and the tiles that have them.
   struct Key {
     HeadId head;
     std::optional<Against> against;
@@ -25,8 +25,8 @@ class CountedView {
     Quantity quantity = Quantity::weights;
     std::vector<std::shared_ptr<const MapTile>> tiles;
     Stage stage = Stage::some;
-    /// Whether the counts of `other` do for this one: the same tiles, or the same view that has
-    /// come no further but by some tiles. So colours stand still while a map refines.
+    /// True where the counts of `other` do for this one: the same view with the same tiles, or with
+    /// some tiles while it is not settled. So colours stand still while a map refines.
     bool is_counted_by(const Key& other) const;
   };
   /// Takes what was counted, and counts again where `key` is news; neither while the map is moved

@@ -71,7 +71,7 @@ struct TileSourceMaker {
 struct Document {
   CaptureOrigin origin;
   std::shared_ptr<const Capture> capture;  ///< null: an export, or on another machine
-  /// What was added to it since; calls() of each stand behind those before.
+  /// Additions to the capture since it was opened; calls() of each stand behind those before.
   std::vector<std::shared_ptr<const Capture>> added;
   CaptureOrigin other_origin;    ///< of a second capture or export; its path is empty without one
   std::optional<Capture> other;  ///< the second capture
@@ -82,7 +82,7 @@ struct Document {
   ViewLimits limits;
   ViewHistory history;
   std::unique_ptr<TileSource> tiles;
-  /// The same, of maps on another machine; null: they are here.
+  /// `tiles`, where the maps are on another machine; null: they are here.
   RemoteTileSource* remote = nullptr;
   /// Null where the capture is shown otherwise than it was recorded.
   std::unique_ptr<QuickCheck> quick_check;
@@ -92,7 +92,7 @@ struct Document {
   std::unique_ptr<DocumentStop> stop = nullptr;
   /// The latent frame that each picture of the video belongs to; of captures that have any.
   std::vector<int64_t> pictures = {};
-  /// What they are of: the capture, or the newest of those that were added.
+  /// The capture that `pictures` are of: the one that was opened, or the newest that was added.
   const Capture* pictured = nullptr;
   /// A head that is seen in place of the state's, as long as the mouse points at it.
   std::optional<HeadId> preview = {};
@@ -100,14 +100,14 @@ struct Document {
   bool shows_other = false;
   mutable PlacedMaps orders = {};
 
-  /// Whether its maps are computed, and not read from an export.
+  /// True where its maps are computed, and not read from an export.
   bool is_computed() const { return capture || (remote != nullptr && remote->hello().computed); }
-  /// Whether a second capture or export is open.
+  /// True where a second capture or export is open.
   bool has_second() const { return !other_origin.path.empty(); }
-  /// What a picture or a mask must not replace, nor be written into (OutputFileOptions::inputs);
-  /// nothing of maps on another machine.
+  /// The inputs that a picture or a mask must not replace, nor be written into
+  /// (OutputFileOptions::inputs); none where the maps are on another machine.
   std::vector<std::filesystem::path> guarded() const;
-  /// What the quick check found and nobody has dismissed.
+  /// The warning of the quick check; empty where it found nothing or somebody has dismissed it.
   std::string warning() const {
     if (warning_dismissed) return "";
     if (remote != nullptr) return remote->warning();

@@ -130,7 +130,7 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   }
   std::vector<HeadId> there = all;
   std::sort(there.begin(), there.end());
-  // What was seen may have been of another capture.
+  // Heads that were seen may be of another capture.
   std::vector<HeadId> heads;
   for (const HeadId& id : seen) {
     if (std::binary_search(there.begin(), there.end(), id)) heads.push_back(id);
@@ -197,7 +197,7 @@ void DocumentFrame::choose_line() {
 
 namespace {
 
-/// What one line is more or less than another, as the map's entries are.
+/// The difference of two lines, taken as that of the map's entries.
 std::shared_ptr<const MapLine> line_difference(const MapLine& a, const MapLine& b, Difference how) {
   auto line = std::make_shared<MapLine>();
   line->request = a.request;
@@ -312,7 +312,7 @@ void DocumentFrame::take_entry() {
                                      [&](float other) { return other > value; });
 }
 
-/// What a view shows of its map.
+/// The part of the map that a view shows, with its tiles, for the histogram.
 CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pane) const {
   const MapGeometry sizes = geometry();
   CountedView::Key key;
@@ -328,7 +328,7 @@ CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pan
     exact = exact && !key.tiles.empty() && key.tiles.back()->id == id && key.tiles.back()->exact;
   }
   const bool all = key.tiles.size() == wanted.size();
-  // What nobody works on any more has come as far as it will.
+  // A view that nobody works on any more has come as far as it will.
   const bool settled = exact || !document_.tiles->status().busy;
   key.stage = settled ? CountedView::Stage::settled
               : all   ? CountedView::Stage::all

@@ -16,7 +16,7 @@
 
 namespace attnscope {
 
-/// What the window asks of an open document, frame by frame, and what it has got: tiles, the line
+/// The window's requests to an open document, frame by frame, and their results: tiles, the line
 /// and the entry under the mouse, the histogram of what is seen. One for each document. Only on the
 /// window's thread.
 class DocumentFrame {
@@ -31,7 +31,7 @@ class DocumentFrame {
   /// Takes what has come since. While the map is moved, colours do not change.
   void take(PaneSize pane, bool moved);
 
-  /// What is followed by the mouse from now on; true where it is another than before.
+  /// Set what the mouse points at, and the token of the line that it shows; true where that is new.
   bool hover(const std::optional<MapPoint>& point, bool on_other = false);
   bool follow(int64_t token);
   /// The token that the mouse points at in this moment, for the words' list; the same.
@@ -52,7 +52,7 @@ class DocumentFrame {
   const std::optional<HeadCurve>& curve() const { return curve_; }
   /// Nothing while neither the words are shown nor some of them chosen.
   const std::optional<WordsView>& words() const { return words_; }
-  /// Whether the row of the words' list is the wanted one, and the means over the video too.
+  /// True unless the words' list waits for its row; has_masses(): for the means over the video.
   bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
   bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
   const std::optional<PointReadout>& readout() const { return readout_; }
@@ -65,34 +65,34 @@ class DocumentFrame {
   std::optional<ColourScale> other_scale() const;
   /// The mask over the matrix as far as it is known; null: none is wanted, or not there yet.
   const std::shared_ptr<const HeadMask>& mask() const { return mask_; }
-  /// Whether the wanted mask's numbers are those of all rows, or will not come.
+  /// True unless a mask is wanted whose numbers of all rows are still to come.
   bool has_mask() const;
-  /// Whether the tracks of the head that is shown are asked for; and these, as far as they are
-  /// there.
+  /// True where the tracks of the head that is shown are asked for; tracks(): these, as far as they
+  /// are there.
   bool wants_tracks() const { return wishes_.tracks.has_value(); }
   std::shared_ptr<const HeadTracks> tracks() const;
-  /// Whether they are there exactly, where they are asked for.
+  /// True unless tracks are asked for that are not there exactly yet.
   bool has_tracks() const;
   /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
   std::shared_ptr<const RowDivergence> divergence() const;
   /// Milliseconds from asking for the line that came last until it was there.
   const std::optional<double>& line_ms() const { return line_ms_; }
 
-  /// Whether the line that is shown is the wanted one.
+  /// True where the line that is shown is the wanted one.
   bool has_line() const {
     return line_ && line_wanted_ && line_->request == *line_wanted_ &&
            line_against_ == shown_.against();
   }
   bool line_pending() const { return line_wanted_ && !has_line(); }
-  /// Whether the entry under the mouse is there, if there is one.
+  /// True unless the value of the entry under the mouse is still to come.
   bool has_entry() const { return !readout_ || readout_->entry; }
-  /// Whether the line or the entry under the mouse has come and is not taken yet.
+  /// True where the line, the entry, the mask or numbers of words have come and are not taken yet.
   bool has_news() const;
 
   /// An entry of the head that is shown: asks for it, and tells it once it is there. Throws
   /// Error(file) where it cannot be had.
   std::optional<ProbedEntry> probe(int64_t query, int64_t key);
-  /// The same of side B, which there must be.
+  /// As probe(), of side B, which there must be.
   std::optional<ProbedEntry> probe_other(int64_t query, int64_t key);
 
  private:
@@ -142,7 +142,7 @@ class DocumentFrame {
   std::optional<int64_t> pointed_;
   std::vector<FrameRequest> pictures_;
   std::shared_ptr<const HeadMask> mask_;
-  /// What the words' list was made of.
+  /// The inputs that the words' list was made of.
   struct WordsKey {
     HeadId head;
     bool reverse = false;

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What the header of a film tells.
+/// The words in the header of a film.
 struct FilmCaption {
   std::string capture, head, what, domain, unit;
 };

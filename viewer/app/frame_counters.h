@@ -27,14 +27,14 @@ inline double thread_cpu_ms() {
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &at);
   return static_cast<double>(at.tv_sec) * 1e3 + static_cast<double>(at.tv_nsec) / 1e6;
 }
-/// The same of the whole program.
+/// Milliseconds of processor time of all threads of the program.
 inline double program_cpu_ms() {
   timespec at = {};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &at);
   return static_cast<double>(at.tv_sec) * 1e3 + static_cast<double>(at.tv_nsec) / 1e6;
 }
 
-/// What the window measures about itself; scripts print it.
+/// The window's measurements of itself; scripts print them.
 struct FrameCounters {
   int64_t frames = 0;       ///< drawn since the window was opened
   double frame_ms_max = 0;  ///< largest own work of a frame (uploads, panels, draw calls; without

@@ -24,7 +24,7 @@ class Palette {
   };
   explicit Palette(Window window) : window_(std::move(window)) {}
 
-  /// What lines of scripts are done to. Without one they are told not to be here.
+  /// Sets the host that runs lines of scripts. Without one the palette refuses such lines.
   void set_host(std::unique_ptr<ScriptHost> host) { host_ = std::move(host); }
   bool is_open() const { return panel_.is_open(); }
   void open() { panel_.open(); }

@@ -6,8 +6,8 @@
 
 namespace attnscope {
 
-/// What the palette's lines are done to: as those of a script, but what they print and write is
-/// told by the status line.
+/// Runs the palette's lines as those of a script, but the status line tells what they print and
+/// write.
 class PaletteHost : public AppScriptHost {
  public:
   /// Borrows the window's contents.

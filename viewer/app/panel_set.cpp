@@ -13,7 +13,7 @@ constexpr float kGap = 4;  ///< between panes; where splitters are
 constexpr float kLeastColumn = 240;
 /// Of the panes in it, the query and those below.
 constexpr float kLeastQuery = 200, kLeastPane = 120;
-/// What the steps must leave to the panes.
+/// The height that the strip of steps must leave to the panes, or it is left out.
 constexpr float kLeastBelowStrip = 260;
 /// The share of the window's height that the toolbar may take before it folds.
 constexpr float kMostToolbar = 0.25f;
@@ -67,7 +67,7 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
 PanelSet::Cut PanelSet::cut_below(const Ui& ui, const char* label, const ScreenRect& column,
                                   int left, float& share) {
   const float gap = ui.px(kGap);
-  // What the others need, or an equal part of what is too low for all of them.
+  // The height that the other panes leave, or an equal part of one that is too low for all of them.
   const auto others = static_cast<float>(left);
   const float room = column.height() - ui.px(kLeastQuery) - others * (ui.px(kLeastPane) + gap);
   const float most = std::max({1.0f, room, column.height() / (others + 2) - gap});

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What the window is to be opened with.
+/// The settings that the window is opened with.
 struct ViewerSettings {
   std::optional<CaptureOrigin> origin;  ///< opened at once; none: the window begins empty
   std::filesystem::path second;         ///< a capture that is compared with it

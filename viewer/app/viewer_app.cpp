@@ -21,12 +21,12 @@ namespace {
 constexpr double kAttentiveSeconds = 1;
 /// How long the status line says what was done.
 constexpr double kNoticeSeconds = 6;
-/// What the uploads of a frame may take, so that the window follows the mouse.
+/// The milliseconds that uploads may take in a frame, so that the window follows the mouse.
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
 
-/// What the panels are laid out in: the window, or more than is seen of it where it is smaller than
-/// panels can be.
+/// The rectangle that the panels are laid out in: the window, or more than is seen of it where it
+/// is smaller than panels can be.
 ScreenRect window_rect(float scale) {
   const ImVec2 size = ImGui::GetIO().DisplaySize;
   return {0, 0, std::max(size.x, scale * kLeastWindow.width),
@@ -133,7 +133,7 @@ void ViewerApp::draw_frame() {
   labels_.clear();
   window_->begin_frame([&] {
     if (!settings_.scripted_mouse) return;
-    // What a click brings about is drawn after its last step.
+    // Frames go on until the last step of a click is drawn.
     if (!mouse_.done()) window_->request_frames();
     mouse_.feed();
   });
@@ -161,8 +161,8 @@ void ViewerApp::draw_frame() {
   apply(requests);
 }
 
-/// Whether what the mouse does now is none of the panels' business: a dialog covers them, or this
-/// is the second press of a double click whose first one closed a dialog or a list.
+/// True while the panels must ignore the mouse: a dialog covers them, or this is the second press
+/// of a double click whose first one closed a dialog or a list.
 bool ViewerApp::is_mouse_held_back() {
   if (ImGui::IsMouseClicked(0)) {
     const bool over = front() != Front::panels;
@@ -174,7 +174,7 @@ bool ViewerApp::is_mouse_held_back() {
   return holds_back_ || dialog() != Front::panels;
 }
 
-/// What fills the window. Behind a dialog it takes no mouse, and nothing of it can be clicked.
+/// Draws the panels, or the empty state. Behind a dialog they take no mouse and cannot be clicked.
 void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
   ImGui::SetNextWindowPos({0, 0});
   ImGui::SetNextWindowSize({window.width(), window.height()});
@@ -182,7 +182,7 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
                ImGuiWindowFlags_NoDecoration | ImGuiWindowFlags_NoMove |
                    ImGuiWindowFlags_NoSavedSettings | ImGuiWindowFlags_NoBringToFrontOnFocus |
                    ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
-  // What is disabled looks as it does otherwise.
+  // Disabled items look as they do otherwise.
   ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1.0f);
   ImGui::BeginDisabled(is_mouse_held_back());
   if (document_) {
@@ -223,7 +223,7 @@ void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequest
   }
 }
 
-/// What cannot be asked for is told once, and ends nothing.
+/// Asks for what the frame needs. A failure is told once in a dialog, and ends nothing.
 void ViewerApp::ask(PaneSize pane) {
   try {
     frame_->ask(pane, panels_.atlas().seen(), clock_.milliseconds());
@@ -339,7 +339,7 @@ bool ViewerApp::working() const {
   return is_source_busy() || (frame_ && frame_->histogram_stale()) || drew_busy_;
 }
 
-/// What the workers have brought is what somebody is waiting for.
+/// Something has come that somebody is waiting for.
 bool ViewerApp::is_awaited() const {
   if (!document_ || !counters_.first_picture_ms) return true;
   return frame_->has_news();
@@ -383,7 +383,7 @@ double ViewerApp::wait_seconds(double limit) const {
   }
   const auto until = [&](double left) { limit = limit < 0 ? left : std::min(limit, left); };
   if (again_at_) until(std::max(0.0, *again_at_ - seconds()));
-  // What is not there yet wakes the loop when it comes.
+  // A picture or a line that is not there yet wakes the loop when it comes.
   if (playing() && is_picture_there() && is_line_there()) until(player_.wait(seconds()));
   if (const double next = film_player_.wait(seconds()); next >= 0) until(next);
   const double due = pacer_.wait(seconds(), news_ || has_come_to_rest(), working());
@@ -458,7 +458,7 @@ bool ViewerApp::reached(WaitFor what) const {
   return false;
 }
 
-/// Whether the film has all its pictures of the video, where it lies over them.
+/// True once the film and the volume, if shown, have all the video's pictures that they lie over.
 bool ViewerApp::has_film() const {
   const FilmView* const film = panels_.query().film();
   const ViewState& state = document_->history.now();
@@ -466,7 +466,7 @@ bool ViewerApp::has_film() const {
   return (film == nullptr || film->complete()) && (!volume || panels_.volume().complete());
 }
 
-/// Whether every head of the atlas is there that can be, and drawn.
+/// True once every head of the atlas that can be there is there, and drawn.
 bool ViewerApp::has_atlas() const {
   const std::optional<AtlasCells>& cells = frame_->atlas();
   if (!cells) return false;

@@ -64,14 +64,14 @@ class ViewerApp {
   /// Opens a capture as soon as there is something of it; `opened` is called then. Errors are shown
   /// in a dialog.
   void await(const CaptureOrigin& origin, std::function<void(Document&)> opened);
-  /// Whether calls may come by themselves: of what is open, or of what is waited for.
+  /// True where calls may come by themselves: to what is open, or to what is waited for.
   bool follows() const {
     const bool remote = document_ && document_->remote != nullptr;
     return follower_ != nullptr || (remote && settings_.follow);
   }
   /// A capture or a session; the same.
   void open(const std::filesystem::path& path);
-  /// The same, but what went wrong is shown in a dialog.
+  /// As open(), but a dialog shows what went wrong.
   void try_open(const std::filesystem::path& path);
   void act(const Action& action);
   /// For what stands in front: an open list, a dialog, the help, the panels. F12 takes a picture of
@@ -91,7 +91,7 @@ class ViewerApp {
   /// Begins to write the film that is seen; see FilmExport. It is there when film_saved() says so.
   /// Throws what FilmExport's constructor throws, Error(usage) where there is no film.
   void save_film(const std::filesystem::path& file);
-  /// Whether no film is being written. Throws what went wrong with the last one, once.
+  /// True while no film is being written. Throws the error of the last one, once.
   bool film_saved();
   /// Moments of the film that was drawn last, and the one that is seen large; nothing without one.
   std::optional<int64_t> film_moments() const;
@@ -112,15 +112,15 @@ class ViewerApp {
     return document_ ? document_->guarded() : std::vector<std::filesystem::path>();
   }
   const FrameCounters& counters() const { return counters_; }
-  /// Whether a dialog tells what went wrong.
+  /// True while a dialog tells what went wrong.
   bool failed() const { return failure_.has_value(); }
-  /// What it tells, one line; empty: there is none.
+  /// The message of that dialog, one line; empty: there is none.
   std::string failure() const { return failure_ ? failure_->message : ""; }
-  /// What the status line says was just done; empty: nothing.
+  /// The status line's notice of what was just done; empty: nothing.
   std::string notice() const { return notice_ ? notice_->text : ""; }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
-  /// What the palette's lines of scripts are done to.
+  /// Sets the host that runs the palette's lines of scripts.
   void set_script_host(std::unique_ptr<ScriptHost> host) { palette_.set_host(std::move(host)); }
   /// Types into the palette; false where it is closed.
   bool type(const std::string& text);
@@ -133,7 +133,7 @@ class ViewerApp {
   /// Why that will not be reached, one line: all work has ended, and something of it failed. Empty:
   /// it is reached, or may still be.
   std::string problem_before(WaitFor what) const;
-  /// Whether all numbers that are seen are exact; of the atlas, has_atlas() tells.
+  /// True where all numbers that are seen are exact; of the atlas, has_atlas() tells.
   bool exact() const;
   /// Nothing while it is not shown.
   const std::optional<AtlasCells>& atlas() const {
@@ -193,10 +193,10 @@ class ViewerApp {
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
   void act_or_tell(const Action& action);
-  /// What stands in front, whose the keys and the mouse are.
+  /// The list, the dialog or the panels in front, which get the keys and the mouse.
   enum class Front : uint8_t { list, failure, help, browser, palette, panels };
   Front front() const;
-  /// The same without lists: which dialog covers the panels, if any does.
+  /// As front(), but without lists: the dialog that covers the panels, if any does.
   Front dialog() const;
   bool keeps_keys() const;
   bool is_mouse_held_back();
@@ -272,7 +272,7 @@ class ViewerApp {
   /// Of the mouse's left button: the last press was not the panels', and it is still down and would
   /// reach them.
   bool press_held_back_ = false, holds_back_ = false;
-  /// What was just done, and until when the status line says so.
+  /// The notice of what was just done, and until when the status line shows it.
   struct Notice {
     std::string text;
     double until = 0;

@@ -11,7 +11,7 @@
 #include "viewer/view/pin_places.h"
 #include "viewer/view/view_actions.h"
 
-// What keys and commands do to the window, and what they write and copy.
+// The effects of keys and commands on the window, and the files and texts that they write and copy.
 
 namespace attnscope {
 

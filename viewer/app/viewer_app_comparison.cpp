@@ -18,7 +18,7 @@ void ViewerApp::open_other(const std::filesystem::path& path) {
   auto document = Document::open(
       document_->origin, settings_.read_control, settings_.make_source,
       [window = window_] { window->wake(); }, path);
-  // What was seen of a second capture before is no head of this one.
+  // Heads of an earlier second capture are none of this one.
   ViewState now = document_->history.now();
   now = apply_action(now, action::DropOther{}, document_->limits);
   // Of a capture that has grown, calls may stand in another order.

@@ -133,14 +133,14 @@ void ViewerApp::open_awaited() {
     prepare_ = awaited.opened;
     prepare();
   } catch (const Error& e) {
-    // What was waited for is there, and is not what can be shown.
+    // The capture that was waited for is there, but cannot be shown.
     follower_.reset();
     awaited_.reset();
     fail("This capture cannot be opened", e.what());
   }
 }
 
-/// What a capture that nobody has read before the window says against itself.
+/// Tells the warnings of a capture that nobody has read before the window.
 void ViewerApp::tell_warnings(const Capture& capture) {
   for (const std::string& warning : capture.warnings()) tell_warning(warning);
 }
@@ -150,7 +150,7 @@ void ViewerApp::tell_warning(const std::string& warning) {
   if (settings_.warn) settings_.warn(warning);
 }
 
-/// What was to be shown first, as soon as it is there.
+/// Prepares the view that was to be shown first, as soon as its calls are there.
 void ViewerApp::prepare() {
   if (!prepare_) return;
   try {
@@ -179,7 +179,7 @@ void ViewerApp::show_added(int64_t calls) {
        std::to_string(document_->calls.size()) + " now");
 }
 
-/// What came from another machine since the last frame.
+/// Takes the calls, pictures and warnings that came from another machine since the last frame.
 void ViewerApp::take_remote() {
   int64_t calls = 0;
   for (const RemoteAdded& more : document_->remote->take_added()) {
@@ -198,7 +198,7 @@ void ViewerApp::take_remote() {
   show_added(calls);
 }
 
-/// What the follower has found since the last frame.
+/// Takes the calls and pictures that the follower has found since the last frame.
 void ViewerApp::take_added() {
   if (document_ && document_->remote != nullptr) take_remote();
   if (!follower_) return;

@@ -5,13 +5,13 @@
 
 namespace attnscope {
 
-/// Whether what is shown is to be seen, however coarse.
+/// True where the map is complete, however coarse, or not seen at all.
 bool ViewerApp::is_picture_there() const {
   if (!document_ || changed_) return false;
   return !is_map_seen() || panels_.matrix().seen().complete;
 }
 
-/// The same of the query's row, where that is all there is to be seen.
+/// True unless the query's row is all that there is to be seen, and is still to come.
 bool ViewerApp::is_line_there() const {
   const std::optional<ViewPane>& pane = document_->history.now().maximised;
   const bool alone = pane == ViewPane::query || pane == ViewPane::volume;

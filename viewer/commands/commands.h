@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What a key, a menu and the palette can ask for.
+/// The commands that a key, a menu and the palette can ask for.
 enum class CommandId : uint8_t {
   pan_up,
   pan_left,

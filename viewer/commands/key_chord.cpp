@@ -13,7 +13,7 @@
 namespace attnscope {
 namespace {
 
-/// What a US keyboard types without and with Shift.
+/// The signs that a US keyboard types without and with Shift.
 constexpr std::string_view kPlain = "`1234567890-=[]\\;',./";
 constexpr std::string_view kShifted = "~!@#$%^&*()_+{}|:\"<>?";
 

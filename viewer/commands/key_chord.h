@@ -37,8 +37,8 @@ struct KeyChord {
   friend bool operator==(const KeyChord&, const KeyChord&) = default;
 };
 
-/// The same chord however it was typed: Shift+[ is {, z is Z, and Shift alone says nothing about a
-/// sign that it makes.
+/// One form for a chord, however it was typed: Shift+[ is {, z is Z, and Shift alone says nothing
+/// about a sign that it makes.
 KeyChord normalised(KeyChord chord);
 
 /// "Ctrl+Z", "Alt+Left", "Shift+[", "?", "+", "Ctrl++"; in any case. Throws Error(usage) naming the

@@ -28,12 +28,12 @@ class Framebuffer {
 
   int width() const { return width_; }
   int height() const { return height_; }
-  /// What is drawn into, for who shows it elsewhere; its first row is the lowest.
+  /// The texture that is drawn into, for who shows it elsewhere; its first row is the lowest.
   GLuint texture() const { return colour_.get(); }
   /// Drawing goes here until unbind(), which gives it back to the window.
   void bind() const;
   static void unbind();
-  /// What was drawn.
+  /// Reads back the pixels that were drawn.
   ReadPixels read() const;
   /// Copies everything into the window's framebuffer, which has the same size.
   void show_in_window() const;

@@ -9,7 +9,7 @@
 
 namespace attnscope::gl {
 
-/// What every shader begins with; bodies are the same for both languages.
+/// The first lines of every shader; bodies are the same for both languages.
 #ifdef __EMSCRIPTEN__
 inline constexpr const char* kShaderVersion = "#version 300 es";
 inline constexpr const char* kShaderHead =

@@ -16,8 +16,8 @@ GLuint new_buffer() {
 
 constexpr int kFloatsPerVertex = 9;
 
-/// Whether a pixel of it can have more than one texel under it. A little less than where the shader
-/// takes one alone, whatever a driver rounds.
+/// True where a pixel of it can have more than one texel under it. The limit is a little below the
+/// shader's (half a texel), whatever a driver rounds.
 bool has_many_texels(const MapQuad& q) {
   constexpr float kMostOfOne = 0.49f;
   return std::abs(q.u1 - q.u0) > kMostOfOne * std::abs(q.x1 - q.x0) ||

@@ -13,7 +13,7 @@ inline constexpr float kZeroTexel = -65504;
 /// has to be mixed of two.
 inline constexpr int kMapColours = 2048;
 
-/// What is the same for all pixels of a draw: each has a program of its own.
+/// The properties that all pixels of a draw share: each variant has a program of its own.
 struct MapVariant {
   bool grid = false;  ///< a GridTexture; else tiles of a pool
   ScaleKind scale = ScaleKind::log2;

@@ -13,7 +13,7 @@
 
 namespace attnscope::gl {
 
-/// What a VolumePainter draws of its cells. Vectors are (x, y, z) in cells.
+/// The way in which a VolumePainter draws its cells. Vectors are (x, y, z) in cells.
 struct VolumeView {
   using Vector = std::array<float, 3>;
   Vector start{};           ///< of the ray through the picture's top left corner
@@ -26,7 +26,7 @@ struct VolumeView {
   friend bool operator==(const VolumeView&, const VolumeView&) = default;
 };
 
-/// What numbers of cells look like: those from kFirstNumber on go along the colour map, the lower
+/// The colours of cells' numbers: those from kFirstNumber on go along the colour map, the lower
 /// ones, of cells without a value, are seen on the plane alone.
 struct VolumeColours {
   static constexpr int kFirstNumber = 4;

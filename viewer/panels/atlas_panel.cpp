@@ -372,7 +372,7 @@ void AtlasPanel::draw_numbers(const Ui& ui, const std::vector<Cell>& cells,
   }
 }
 
-/// What is not there yet, or will not come; and the head that is looked at.
+/// Marks heads that are not there yet or will not come, and outlines those that are looked at.
 void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   for (const Cell& cell : cells) {
@@ -393,7 +393,7 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
   }
 }
 
-/// Whether heads pass by under the mouse: none of them is pointed at.
+/// True while heads pass by under the mouse: none of them is pointed at.
 bool AtlasPanel::is_scrolling(const Scene& scene, PanelRequests& requests) {
   const float scroll = ImGui::GetScrollY();
   if (scroll != scroll_) scrolled_at_ = scene.now;

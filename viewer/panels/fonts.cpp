@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What the window prints: Latin, Greek, punctuation, arrows, operators, shapes.
+/// The letters that the window prints: Latin, Greek, punctuation, arrows, operators, shapes.
 constexpr std::array<ImWchar, 15> kGlyphs{0x20,   0x17f,  0x370,  0x3ff,  0x2010,
                                           0x205e, 0x2070, 0x209f, 0x2190, 0x21ff,
                                           0x2200, 0x22ff, 0x25a0, 0x25ff, 0};
@@ -35,7 +35,7 @@ struct Face {
   float line_per_em = 1.2f;
 };
 
-/// What stands in for letters that a face lacks: a font in memory, and which of its letters.
+/// A substitute for letters that a face lacks: a font in memory, and which of its letters.
 struct Substitute {
   std::span<const unsigned char> font;
   int face = 0;

@@ -123,7 +123,7 @@ void FramesPanel::draw_cells(const Ui& ui, const ScreenRect& cells, const Scene&
   layer_.add_grid(texture_, painter_colours(of_masses(scene.state), scale, 1, ui.theme),
                   scale.map(), cells);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  // What is seen of the map, where frames stand one after the other.
+  // The part of the map that is seen is outlined, where frames stand one after the other.
   if (!scene.state.order.is_stored()) return;
   const auto place = [](const std::vector<TokenGroup>& groups, double token) {
     double at = 0;

@@ -23,8 +23,8 @@ struct WrittenText {
   bool lost = false;  ///< an edge cuts it at a side without a sign
 };
 
-/// What can be clicked in the frame that was drawn last, by name: "Toolbar/Logit"; and what is
-/// written there. Filled while the panels draw; for scripts and tests.
+/// The items that can be clicked in the frame that was drawn last, by name ("Toolbar/Logit"), and
+/// the texts there. Filled while the panels draw; for scripts and tests.
 class LabelRegistry {
  public:
   void clear() {

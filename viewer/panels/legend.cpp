@@ -13,7 +13,7 @@ namespace {
 constexpr float kSwatchSide = 12;
 constexpr float kHatchStep = 6;
 
-/// Whether some of the entries are in the part of the map.
+/// True where some of the evicted entries are in the part of the map.
 bool is_seen(const EvictedKeys& evicted, const MapRect& rect) {
   return static_cast<double>(
              evicted.queries.begin)<rect.q1&& static_cast<double>(evicted.queries.end)>

@@ -11,8 +11,8 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const std::string& caption, float caption_width, const std::string& nothing);
 constexpr float kLegendHeight = 52;
 
-/// The same where some of what is seen lies beyond the bar: triangles at its ends, whose tips tell
-/// how much.
+/// A legend where some values that are seen lie beyond the bar: triangles at its ends, whose tips
+/// tell how much.
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const ValueHistogram::Beyond& beyond, const std::string& caption,
                  float caption_width, const std::string& nothing);
@@ -41,9 +41,9 @@ SeenSpecials seen_specials(const Scene& scene);
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from);
 /// Over blocks that a sparse mask drops.
 ImU32 dropped_colour(const Theme& theme);
-/// The same where the weight that is lost is this share (0 … 1) of the most that a block loses.
+/// Over a dropped block that loses this share (0 … 1) of the most weight that any block loses.
 ImU32 lost_colour(const Theme& theme, double share);
-/// What their colours mean: a line of kSwatchHeight.
+/// Explains the colours of these entries: a line of kSwatchHeight.
 void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecials& seen);
 constexpr float kSwatchHeight = 18;
 /// "every key is masked", "every value is 0" …: why nothing can be scaled.

@@ -13,7 +13,7 @@
 namespace attnscope {
 namespace {
 
-/// What a name and its number may lie apart.
+/// The largest width of a line, so that its name and its number do not lie too far apart.
 constexpr float kMostWidth = 480;
 constexpr float kMaskLine = 26;
 constexpr const char* kOff = "off";
@@ -30,7 +30,7 @@ std::string progress_text(const HeadMask& mask) {
 
 void set_text(const Scene& scene, const std::string& text, bool dragged, PanelRequests& requests) {
   MaskLook look = scene.state.mask;
-  // What was brushed belongs to one mask, whose numbers may change.
+  // Brushed blocks belong to one mask, whose numbers may change.
   if (mask_pattern_name(text) != mask_pattern_name(look.text)) look.edits.clear();
   look.text = text;
   requests.act(action::SetMask{look, dragged});
@@ -63,7 +63,7 @@ void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& s
   set_text(scene, name == kOff ? "" : first_mask_text(name), false, requests);
 }
 
-/// What the command line is told: a pattern with all it can be told, or a file.
+/// A field for the mask as the command line takes it: a pattern with its settings, or a file.
 void MaskPanel::draw_text(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests) {
   const std::string& now = scene.state.mask.text;
@@ -122,8 +122,8 @@ float MaskPanel::draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene&
   return y;
 }
 
-/// What dragging over the matrix does, what was brushed, and how what is dropped is coloured. Gives
-/// the y below.
+/// Buttons: to keep or drop blocks by dragging over the matrix, to take these back, and to colour
+/// dropped blocks by the weight that is lost. Gives the y below.
 float MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests) {
   const MaskLook& look = scene.state.mask;
@@ -166,7 +166,7 @@ float MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& s
   return y + line;
 }
 
-/// What the colours of dropped blocks mean; gives the y below.
+/// Explains the colours of dropped blocks; gives the y below.
 float MaskPanel::draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
   const HeadMask& mask = *scene.mask;
   const float width = std::min(ui.px(120), rect.width() / 2);
@@ -239,7 +239,7 @@ void MaskPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   end_pane();
 }
 
-/// What stands below the header; gives the y below it.
+/// Draws the pane below its header; gives the y below.
 float MaskPanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests) {
   const HeadMask* const mask = scene.mask.get();

@@ -47,8 +47,8 @@ struct FarKeys {
   IndexRange keys;
   /// Added to the logits; a row that has no other keys keeps the bias all the same.
   std::optional<float> bias = {};
-  /// Whether the bias is [Nq, Nk], with `keys` turned by 37 from one row to the next, instead of
-  /// [Nk].
+  /// False: the bias is [Nk]. True: it is [Nq, Nk], with `keys` turned by 37 from one row to the
+  /// next.
   bool by_row = false;
   /// q·k with all rows but every third; 0: as the others.
   double product = 0;

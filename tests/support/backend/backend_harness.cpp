@@ -20,7 +20,7 @@ namespace {
 constexpr std::byte kGuard{0xa5};
 constexpr size_t kGuardBytes = 64;
 
-/// What tensor cores that cut sums off may lose of a row's logits; 0 of backends that have none.
+/// The largest error in a row's logits from sums that tensor cores cut off; 0 without tensor cores.
 double cut_off(const NamedBackend& named, const AttentionCase& description,
                const Oracle::Row& row) {
   const bool tensor_cores = named.on_device && named.backend->name() != "cuda-cublas" &&
@@ -86,7 +86,7 @@ std::vector<NamedBackend> all_backends() {
       backends.push_back({name + how, make_cpu_backend(options), bf16_dots, false, f16_dots});
     };
     add("", CpuProducts::floats, false);
-    // What the others do, sanitizers see on the best instruction set.
+    // Sanitizers watch the other products on the best instruction set alone.
     if (sanitized() && kernels != &best_cpu_kernels()) continue;
     add(" bf16 emulated", CpuProducts::bf16_emulated, true);
     if (kernels->bf16.softmax != nullptr) add(" bf16", CpuProducts::bf16, true);

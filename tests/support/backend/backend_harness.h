@@ -17,7 +17,7 @@ struct NamedBackend {
   bool on_device = false;  ///< a real one
   bool f16_dots = false;   ///< differs from the others only for f16 tensors
 
-  /// Whether another one does the same for such tensors.
+  /// True where another backend computes the same for tensors of this type.
   bool is_twin_for(DType dtype) const {
     return (bf16_dots && dtype != DType::bf16) || (f16_dots && dtype != DType::f16);
   }
@@ -34,7 +34,7 @@ struct NamedBackend {
 /// to the same side, so that it does not cancel out over channels or keys as roundings do.
 double logit_error_of(const NamedBackend& named, const AttentionCase& description,
                       const Oracle::Row& row);
-/// The same of an LSE, where roundings of terms with random signs leave nothing to be seen.
+/// This bound for a row's LSE, in which roundings of terms with random signs cancel out.
 double lse_error_of(const NamedBackend& named, const AttentionCase& description,
                     const Oracle::Row& row);
 
@@ -62,7 +62,7 @@ class GuardedTile {
   EmitTarget target();
   /// A null block is not wanted.
   void drop_block(int64_t block) { blocks_[static_cast<size_t>(block)] = nullptr; }
-  /// Whether every byte outside [rows × cols] of the wanted blocks is as it was.
+  /// True where every byte outside [rows × cols] of the wanted blocks is as it was.
   bool guards_intact() const;
   /// The entry's bytes as a number: f32 as it is, f16 widened (scaled ones divided by 2¹⁴), codes
   /// as integers.

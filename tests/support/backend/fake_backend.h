@@ -37,8 +37,8 @@ AttentionProblem rule_problem(int64_t batch, int64_t heads, int64_t queries, int
                               int64_t head_dim, Mask mask = {},
                               ScoreFunction score = ScoreFunction::softmax);
 
-/// What a fake head says of entry (query, key), and of a row's norm: exact in float and different
-/// for neighbours.
+/// The weight and the logit of a fake head at entry (query, key), and the norm of a row: exact in
+/// float and different for neighbours.
 float fake_weight(int64_t batch, int64_t head, int64_t query, int64_t key);
 float fake_logit(int64_t batch, int64_t head, int64_t query, int64_t key);
 RowNorm fake_norm(int64_t batch, int64_t head, int64_t query);

@@ -40,7 +40,7 @@ class ForwardingHead : public BoundHead {
   const std::unique_ptr<BoundHead> inner_;
 };
 
-/// The same around a whole backend, whose heads wrap() puts into others.
+/// A backend that passes on what it is asked; wrap() puts its heads into others.
 class ForwardingBackend : public TileBackend {
  public:
   explicit ForwardingBackend(std::unique_ptr<TileBackend> inner) : inner_(std::move(inner)) {}

@@ -141,7 +141,7 @@ TEST_CASE("what cannot be followed, and what is added and cannot be read, is tol
                       "wait exact\nsave-session open.json\nwait calls 2 8\n");
   });
   wait_for_file(folder.path() / "open.json");
-  // The same call once more, under another name.
+  // The first call comes once more, under another name.
   call_of(0, 0).write(dump / "again.safetensors");
   listed.push_back({{"file", "again.safetensors"}});
   write_bytes(dump / "capture.json",

@@ -22,7 +22,7 @@ bool contains(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-/// What `print NAME` printed for the `which`-th time.
+/// The number that `print NAME` printed after `which` earlier ones of this name.
 double printed(const std::string& out, const std::string& name, int which = 0) {
   size_t at = 0;
   for (int i = 0; i <= which; ++i) {

@@ -26,7 +26,7 @@ TEST_CASE("clicks that came within one frame are handed out one after the other"
   CHECK_FALSE(mouse.done());
   CHECK(mouse.next().down == kNone);
   CHECK(mouse.done());
-  // What is held stays so, wherever the mouse is now.
+  // A button that is held stays so, wherever the mouse is now.
   mouse.button(0, true, 9);
   CHECK_FALSE(mouse.next().repeated);
   CHECK(mouse.next().down == kLeft);

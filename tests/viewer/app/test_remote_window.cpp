@@ -27,7 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What stands for ssh: greets as logins do, keeps the words that it got, and runs the line.
+/// Stands in for ssh: greets as logins do, keeps the words that it got, and runs the line.
 class FakeSsh {
  public:
   explicit FakeSsh(const fs::path& folder, const std::string& line = "exec sh -c \"$last\"")
@@ -104,7 +104,7 @@ TEST_CASE("maps on another machine are shown as they are from a file, to the pix
     }
     CHECK(others == 0);
   }
-  // What ssh was told: no question of the host's name is taken for an option of it.
+  // The words that ssh got: behind -- no name of a host is taken for an option.
   const std::vector<std::string> words = ssh.words();
   REQUIRE(words.size() == 6);
   CHECK(words[0] == "-T");
@@ -203,7 +203,7 @@ TEST_CASE("a picture is not waited for behind a line that breaks again and again
     CHECK(result.exit_code == 1);
     CHECK(result.err.find("ssh did not come to server (\\x1b]0;title\\x07Host is down)") !=
           std::string::npos);
-    // What the other machine says goes on to the terminal, and does not steer it.
+    // The other machine's words go on to the terminal, and do not steer it.
     CHECK(result.err.find("\n\\x1b]0;title\\x07Host is down\n") != std::string::npos);
     CHECK(result.err.find('\x1b') == std::string::npos);
     CHECK(result.err.find("moving-shapes: ssh://") == std::string::npos);

@@ -138,7 +138,7 @@ TEST_CASE("two exports are subtracted, ranked, and found again by their session"
       run_window(at, {"--session", "s.json"}, "expect difference == signed\nwait exact\n");
   INFO(back.err);
   CHECK(back.exit_code == 0);
-  // What is read and what is computed are not mixed.
+  // An export, which is read, and a capture, which is computed, are not compared.
   const WindowResult mixed =
       run_window(at, {"0.h5", project_folder() + "/samples/moving-shapes"}, "quit\n");
   CHECK(mixed.exit_code == 2);

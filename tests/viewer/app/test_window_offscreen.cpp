@@ -30,7 +30,7 @@ WindowResult run_without_display(const TemporaryFolder& folder, const std::strin
   return {WEXITSTATUS(status), read_bytes(folder / "out.txt"), read_bytes(folder / "err.txt")};
 }
 
-/// Whether this machine has what it takes.
+/// True where this machine can draw without a display; else the test case is skipped.
 bool can_draw_offscreen() {
   const TemporaryFolder folder;
   const WindowResult r =

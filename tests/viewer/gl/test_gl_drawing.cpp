@@ -256,7 +256,7 @@ TEST_CASE("textures stay within their memory and give up what was drawn longest 
   CHECK_FALSE(textures.has(tile_at(0, 1)));
   CHECK(textures.has(tile_at(1, 0)));
   CHECK(textures.pool().bytes() == 3 * gl::TexturePool::kSlotBytes);
-  // What is there is not uploaded again, and tiles of one list do not push each other out.
+  // Tiles that are there are not uploaded again, and those of one list do not push each other out.
   const int64_t uploads = textures.pool().uploads();
   textures.upload(source, std::vector{tile_at(1, 0), tile_at(0, 0)}, 1e3);
   CHECK(textures.pool().uploads() == uploads);
@@ -320,7 +320,7 @@ TEST_CASE("what is dropped on the window is opened, and what cannot be leaves th
   HiddenApp hidden_app;
   ViewerApp& app = hidden_app.app;
   GLFWwindow* const handle = glfwGetCurrentContext();
-  // What GLFW calls when the desktop says that files were dropped.
+  // GLFW calls this function when the desktop says that files were dropped.
   const GLFWdropfun dropped = glfwSetDropCallback(handle, nullptr);
   REQUIRE(dropped);
   glfwSetDropCallback(handle, dropped);

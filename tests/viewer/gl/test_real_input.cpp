@@ -232,7 +232,7 @@ TEST_CASE("a quick hand loses no key of the palette, however few frames are draw
   CHECK(layer() == 3);
   CHECK(seen.state().colormap == "magma");
   CHECK(seen.app.document()->picker.values(seen.state().head).head == 1);
-  // What is mended while it is typed.
+  // A line is mended while it is typed.
   seen.hand.key(RealInput::kControl, true);
   seen.hand.tap('p');
   seen.hand.key(RealInput::kControl, false);
@@ -283,7 +283,7 @@ TEST_CASE("Enter in an empty field of the palette does nothing, on a marked line
   seen.settle();
   CHECK_FALSE(seen.there("Palette/Field"));
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 2);
-  // What cannot be done waits to be mended.
+  // A line that cannot be done waits to be mended.
   open();
   seen.hand.type("layer 9");
   seen.hand.tap(RealInput::kReturn);

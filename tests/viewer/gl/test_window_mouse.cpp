@@ -7,7 +7,7 @@ using namespace attnscope::test;
 
 namespace {
 
-/// What GLFW calls when the mouse is used.
+/// The functions that GLFW calls when the mouse is used.
 struct MouseCallbacks {
   GLFWwindow* handle = glfwGetCurrentContext();
   GLFWcursorposfun moved = glfwSetCursorPosCallback(handle, nullptr);

@@ -1,4 +1,4 @@
-// What stands in the window, word for word. Needs a display: run by ctest under xvfb-run.
+// The texts in the window, word for word. Needs a display: run by ctest under xvfb-run.
 #include <algorithm>
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-// What either side does about the other's lies: nothing that was not asked for, does not fit the
+// Client and server against lies of the other: nothing that was not asked for, does not fit the
 // maps or is not there is believed, looked up or begun with.
 #include <functional>
 #include <limits>
@@ -228,7 +228,7 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
   nowhere.tiles[0].head.call = 3;
   CHECK(want({5, {1, 0, 2}, {}}, nowhere) ==
         "the capture has no map of call 3, batch item 1, head 1");
-  // What goes by stored tokens.
+  // Wishes that need the map's stored tokens are refused in another order.
   std::vector<WantedTiles> stored(9);
   const LineRequest line{ordered, Quantity::weights, false, {1}, false};
   stored[0].line = stored[1].other_line = stored[2].words_line = line;

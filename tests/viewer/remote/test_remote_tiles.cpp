@@ -177,7 +177,7 @@ TEST_CASE("no more is under way than the window, and a new wish overtakes the ol
   CHECK(first < tiles.size());
   // The state says that there is more.
   CHECK(pair.client().status().busy);
-  // What the mouse points at now comes as soon as there is room, before all other tiles.
+  // The entry that the mouse points at now comes as soon as there is room, before all other tiles.
   WantedTiles wishes = wish_for_tiles(tiles);
   wishes.probes = {{kHead, 2000, 17}};
   pair.client().want(wishes);
@@ -272,7 +272,7 @@ TEST_CASE("a line that breaks again and brought nothing new is a problem of thos
   CHECK(problem_now() == "there: nobody is\\x1b there");
   pair.client().count_loss("there: it is down");
   CHECK(problem_now() == "there: it is down");
-  // What is there already is nothing new, something else is.
+  // A tile that is there already does not end the problem; a new one does.
   REQUIRE(pair.reconnect());
   pair.client().want(wish_for_tiles({first}));
   pair.exchange();

@@ -1,4 +1,4 @@
-// What travels comes out as it went in, and nothing that a peer sends does more than throw.
+// Messages come out as they went in, and nothing that a peer sends does more than throw.
 #include <cmath>
 #include <cstring>
 #include <limits>

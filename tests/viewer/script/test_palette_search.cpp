@@ -52,7 +52,7 @@ TEST_CASE("an empty palette lists all commands and script words, and no other") 
   };
   for (const ViewCommand& command : commands()) {
     INFO(command.name);
-    // What is done with a held key, or to what the mouse points at, is not done from a list.
+    // Commands for a held key or for the mouse's place, and the palette's own, are not in its list.
     const bool by_hand = command.id == CommandId::palette || command.id == CommandId::hold_other ||
                          command.id == CommandId::copy_entry || command.id == CommandId::pin ||
                          command.id == CommandId::go_to_pin;

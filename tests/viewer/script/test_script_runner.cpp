@@ -254,7 +254,7 @@ TEST_CASE("a wait for what cannot come ends at once with the cause") {
   run.host.problem = "q.safetensors: q: NaN";
   CHECK(run.go() == "s:2: wait exact: q.safetensors: q: NaN");
   CHECK(run.host.frame <= 2);
-  // What is there is not spoiled by it.
+  // A wait for a picture that is there already is not spoiled by the problem.
   Run there("wait picture\n");
   there.host.problem = "q.safetensors: q: NaN";
   CHECK(there.go().empty());

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-/// What stands in the cells of a view.
+/// The texts in the cells of a view.
 std::vector<std::string> written(const std::vector<double>& values, int characters) {
   const CellNotation notation = cell_notation(values, characters);
   std::vector<std::string> texts;

@@ -155,7 +155,7 @@ TEST_CASE("a plane cuts away what lies before it, and is seen itself") {
   CHECK(seen_cell(cells, start, camera.way(), 4, std::nullopt) == LatentCoord{0, 2, 3});
   const VolumeSlice middle{VolumeAxis::t, 1};
   CHECK(seen_cell(cells, start, camera.way(), 4, middle) == LatentCoord{1, 2, 3});
-  // What is no value is seen on a plane, and nowhere else.
+  // A cell without a value is seen on a plane, and nowhere else.
   cells.numbers[1 * 35 + 2 * 7 + 3] = VolumeCells::kMasked;
   CHECK(seen_cell(cells, start, camera.way(), 200, middle) == LatentCoord{1, 2, 3});
   // From behind the other side is cut away.

@@ -24,7 +24,7 @@ bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title
   put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16),
            problem ? ui.theme.problem : ui.theme.text, title);
   ImGui::SetCursorScreenPos({at.x + ui.px(20), at.y + ui.px(52)});
-  // What is longer than the window scrolls.
+  // A text that is longer than the window scrolls.
   ImGui::BeginChild("text", {width - ui.px(40), height - ui.px(52 + 56)}, false,
                     ImGuiWindowFlags_NoNav);
   ImGui::PushTextWrapPos(0);

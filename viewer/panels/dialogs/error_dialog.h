@@ -4,7 +4,7 @@
 
 namespace attnscope {
 
-/// What went wrong, with the file and the cause; everything else stays as it was. False once it was
+/// Shows an error with the file and the cause; everything else stays as it was. False once it was
 /// closed.
 bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title,
                 const std::string& message, bool problem = true);

@@ -43,7 +43,7 @@ void FileBrowser::press(const KeyChord& chord) {
 
 namespace {
 
-/// What a capture or an export is usually called.
+/// True of the endings that captures and exports usually have.
 bool is_input_name(const std::string& extension) {
   constexpr std::array<std::string_view, 7> kEndings{".safetensors", ".h5",  ".hdf5", ".part",
                                                      ".pt",          ".pth", ".npz"};

@@ -11,7 +11,7 @@ namespace {
 constexpr float kItemHeight = 30;
 constexpr int kShownItems = 11;
 
-/// What ImGui's field shows is its own copy while it is active.
+/// Copies the text to ImGui's field, which shows a copy of its own while it is active.
 int take_text(ImGuiInputTextCallbackData* data) {
   const auto& text = *static_cast<const std::string*>(data->UserData);
   if (text == data->Buf) return 0;

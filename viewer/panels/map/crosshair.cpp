@@ -10,7 +10,7 @@ namespace attnscope {
 
 namespace {
 
-/// What the map shows of the entry.
+/// The number that the map shows for the entry: a logit, a weight, or a difference of two.
 double shown_value(const Scene& scene, const PointReadout& r) {
   const bool logits = scene.state.product == ViewProduct::logits;
   const auto of = [&](const ProbedEntry& entry) { return logits ? entry.logit : entry.weight; };

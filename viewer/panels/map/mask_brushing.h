@@ -10,7 +10,7 @@ namespace attnscope {
 /// Drags over the matrix that keep or drop blocks of the sparse mask.
 class MaskBrushing {
  public:
-  /// Whether a drag brushes: the tool is chosen, and the matrix has blocks of its stored order.
+  /// True where a drag brushes: the tool is chosen, and the matrix has blocks of its stored order.
   static bool is_chosen(const Scene& scene);
   bool is_held() const { return from_.has_value(); }
   /// Of the map's item, which must be the last one: `query` and `key` are under the mouse. When the

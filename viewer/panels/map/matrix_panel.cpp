@@ -33,7 +33,7 @@ RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.queries, *scene.placed.rows, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
 }
 
-/// What the colours of a difference are: of which heads, of how many entries, taken how.
+/// The caption of a difference's colours: of which heads, of how many entries, taken how.
 std::string difference_caption(const Scene& scene, int level) {
   const ViewState& s = scene.state;
   const Difference how = s.other->difference;
@@ -56,7 +56,7 @@ std::string texel_text(int level, int64_t block) {
   return side == 1 ? "" : fmt::format("{0}\u00d7{0} entries", side);
 }
 
-/// What the colours of the map are.
+/// The caption of the map's colours: the unit, the scale, and how many entries a texel pools.
 std::string map_caption(const Scene& scene, int level) {
   const ViewState& s = scene.state;
   if (s.against()) return difference_caption(scene, level);
@@ -79,7 +79,7 @@ ScreenRect with_equal_axes(const ScreenRect& area, const MapRect& rect, float le
   return {area.x0, area.y0, area.x0 + side(rect.k1 - rect.k0), area.y0 + side(rect.q1 - rect.q0)};
 }
 
-/// Whether the ends of the colours are still to come from what is seen.
+/// True while the automatic range of the colours still waits for values that are seen.
 bool awaits_values(const Scene& scene) {
   const ViewState& s = scene.state;
   const bool automatic = (s.against() ? s.other->range : s.range).automatic;
@@ -161,7 +161,7 @@ MatrixPanel::Areas MatrixPanel::areas_of(const Ui& ui, const ScreenRect& rect,
   const float rows = MapTracks::rows_width(ui, state), keys = MapTracks::keys_height(ui, state);
   const float ruler_bottom = rect.y0 + ui.px(kHeaderHeight + kRulerHeight);
   const float ruler_right = rect.x0 + ui.px(kRulerWidth);
-  // What would leave next to nothing of the map is left out.
+  // Tracks that would leave next to nothing of the map are left out.
   a.tracks.has_rows = rows > 0 && rect.x1 - ruler_right - rows >= ui.px(2 * kLeastMap);
   a.tracks.has_keys = keys > 0 && rect.y1 - ruler_bottom - keys >= ui.px(2 * kLeastMap);
   const float map_top = ruler_bottom + (a.tracks.has_keys ? keys : 0);
@@ -466,7 +466,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
-  // What is A's is drawn over A alone; B's half has it where both show the same part of the map.
+  // Overlays of A lie over A alone; B's half has them where both show the same part of the map.
   const float end = scene.other_state ? line_x(scene, view) : areas.map.x1;
   const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);

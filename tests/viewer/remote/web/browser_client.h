@@ -8,7 +8,7 @@
 
 namespace attnscope::test {
 
-/// What a page in a browser does, by Boost.Beast's own client: a WebSocket, the token, messages.
+/// Acts as a page in a browser, by Boost.Beast's own client: a WebSocket, the token, messages.
 /// It waits for whatever it asks for, half a minute at most. Throws std::runtime_error where the
 /// other side does not do what is expected of it.
 class BrowserClient {
@@ -23,7 +23,7 @@ class BrowserClient {
   void send(const Message& message);
   /// The next message; nothing once the other side has closed, and why() says with what.
   std::optional<Message> receive();
-  /// The same, but nothing where none comes within so many seconds.
+  /// As receive(), but nothing where none comes within so many seconds.
   std::optional<Message> receive_within(double seconds);
   /// "4409 another window has taken over".
   std::string why() const;

@@ -28,7 +28,7 @@ std::span<const WebAsset> small_page() {
 
 FrontServer::FrontServer(TileSource& tiles, RemoteHello hello, const WebLimits& limits)
     : tiles_(tiles), hello_(std::move(hello)), limits_(limits) {
-  // What a source wakes is rung for anyway: a harness has a wake of its own.
+  // The bell is rung all the time, as the harness takes its source's wakes for itself.
   ticker_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
       bell_.ring();

@@ -32,7 +32,7 @@ sockaddr_un address_of(const std::string& path) {
   return address;
 }
 
-/// What a server leaves that is killed.
+/// Leaves the socket's file as a server does that is killed.
 void leave_socket(const std::string& path) {
   const int left = ::socket(AF_UNIX, SOCK_STREAM, 0);
   const sockaddr_un address = address_of(path);
@@ -40,7 +40,7 @@ void leave_socket(const std::string& path) {
   ::close(left);
 }
 
-/// Whether somebody listens at the socket.
+/// True where somebody listens at the socket.
 bool answers(const std::string& path) {
   const int knock = ::socket(AF_UNIX, SOCK_STREAM, 0);
   const sockaddr_un address = address_of(path);

@@ -277,7 +277,7 @@ TEST_CASE("what inflates to more than a message may be is not inflated") {
     REQUIRE(field_of(answer, "Sec-WebSocket-Extensions").starts_with("permessage-deflate"));
     if (looks) client.send(websocket_frame(kText, target.server().token()));
     client.send(looks ? bomb : before_token);
-    // What it had not read yet when it closed may take the word with it.
+    // Bytes that the server had not read when it closed may take its close frame with them.
     const int code = client.receive_close().first;
     CHECK((code == 1009 || code == -1));
   }

@@ -51,7 +51,7 @@ class Window {
   std::unique_ptr<RemoteTileSource> source_;
 };
 
-/// What the tiles take as they are.
+/// The bytes of the tiles' values as floats, not packed.
 size_t whole_bytes(const TileSource& source, const std::vector<TileId>& tiles) {
   size_t bytes = 0;
   for (const TileId& id : tiles) {

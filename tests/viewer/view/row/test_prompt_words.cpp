@@ -71,7 +71,7 @@ TEST_CASE("a prompt's words are spelt without marks, special tokens and padding 
   CHECK_FALSE(words[1].special);
   CHECK(words[0].special);
   CHECK_FALSE(words[0].padding);
-  // What it says does not matter where the token map tells that it is no valid key.
+  // The text of a token does not matter where the token map tells that it is no valid key.
   CHECK(words[5].text == "late");
   CHECK(words[5].padding);
   CHECK(words[5].special);
@@ -104,7 +104,7 @@ TEST_CASE("the list adds words up, and special ones apart; left out they are in 
   REQUIRE(list.words.size() == 2);
   CHECK(list.words[0].word.text == "cir");
   CHECK(list.filtered == 1);
-  // What is not listed is still in the sum.
+  // Words that are not listed are still in the sum.
   CHECK(list.words_mass == Approx(0.07));
   const WordList unknown = list_words(words, {}, masses, {}, WordsLook{});
   CHECK(std::isnan(unknown.words[0].mass));
