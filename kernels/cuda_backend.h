@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// Whether a choice of backends may take CUDA.
+/// Tells a choice of backends if it may take CUDA.
 struct CudaState {
   bool usable = false;
   /// Where there is a driver, but no device to be used: one line that says why. Else empty.
@@ -26,7 +26,7 @@ const CudaState& cuda_state();
 std::unique_ptr<TileBackend> make_cuda_backend(const BackendOptions& options,
                                                DeviceKernels kernels);
 
-/// What reads the memory of CUDA devices; null where cuda_state() is not usable and no CUDA backend
+/// The reader of CUDA devices' memory; null where cuda_state() is not usable and no CUDA backend
 /// was made. Lives as long as the program. Thread-safe.
 const DeviceReader* cuda_reader();
 

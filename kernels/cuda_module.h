@@ -13,7 +13,7 @@ namespace attnscope {
 /// program is in bin/). Throws Error(unavailable) where none of these exists.
 std::string cuda_module_path();
 
-/// Whether the machine has a driver that CUDA could work with. Loads nothing.
+/// True where the machine has a driver that CUDA could work with. Loads nothing.
 bool has_cuda_driver();
 
 /// A loaded CUDA module. It stays loaded until the program ends, whatever becomes of this object:
@@ -31,7 +31,7 @@ class CudaModule {
   /// Throws Error(unavailable) where there is no device, and what the module throws.
   std::unique_ptr<TileBackend> make_backend(const CudaModuleOptions& options) const;
 
-  /// What reads the memory of devices; lives as long as the program.
+  /// The reader of devices' memory; lives as long as the program.
   const DeviceReader* reader() const { return reader_(); }
 
  private:

@@ -11,7 +11,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What dlerror says, without the path where it begins with that.
+/// The text of dlerror(), without the path where it begins with that.
 std::string loader_text(const std::string& path) {
   const char* const said = dlerror();
   const std::string text = said == nullptr ? "the loader does not say why" : said;

@@ -29,7 +29,7 @@ struct KeptEntries {
   int64_t rows = 0;
 };
 
-/// What add_softmax_block is asked for beside the sums.
+/// The results of add_softmax_block that are wanted beside the sums.
 struct WantedEntries {
   bool moments = false;
   bool entries = true;  ///< left in the block's output, which is scratch otherwise
@@ -52,7 +52,7 @@ int64_t add_softmax_run(const PackedHead& head, const RowGroup& group, IndexRang
 /// add_softmax_block for linear scores.
 int64_t add_linear_block(const KeyBlockProduct& block, std::span<RowSum> sums);
 
-/// Whether all entries of the row lie below −2²² in base 2, where float32 cannot resolve them.
+/// True where all entries of the row lie below −2²² in base 2, where float32 cannot resolve them.
 bool is_unresolved(const RowSum& sum);
 
 /// total·2^reference in RowNorm's canonical form.
@@ -61,7 +61,7 @@ RowNorm norm_of(const RowSum& sum);
 /// The entropy in nats of a softmax row whose moments were summed; 0 for a masked row.
 double entropy_of(const RowSum& sum);
 
-/// What turns a kept entry into its weight: 2^(reference − exponent) / sum; 0 for a masked row.
+/// The factor from a kept entry to its weight: 2^(reference − exponent) / sum; 0 for a masked row.
 float weight_factor(const RowNorm& norm, float reference);
 
 }  // namespace attnscope

@@ -19,7 +19,7 @@ namespace attnscope {
 /// build have. Tensors that only cuBLAS takes go there whatever is chosen.
 enum class DeviceKernels : uint8_t { automatic, wgmma, mma, cublas };
 
-/// What the module is asked for.
+/// The options that a program gives the CUDA module.
 struct CudaModuleOptions {
   int64_t vram_bytes = 0;  ///< device memory to work in; 0: as vram_share says
   double vram_share = 0;   ///< of what is free on each device, in (0, 1]; 0: 0.9
@@ -36,8 +36,8 @@ struct CudaModuleOptions {
   std::function<void(const std::string&)> notice = {};
 };
 
-/// Whether the task-th of a host's `tasks` processes computes on a device: each on every tasks-th,
-/// or where there are fewer devices than processes on one, in turn.
+/// True of a device on which the task-th of a host's `tasks` processes computes: each on every
+/// tasks-th, or where there are fewer devices than processes on one, in turn.
 constexpr bool takes_device(int device, int devices, int task, int tasks) {
   return tasks < devices ? device % tasks == task : device == task % devices;
 }

@@ -1,4 +1,4 @@
-"""What a video diffusion transformer looks at, from Python.
+"""Attention maps of video diffusion transformers, from Python.
 
     import attnscope
 

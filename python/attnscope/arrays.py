@@ -40,8 +40,8 @@ def _way_to_host(array: Any) -> Any:
 
 
 def in_device_memory(array: Any, engine: Engine) -> bool:
-    """Whether the array is to be taken from a CUDA device's memory: where it is computed on there, or where it
-    has no other way."""
+    """True where the array is to be taken from a CUDA device's memory: where it is computed on there, or where
+    it has no other way."""
     if _device(array) != _KCUDA:
         return False
     return engine.takes_device_arrays or (_way_to_host(array) is None and _native.reads_device_memory())
@@ -176,7 +176,7 @@ def weights(
 def logits(
     q: Any, k: Any, *, rows: Places = None, cols: Places = None, progress: Progress = None, **options: Any
 ) -> np.ndarray:
-    """The same of scale·q·k + bias; masked entries are −inf."""
+    """float32 scale·q·k + bias, in the shape and with the options of weights(); masked entries are −inf."""
     made = call(q, k, **options)
     return _shaped(
         q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, True, progress)

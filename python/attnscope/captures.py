@@ -174,8 +174,8 @@ class Capture:
         return stats_table(self.records(progress=progress, **options), options)
 
     def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
-        """The same as a dict a head, None where a number is not defined, with sinks, class_scores and arrays: those
-        that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
+        """The numbers of stats() as a dict a head, None where a number is not defined, with sinks, class_scores and
+        arrays: those that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
         with Reporter("stats", progress) as report:
             return _native.capture_stats(self._opened, self._engine, stats_words(options), report)
 

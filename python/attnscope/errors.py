@@ -1,10 +1,10 @@
-"""What attnscope raises."""
+"""The errors that attnscope raises."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """What is wrong, in one line, as the command line says it: "FILE: WHERE: what is wrong (got X, limit Y)".
+    """An error, told in one line as the command line tells it: "FILE: WHERE: what is wrong (got X, limit Y)".
 
     code: "usage" (what was asked for cannot be meant), "file", "value" (NaN, Inf), "resource" (memory, disk),
     "unavailable" (a backend that is not here), "interrupted"; of a command that was run as a program also

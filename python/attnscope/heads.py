@@ -104,7 +104,7 @@ class Call:
         return stats_table(self._stats(self._places(), options, progress), options)
 
     def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
-        """The same as dicts, with sinks, class_scores and arrays, as Capture.records()."""
+        """The numbers of stats() as dicts, with sinks, class_scores and arrays, as Capture.records()."""
         return self._stats(self._places(), options, progress)
 
     def _places(self) -> list[tuple[int, int]]:
@@ -219,7 +219,7 @@ class Head:
     def mask(
         self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None
     ) -> MaskQuality:
-        """What a sparse mask would keep of this head: recall, the best possible recall at the same density, the
+        """The quality of a sparse mask for this head: recall, the best possible recall at the same density, the
         error of the output (docs/masks.md). mask: "spatial:frames=1", "topk:keep=0.1", a FILE.npy (with `block`, unless
         mask --save wrote it; one of another head warns), a FILE.json, as --mask takes them. exact: oracle and output
         errors on all rows, not on 256."""
@@ -228,7 +228,7 @@ class Head:
     def masks(
         self, masks: Sequence[str], *, block: int = 0, exact: bool = False, progress: Progress = None
     ) -> list[MaskQuality]:
-        """The same of several masks, in one pass over the head."""
+        """The quality of several masks, as mask() gives it of one, in one pass over the head."""
         with Reporter("mask", progress) as report:
             found = self.call._call.masks(
                 self.call._engine, self.batch, self.number, list(masks), block, exact, report

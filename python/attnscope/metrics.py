@@ -126,8 +126,8 @@ class Metrics:
         return _structured(rows, [*self._names(), ("class", str), *columns])
 
     def masks(self) -> np.ndarray:
-        """The same of masks, a record a mask of each head: sparse_mask, and the numbers of docs/masks.md. Usage error
-        where no "mask:…" was measured."""
+        """A structured array, a record a mask of each head: the fields of stats() before class, sparse_mask, and the
+        numbers of docs/masks.md. pandas.DataFrame() takes it. Usage error where no "mask:…" was measured."""
         rows, names = [], []
         for call, run, item, head in self._heads():
             names = names or [n for n in call.arrays if n.startswith(_MASK)]
@@ -231,7 +231,7 @@ _NAMES: list[tuple[str, Any]] = [
 ]
 
 def _order(c: MetricCall, item: int, head: int) -> tuple[Any, ...]:
-    """What heads are sorted by; what nobody recorded counts as 0."""
+    """The key that heads are sorted by; a number that nobody recorded counts as 0."""
     place = (c.kind, c.block, c.slot, c.chunk, c.forward, c.of_step)
     return (c.step or 0, c.layer or 0, c.batch[item], *place, c.heads[head], c.branch or "")
 

@@ -24,7 +24,7 @@ class Chosen:
     single: bool = False  # one place was asked for, whose axis is left out
 
     def ordered(self, result: np.ndarray, axis: int) -> np.ndarray:
-        """What was computed, as it was asked for."""
+        """The computed result, with its places as they were asked for."""
         if self.back is not None:
             result = np.take(result, self.back, axis=axis)
         return result[(slice(None),) * axis + (0,)] if self.single else result

@@ -31,7 +31,7 @@ _LAUNCHES: dict[str, str] = {}  # what the processes of one start share, by file
 
 @dataclass(frozen=True)
 class Products:
-    """What is measured of each head."""
+    """The products that are measured of each head."""
 
     stats: bool = False
     pooled: list[int] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Products:
 
 @dataclass(frozen=True)
 class _Measurement:
-    """What a probe is asked for besides the choice of calls."""
+    """The options of a probe besides the choice of calls."""
 
     products: Products
     engine: _native.Engine
@@ -286,7 +286,7 @@ class Probe(Capture):
         except BaseException as error:
             if not failing:
                 raise
-            # What ends the block is what its caller has to know first.
+            # The error that ends the block is what its caller has to know first.
             self._say(f"{self.path}: the run is in {self.path}.part alone: {error}")
             return
         if not self._table.calls:

@@ -21,7 +21,7 @@ _MOST_READ = 1 << 24  # entries of a map that are held to draw a picture
 
 
 class HeadOfCall(Protocol):
-    """What a view takes of a head of a call, heads.Head."""
+    """The members that a view takes of a head of a call, heads.Head."""
 
     call: Any
     batch: int
@@ -34,7 +34,7 @@ class HeadOfCall(Protocol):
 
 
 class HeadOfExport(Protocol):
-    """What a view takes of a head of an export, exports.StoredHead."""
+    """The members that a view takes of a head of an export, exports.StoredHead."""
 
     path: str
     facts: dict[str, Any]
@@ -203,7 +203,7 @@ def show_stored(head: HeadOfExport) -> HeadView:
 
 
 def _picture_of(head: HeadOfCall, name: str, reason: str, crops: dict[str, str], height: int) -> HeadView:
-    """What is shown where there can be no page: rows that are spread evenly over the map, of each all keys."""
+    """The picture that is shown where there can be no page: rows spread evenly over the map, of each all keys."""
     rows, cols = (
         range(count)[slice(*(int(end) if end else None for end in (text or ":").split(":")))]
         for text, count in ((crops["rows"], head.shape[0]), (crops["cols"], head.shape[1]))
@@ -261,7 +261,7 @@ def _crop(places: slice | str | None, count: int, name: str) -> str:
 
 
 def _command(head: HeadOfCall, crops: dict[str, str], stride: int) -> str:
-    """What makes this page, with names of files alone, since pages are sent to others."""
+    """The call that makes this page, with names of files alone, since pages are sent to others."""
     facts, path = head.call.facts, head.call._call.capture_path
     if path is None:
         text = f"attnscope.call(q, k).head({head.number}"

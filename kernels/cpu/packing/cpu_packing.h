@@ -15,7 +15,7 @@ int64_t packing_threads(const PackedFormat& format, const HeadTensor& k, int thr
 /// Bytes that pack_keys allocates while it runs, beside what each of its threads' readers may take.
 int64_t pack_keys_transient_bytes(const PackedFormat& format, const HeadTensor& k, int threads);
 
-/// What packing finds out about the keys of a head.
+/// The facts about a head's keys that pack_keys() finds.
 struct PackedKeys {
   int exponent = 0;  ///< what all features were divided by, as a power of 2 (linear scores)
   /// The largest length of a key; infinite where float32 does not hold its square. 0 but for tiles.
@@ -32,7 +32,7 @@ struct QueryRows {
   const std::byte* rows = nullptr;
   int64_t count = 0;
 };
-/// What becomes of them; arrays have format.computed_rows(count) entries.
+/// The packed form of query rows; arrays have format.computed_rows(count) entries.
 struct PackedQueries {
   float* group = nullptr;
   float* exponents = nullptr;  ///< what each row's features were divided by

@@ -25,8 +25,8 @@ class KeyPacker {
   /// Bytes that one holds, beside what the tensor's reader takes.
   static int64_t bytes(const PackedFormat& format, int64_t read_keys);
 
-  /// What the features of all keys are divided by, as a power of 2 (linear scores): that of the
-  /// head's largest number, for which keys are read until it is known. 0 for other scores.
+  /// The power of 2, as an exponent, that all keys' features are divided by (linear scores): that
+  /// of the head's largest number, for which keys are read until it is known. 0 for other scores.
   int key_exponent();
 
   /// Packs `keys`, from the first one of a panel on, into whole panels. Returns the largest length

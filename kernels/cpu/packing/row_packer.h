@@ -14,7 +14,7 @@ class RowPacker {
   /// `floats` holds head_dim numbers.
   RowPacker(const PackedFormat& format, float* floats) : format_(format), floats_(floats) {}
 
-  /// Whether a row's elements are its bytes as they are stored.
+  /// True where a row's elements are the bytes of the row as it is stored.
   bool stored_as_elements() const;
 
   /// The row's exponent; 0 for all scores but linear:elu1.

@@ -190,7 +190,7 @@ bool supports_avx2() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (__get_cpuid(1, &a, &b, &c, &d) == 0 || (c & kHalfFloats) == 0) return false;
   if (__get_cpuid(0x80000001u, &a, &b, &c, &d) == 0 || (c & kLeadingZeros) == 0) return false;
-  // What the system keeps of the registers is part of these answers.
+  // These answers take into account which registers the system saves.
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
          __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") &&
          __builtin_cpu_supports("aes") && __builtin_cpu_supports("pclmul");
@@ -211,7 +211,7 @@ std::vector<const CpuKernels*> find_kernels() {
   if (supports_avx2()) found.push_back(&N_AVX2::kernels());
 #endif
 #if HWY_STATIC_TARGET != HWY_AVX3 && HWY_STATIC_TARGET != HWY_AVX2
-  // What every processor has that this build is for.
+  // This instruction set is the build's least one: every processor that it is for has it.
   found.push_back(&HWY_STATIC_DISPATCH(kernels)());
 #endif
   return found;

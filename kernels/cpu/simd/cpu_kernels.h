@@ -54,13 +54,13 @@ struct SplitFactor {
   float low = 0;
 };
 
-/// What a softmax block needs beside the product, and what it returns. One entry a row of a group.
+/// The input of a softmax block beside the product, and its results. One entry a row of a group.
 struct RowReferences {
   /// Entries are 2^(t − reference), t = log₂(e)·logit; an integer.
   float references[kMaxGroupRows];
   /// Out: Σ of the block's entries, see is_sound_sum.
   float sums[kMaxGroupRows];
-  /// Whether moments are wanted, and out: Σ of entry·(t − reference).
+  /// True where moments are wanted; `moments` are out: Σ of entry·(t − reference).
   bool with_moments = false;
   float moments[kMaxGroupRows];
   /// One a row: powers of products without bias come from the table (exp2-inl.h), for which every
@@ -72,9 +72,9 @@ inline constexpr float kMaxTableExponent = 0x1p15f;
 /// See BlockRun::narrow.
 inline constexpr float kMaxNarrowExponent = 120;
 
-/// Whether a block's sum and the entries behind it are to be trusted. Otherwise the reference was
-/// too low, a product was not finite, or one lay too far from 0 for all but far_softmax_pass.
-/// An entry that went wrong is infinite or NaN, so that no sum hides it.
+/// A block's sum and the entries behind it are to be trusted where the sum is sound. Otherwise the
+/// reference was too low, a product was not finite, or one lay too far from 0 for all but
+/// far_softmax_pass. An entry that went wrong is infinite or NaN, so that no sum hides it.
 inline constexpr float kLargestSum = 0x1p64f;
 inline bool is_sound_sum(float sum) { return sum >= 0 && sum <= kLargestSum; }
 
@@ -95,7 +95,7 @@ struct BlockRun {
 /// The rows' sums before a run and after it; one entry a row of the group.
 struct RunSums {
   alignas(64) float references[kMaxGroupRows];
-  /// What a block's sum must be at least, or it ends the run; 0 once a block has been added.
+  /// The least sum of a block that does not end the run; 0 once a block has been added.
   alignas(64) float least[kMaxGroupRows];
   bool with_moments = false;
   /// Go on from what is there. `moments` where they are wanted.
@@ -157,7 +157,7 @@ struct SegmentRun {
 };
 inline constexpr int64_t kMaxRunKeys = 256 * kSumLanes;
 
-/// What a row's reductions are at, in kSumLanes lanes by key index mod 16: the sum of the run of
+/// The state of a row's reductions, in kSumLanes lanes by key index mod 16: the sum of the run of
 /// keys that is under way, and the largest weight so far. Both begin at 0.
 struct alignas(64) RowLanes {
   float sums[kSumLanes];
@@ -262,8 +262,8 @@ struct CpuKernels {
   /// mask or bias. Panels that were not computed become 0, here and below.
   void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                        RowReferences& rows);
-  /// The same bits at less speed, and 0 for whatever lies far below 0: a row's sum is unsound only
-  /// where the reference is too low or a product of a key that counts is not finite.
+  /// Gives softmax_pass's bits at less speed, and 0 for whatever lies far below 0: a row's sum is
+  /// unsound only where the reference is too low or a product of a key that counts is not finite.
   void (*far_softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,
                            RowReferences& rows);
   /// The largest round(log₂(e)·logit) of each row over raw products, −FLT_MAX where every key is
@@ -303,7 +303,7 @@ struct CpuKernels {
   /// For cpu_ceilings.h: takes `iterations` times the exponential of an L1-resident buffer (2048
   /// floats, 64-byte aligned) into another and returns how many exponentials that was.
   double (*spin_exp2)(int64_t iterations, const float* source, float* destination);
-  /// The same by the table, as the tile unit's entries are taken.
+  /// spin_exp2 by the table, as the tile unit's entries are taken.
   double (*spin_table_exp2)(int64_t iterations, const float* source, float* destination);
 };
 

@@ -98,8 +98,8 @@ HWY_INLINE V biased_exp2(D d, V product, V high, V low, V bias, V reference, V& 
   return scale_by_power(d, exp2_fraction(d, fraction), whole, reference);
 }
 
-/// The same, and 0 however far below 0 the sum of product and bias lies; NaN for a product that is
-/// infinite or NaN. `exponent` may be −∞ where the result is 0.
+/// biased_exp2, and 0 however far below 0 the sum of product and bias lies; NaN for a product that
+/// is infinite or NaN. `exponent` may be −∞ where the result is 0.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V far_biased_exp2(D d, V product, V high, V low, V bias, V reference, V& exponent) {
   V whole;
@@ -134,7 +134,7 @@ class ExpTable {
 #endif
   }
 
-  /// What power() wants of a row.
+  /// The constant that power() takes for a row with this reference.
   static float row_constant(float reference) { return -(kMagic / kSteps + reference); }
 
   HWY_INLINE PowerFactors power(FloatVec product, FloatVec row) const {
@@ -154,7 +154,7 @@ class ExpTable {
     return {scaled(look_up(shifted), scale), fraction(rest)};
   }
 
-  /// What an exponent in steps is multiplied by.
+  /// The length of a step: an exponent in steps times this is the exponent in base 2.
   static constexpr float kStep = 1.0f / 32;
 
  protected:
@@ -172,7 +172,7 @@ class ExpTable {
       0x1.b7f77p+0f,  0x1.c199bep+0f, 0x1.cb720ep+0f, 0x1.d5818ep+0f, 0x1.dfc974p+0f,
       0x1.ea4afap+0f, 0x1.f50766p+0f};
 
-  /// What of product·factor, in steps, is beyond `whole` steps.
+  /// The rest of product·factor beyond `whole`, both in steps.
   HWY_INLINE FloatVec rest_of(FloatVec product, FloatVec whole) const {
     return hn::MulAdd(product, low_, hn::MulSub(product, high_, whole));
   }
@@ -213,7 +213,7 @@ class ExpTable {
   }
 };
 
-/// The same for rows whose exponents less the reference all lie within ±kMaxNarrowExponent: the
+/// ExpTable for rows whose exponents less the reference all lie within ±kMaxNarrowExponent: the
 /// whole part is added to the bits of the table's power, which takes integer instructions alone.
 /// Beside tile instructions those have a port of their own. Shift: `shift(bits)` is bits · 2¹⁸ plus
 /// kResidue in each lane.

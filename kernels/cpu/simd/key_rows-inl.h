@@ -1,4 +1,4 @@
-// What becomes of keys on their way to key_products-inl.h: their size, and their parts in bf16.
+// Prepares keys for key_products-inl.h: finds the largest number, splits numbers into bf16 parts.
 // Compiled once for each instruction set.
 #if defined(ATTNSCOPE_KERNELS_KEY_ROWS_INL_H) == defined(HWY_TARGET_TOGGLE)
 #ifdef ATTNSCOPE_KERNELS_KEY_ROWS_INL_H

@@ -93,8 +93,8 @@ struct LaneTotals {
   }
 
 #if HWY_TARGET == HWY_AVX3
-  /// The same tree for 16 rows at once: each level adds the halves of two vectors' rows, so that a
-  /// vector holds twice as many of them.
+  /// The tree of fold() for 16 rows at once: each level adds the halves of two vectors' rows, so
+  /// that a vector holds twice as many of them.
   static HWY_INLINE FloatVec fold_rows(const float (*rows)[kSumLanes]) {
     __m512 v[kSumLanes];
     for (int r = 0; r < kSumLanes; ++r) v[r] = _mm512_load_ps(rows[r]);

@@ -34,13 +34,13 @@ HWY_INLINE void for_each_key(const ProductBlock& block, const BlockBias& bias, i
   }
 }
 
-/// The same for all rows of a block.
+/// for_each_key for all rows of a block.
 template <class Op>
 HWY_INLINE void for_each_entry(const ProductBlock& block, const BlockBias& bias, Op& op) {
   for (int64_t row = 0; row < block.rows; ++row) for_each_key(block, bias, row, op);
 }
 
-/// Whether a bias lets its entry count.
+/// True in the lanes whose bias lets its entry count.
 HWY_INLINE hn::Mask<FloatTag> is_allowed(FloatVec bias) {
   return hn::Ge(bias, hn::Set(FloatTag(), -FLT_MAX));
 }

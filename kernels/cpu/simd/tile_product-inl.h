@@ -102,7 +102,7 @@ class StepProduct {
     }
   }
 
-  /// What has not been done yet of the step that has begun.
+  /// Multiplies the turns that are left of the step that has begun, and stores its sums.
   HWY_INLINE void finish(float* out, int64_t stride) {
     for (; turn_ < count_; ++turn_) multiply(turns_[turn_]);
     store_all_sums(tiles_, out, stride);
@@ -142,8 +142,8 @@ class StepProduct {
   const float* k_ = nullptr;
 };
 
-/// The same for one part and a number of turns that is known: nothing is looked up, and
-/// multiplications are strewn one by one. Sums the same.
+/// StepProduct for one part and a number of turns that is known: nothing is looked up, and
+/// multiplications are strewn one by one. Its sums are those of StepProduct.
 template <int kTurns>
 class FixedStepProduct {
  public:

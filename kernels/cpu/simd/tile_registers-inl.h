@@ -189,7 +189,7 @@ class NativeTiles {
   }
 };
 
-/// The same, of f16 numbers.
+/// NativeTiles of f16 numbers.
 class NativeF16Tiles : public NativeTiles {
  public:
   template <int kSum, int kA, int kB>

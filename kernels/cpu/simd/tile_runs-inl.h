@@ -1,4 +1,4 @@
-// What a tile unit's products become: sums of exponentials, entries, weights as they are stored.
+// Turns a tile unit's products into sums of exponentials, entries, and weights as they are stored.
 // Included after tile_product-inl.h and key_row_product-inl.h, between the same definitions.
 //
 // While one step's sums become entries, the tile unit multiplies the next step: pieces of tile
@@ -7,8 +7,8 @@
 
 namespace attnscope::HWY_NAMESPACE::ATTNSCOPE_DOT_NAMESPACE {
 
-/// Whether tile instructions stand among vector ones. Sanitizers make so much of that much code
-/// that a compiler is at it for half an hour.
+/// True where tile instructions stand among vector ones. Not under sanitizers, which make so much
+/// of that much code that a compiler is at it for half an hour.
 #if defined(ATTNSCOPE_FEW_INSTANCES)
 inline constexpr bool kStrewn = false;
 #else
@@ -82,7 +82,7 @@ HWY_INLINE int64_t take_run(const BlockRun& run, const Consumer& consumer, EndBl
   return run.blocks;
 }
 
-/// The same by what knows this number of turns, if one does.
+/// take_run, by the FixedStepProduct of the run's number of turns where there is one.
 template <class Consumer, class EndBlock>
 HWY_INLINE int64_t take_blocks(const BlockRun& run, const Consumer& consumer, EndBlock end_block) {
   if constexpr (kStrewn) {
@@ -160,7 +160,7 @@ struct SumEntries {
   }
 };
 
-/// Whether every block sum is sound and at least what it must be.
+/// True where every block sum is sound and no less than its row's `least`.
 HWY_INLINE bool are_sound(const float* sums, const float* least, int64_t rows) {
   const FloatTag d;
   auto sound = hn::Eq(hn::Zero(d), hn::Zero(d));

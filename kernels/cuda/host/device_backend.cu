@@ -210,8 +210,8 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     }
   }
 
-  /// What a thread is checking: the heads that it binds are computed there, whatever is known of
-  /// it.
+  /// The device and the kernels that a thread is checking: the heads that it binds are computed
+  /// there, whatever the verdicts say.
   struct Checked {
     DeviceShare& share;
     const KernelSet& kernels;
@@ -228,7 +228,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     const LaunchTotals::Muted muted;
     check_known_answers(*this, *fallback_, dtype, work, share.tf32);
   }
-  /// The same once for all; where the answers are wrong, or cuBLAS is missing, a notice says so.
+  /// check() once for all; false, with a notice, where the answers are wrong or cuBLAS is missing.
   bool is_right(DeviceShare& share, const KernelSet& kernels, DType dtype, KnownWork work) const {
     return share.verdicts.of(kernels, dtype, work, [&] {
       try {

@@ -1,4 +1,4 @@
-// What thread blocks found about pieces of rows, put together in order.
+// Puts the results of thread blocks for pieces of rows together, in order.
 #include <device_intrinsics.h>
 
 #include "kernels/cuda/kernel/kernel_set.h"

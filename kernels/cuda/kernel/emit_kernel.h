@@ -19,7 +19,7 @@ __device__ inline float half_logit(float logit) {
   return logit == kMasked ? logit : fminf(fmaxf(logit, -kF16Max), kF16Max);
 }
 
-/// What becomes of a product; the same for all of a launch.
+/// The kinds of entries that products become; all products of a launch become one kind.
 enum class EntryKind { logit, softmax, sigmoid, linear };
 
 /// `scale` is of the entry's row, and of no account to logits and sigmoid.
@@ -113,7 +113,7 @@ __device__ inline void store_pairs(const EmitArgs& args, int64_t first, const Wo
   }
 }
 
-/// The same as they are stored.
+/// Stores the entries of one row half of a piece in the launch's encoding, as store_pairs does.
 __device__ inline void store_entries(const EmitArgs& args, int64_t first, const WorkItem& piece,
                                      int half) {
   const bool logits = args.logits;

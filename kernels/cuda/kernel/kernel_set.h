@@ -13,7 +13,7 @@ namespace attnscope::cuda {
 struct KernelSet {
   const char* name = "";
   const char* reduce_name = "";  ///< of how `reduce` and `pool` make products
-  /// Whether products must be in CallArgs::products beforehand.
+  /// True where products must be in CallArgs::products beforehand.
   bool stored = false;
   /// The device's compute capability, as 10·major + minor, must be at least this, and below that.
   int capability = 0;

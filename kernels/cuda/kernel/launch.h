@@ -35,7 +35,7 @@ class LaunchWatch {
   static inline thread_local KernelLaunch* noted_ = nullptr;
 };
 
-/// What every device gives a block without being asked.
+/// Bytes of shared memory that every device gives a block without being asked.
 inline constexpr size_t kPlainSharedBytes = 48 << 10;
 
 /// Lets the current device's blocks of a kernel ask for so much. It is only ever raised: another

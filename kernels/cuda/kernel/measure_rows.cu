@@ -13,7 +13,7 @@ namespace {
 constexpr int kMeasureThreads = 256;
 constexpr int kRowLanes = 32;
 
-/// The same in all lanes of the warp.
+/// The squared length of a row, in all lanes of the warp.
 __device__ float squared_length(const MeasureRowsArgs& args, int row) {
   const auto* const bits =
       static_cast<const unsigned short*>(args.source) + static_cast<int64_t>(row) * args.channels;

@@ -31,7 +31,7 @@ struct RowSums {
 
   /// Entries may reach 2^kHeadroom before the reference is moved.
   static constexpr float kHeadroom = 32;
-  /// What has a reference below this adds nothing to a row that float32 resolves (kMaxExponent),
+  /// Sums with a reference below this add nothing to a row that float32 resolves (kMaxExponent),
   /// and moving such a reference would round the next one away.
   static constexpr float kLeastReference = -2 * kMaxExponent;
 
@@ -125,7 +125,7 @@ __device__ inline void add_softmax(const ScoreFactors& score, const WorkItem& pi
   }
 }
 
-/// The same for linear scores, whose entries are the products.
+/// add_softmax for one row half and linear scores, whose entries are the products.
 __device__ inline void add_linear(const WorkItem& piece, int half, RowSums& sums) {
   float tile_sum = 0;
 #pragma unroll
@@ -140,7 +140,7 @@ __device__ inline void add_linear(const WorkItem& piece, int half, RowSums& sums
   sums.sum += static_cast<double>(tile_sum);
 }
 
-/// What the four lanes of a row found, as the first of them writes it.
+/// The sums of a row's four lanes put together, as the first of these lanes writes them.
 __device__ inline RowPart whole_row(const RowSums& sums) {
   RowPart part;
   const auto add = [](double a, double b) { return a + b; };
@@ -242,7 +242,7 @@ __device__ inline bool is_held(const NormArgs& args, int row_tile, int row) {
   return args.held != nullptr && args.held[static_cast<int64_t>(row_tile) * kTileRows + row] != 0;
 }
 
-/// Whether all rows of a tile are held: the same in all of its warps, which must go the same way.
+/// True where all rows of a tile are held; alike in all of its warps, which must go the same way.
 __device__ inline bool is_held_tile(const NormArgs& args, int row_tile) {
   bool all = true;
   for (int row = lane_id(); row < kTileRows; row += 32) all &= is_held(args, row_tile, row);

@@ -18,14 +18,14 @@ struct GridPlace {
 };
 inline constexpr int32_t kNowhere = INT32_MIN;
 
-/// What the reductions need to know of a row.
+/// The facts about a row that the reductions need.
 struct RowFacts {
   GridPlace place;
   /// Element of the diagonals to which key 0 belongs.
   int32_t diagonal = 0;
   /// Row of blocks, counted from the call's first.
   int32_t block_row = 0;
-  /// Whether a group of rows begins here.
+  /// Not 0 where a group of rows begins here.
   int32_t begins_group = 0;
 };
 
@@ -36,7 +36,7 @@ struct KeyRun {
   int32_t segment = 0;
 };
 
-/// What one tile gives one row. Sums of at most 128 float32 terms.
+/// The results of one tile for one row. Sums of at most 128 float32 terms.
 struct TileRowSums {
   float max_weight = 0;
   int32_t max_key = -1;

@@ -6,8 +6,8 @@
 
 namespace attnscope::cuda {
 
-/// What the entries of a block add up to, of those that one lane holds or of all. Sums are float32
-/// within a lane (at most 32 entries) and double across lanes.
+/// The maximum, sum and count of a block's entries, of those that one lane holds or of all. Sums
+/// are float32 within a lane (at most 32 entries) and double across lanes.
 struct TexelSum {
   float max;
   double sum;
@@ -99,7 +99,7 @@ __device__ inline void store_entry_texels(const TexelArgs& args, int row_tile, i
 /// number has the key in its bits 0 and 1 and the row in bits 2 to 4.
 template <int kLevel>
 struct LaneBlock {
-  // What a lane holds of it: two neighbouring entries up to level 3, and more from there on.
+  // A lane holds two neighbouring entries of it up to level 3, and more from there on.
   static constexpr int kPiecesOf = kLevel > 4 ? 2 : 1;
   static constexpr int kHalvesOf = kLevel > 3 ? 2 : 1;
   static constexpr int kGroupsOf = kLevel > 3 ? 1 << (kLevel - 3) : 1;

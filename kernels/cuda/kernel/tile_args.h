@@ -52,7 +52,7 @@ inline constexpr float kNoReference = -0x1p30f;
 /// that the mask leaves out, for which the polynomial yields 2^-126, is nothing to any of them.
 inline constexpr float kHeldExponent = 80;
 
-/// What kernels need of a ScoreFunction: the linear scores differ in how features are packed alone.
+/// The scores that kernels tell apart: the linear ones differ in how features are packed alone.
 enum class ScoreKind : int { softmax, sigmoid, linear };
 
 /// How products become exponents (base 2) and logits: product·high + product·low.
@@ -63,7 +63,7 @@ struct ScoreFactors {
   float bias_factor = 0;                      ///< 1 / scale
 };
 
-/// What a mask leaves of the tiles of a call, see MaskTiles. Device pointers.
+/// The tiles of a call under its mask, see MaskTiles. Device pointers.
 struct TileMaskView {
   /// [row tiles, stride] of the key tiles from `first` on: kFullTile, kEmptyTile, or kMixedTile +
   /// the number of the tile's bits (or biases); null: every tile is full.
@@ -99,7 +99,7 @@ struct CallArgs {
   TileMaskView mask;
 };
 
-/// What one segment of keys adds to a row.
+/// The sums that one segment of keys adds to a row.
 struct RowPart {
   double sum = 0;     ///< Σ 2^(x − reference); of linear scores Σ φ(q)·φ(k)
   double moment = 0;  ///< Σ 2^(x − reference)·(x − reference)

@@ -1,4 +1,4 @@
-// What becomes of the products of one warp's piece of a tile: masks, exponents, entries. Device
+// Turns the products of one warp's piece of a tile into entries, by masks and exponents. Device
 // code.
 #pragma once
 

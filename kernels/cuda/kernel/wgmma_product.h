@@ -145,7 +145,7 @@ class WgmmaProduct {
     return (padded_dim + kChunkChannels - 1) / kChunkChannels;
   }
 
-  /// Whether any of the block's rows needs the tile.
+  /// True where any of the block's rows needs the tile.
   __device__ bool wanted(int key_tile) const {
     bool any = false;
     for (int i = 0; i < row_tiles_; ++i) {

@@ -1,4 +1,4 @@
-"""What came by in a run's first step, for users whose choice missed it."""
+"""The branches and modules that came by in a run's first step, for users whose choice missed it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls of a forward have to be: how many, and of which batch items."""
+"""Checks of a forward's calls: how many there are, and of which batch items."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CallSize:
-    """What decides the bytes of a call's tensors; `mask` is bytes."""
+    """The sizes that decide the bytes of a call's tensors; `mask` is bytes."""
 
     items: int
     heads: int

@@ -8,7 +8,7 @@ from types import CodeType
 
 import torch
 
-# What code that calls attention names: functions of PyTorch, of diffusers' dispatcher, of transformers' table.
+# Names in code that calls attention: functions of PyTorch, of diffusers' dispatcher, of transformers' table.
 FUNCTIONS = {"scaled_dot_product_attention", "flex_attention", "dispatch_attention_fn", "ALL_ATTENTION_FUNCTIONS"}
 
 

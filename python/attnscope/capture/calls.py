@@ -11,7 +11,7 @@ import torch
 from .errors import CaptureError
 from .tensors import Call
 
-# What functions call the arguments that shape a map, beside q, k and v.
+# The names that functions give the arguments that shape a map, beside q, k and v.
 ARGUMENTS = {
     "mask": ("attn_mask", "mask", "attention_mask", "attn_bias", "block_mask"),
     "causal": ("is_causal", "causal"),
@@ -20,7 +20,7 @@ ARGUMENTS = {
 }
 # Arguments that change no weight.
 NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "kernel_options")
-# What the names of backends that quantise q, k or v have in them.
+# Parts of the names of backends that quantise q, k or v.
 QUANTISED = ("sage", "int8", "fp8")
 # Arguments of transformers' attention functions that change no weight, or that the mask has in it. Any other one
 # that is given is refused.

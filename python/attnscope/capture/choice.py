@@ -1,4 +1,4 @@
-"""What a user chooses: layers, steps, kinds and heads."""
+"""A user's choice of layers, steps, kinds and heads."""
 
 from __future__ import annotations
 

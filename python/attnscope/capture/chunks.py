@@ -17,7 +17,7 @@ from .patching import replaced
 from .tensors import Call
 from .tokens import Segment, grid_segment
 
-# What forwards of transformers call their cache: from 5.24 on, and before.
+# The names that forwards of transformers give their cache: from 5.24 on, and before.
 CACHES = ("cache", "past_key_values")
 # Caches of transformers whose keys are the latest of a stream, in order; those of others may lie anywhere.
 ORDERED_LAYERS = ("DynamicLayer", "DynamicSlidingWindowLayer", "StaticLayer", "StaticSlidingWindowLayer")
@@ -52,7 +52,7 @@ class StreamTokens:
 
 @dataclass(frozen=True)
 class _Update:
-    """What the latest update of a cache says: keys before it, new ones, those that it gave back."""
+    """The latest update of a cache: keys before it, new ones, those that it gave back."""
 
     layer: str
     before: int
@@ -247,7 +247,7 @@ def _filled(where: str, call: Call, filled: int) -> Call:
 
 
 def _placed(segments: Sequence[Segment], position: int) -> list[Segment]:
-    """The same, the first token of the first at `position`, with the frames that this makes them."""
+    """The segments with their positions in the stream, from `position` on, and the first frames that follow."""
     placed = []
     for segment in segments:
         frame = math.prod(segment.grid[1:]) if segment.grid else 0
@@ -278,7 +278,7 @@ def _key_segments(ranges: KeyPositions, queries: Sequence[Segment], past: int) -
 
 
 def _cached(like: Segment, low: int, high: int) -> Segment:
-    """What a cache holds of the stream of `like` at positions from `low` to before `high`."""
+    """The segment of keys that a cache holds of the stream of `like`, from position `low` to before `high`."""
     modality = "history" if like.modality in ("video", "image") else like.modality
     frame = math.prod(like.grid[1:]) if like.grid else 0
     if frame and low % frame == 0 and high % frame == 0:

@@ -24,8 +24,8 @@ NUMBER = "_attnscope_number"  # attribute of an attention module: its number, in
 
 
 class Traced:
-    """What code that is being compiled reads and changes; compiled code is taken only where `key` is the
-    same."""
+    """The state that code reads and changes while it is compiled; calls of compiled code are taken only where `key`
+    is the one that it was compiled with."""
 
     def __init__(self) -> None:
         self.key = ""  # tells the attention modules that have numbers; "": none have
@@ -236,7 +236,7 @@ def check_compiled(module: torch.nn.Module) -> None:
 
 
 def _compiled_functions(module: torch.nn.Module) -> list[Any]:
-    """What torch.compile made of the module: of itself, of its call, of its forward."""
+    """The functions that torch.compile made of the module: of itself, of its call, of its forward."""
     of_itself = [module] if uncompiled(module) is not module else []
     attributes = [vars(module).get(name) for name in ("_compiled_call_impl", "forward")]
     return of_itself + [f for f in attributes if getattr(f, "get_compiler_config", None) is not None]

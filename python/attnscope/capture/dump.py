@@ -71,7 +71,7 @@ class Dump:
 
     @property
     def has_sink(self) -> bool:
-        """Whether no folder is written."""
+        """True where a sink gets the calls and no folder is written."""
         return self._sink is not None
 
     @property
@@ -195,7 +195,7 @@ class Dump:
             check_result(call, items[:1], (first, first + 1))
 
     def files_of(self, slot: Slot, forward: Forward) -> list[str]:
-        """What was written of the calls that the module made in the forward."""
+        """The files of the calls that the module made in the forward."""
         return [name for name in forward.files if self._names[Path(name).stem] == slot.name]
 
     def drop(self, files: list[str]) -> int:
@@ -269,7 +269,7 @@ class Dump:
         return head
 
     def _part_facts(self, part: CallPart | None) -> dict[str, Any]:
-        """What the call is a part of: of what several processes have, and of the tokens."""
+        """The facts of the whole that the call is a part of: what several processes have, and the tokens."""
         facts = dict(part.facts) if part is not None else {}
         if self._rank is not None:
             facts["part"] = {**self._rank.facts(), **facts.get("part", {})}

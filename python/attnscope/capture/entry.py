@@ -1,4 +1,4 @@
-"""What users call: capture() for a model that runs, record() for one call."""
+"""The functions that users call: capture() for a model that runs, record() for one call."""
 
 from __future__ import annotations
 

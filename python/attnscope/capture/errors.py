@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class CaptureError(RuntimeError):
-    """What is asked for cannot be recorded truthfully; the message says what to do."""
+    """A capture cannot record truthfully what it is asked for; the message says what to do."""
 
 
 class LabelError(CaptureError):

@@ -23,11 +23,11 @@ from .tensors import Call
 
 # q_state of q and k that were taken at the attention call itself: whatever the model applies, it had.
 AS_GIVEN = "as given to attention"
-# What arguments of forwards and attributes of attention modules that are a cache of keys are called.
+# The names of arguments of forwards and of attributes of attention modules that are a cache of keys.
 CACHE_NAME = re.compile(r"(^|_)(cache|caches|cached)(_|$)|^(past|pasts|layer_past|past_(kv|keys?|key_values?)s?)$")
 # How arguments begin by which a model of transformers gets something else than words.
 OTHER_INPUTS = ("pixel_", "image", "video", "input_features", "input_values", "audio", "speech", "mm_")
-# What the tokens of a call are, in short or as a map.
+# The facts that say what the tokens of a call are, in short or as a map.
 TOKEN_FACTS = ("grid", "text", "text_valid", "tokens", "axes", "queries", "keys")
 
 
@@ -88,7 +88,7 @@ class FactTeller:
         return facts
 
     def _state(self, slot: Slot, forward: Forward, kind: str) -> str:
-        """What the model applied to q and k before the call."""
+        """The fact q_state: what the model applied to q and k before the call."""
         family = self._model.family
         if self._options.q_state is not None:
             return self._options.q_state
@@ -209,7 +209,7 @@ class FactTeller:
 
 
 def cache_of(module: torch.nn.Module, given: Mapping[str, Any]) -> str | None:
-    """What is called a cache of keys: an argument of the forward or an attribute of the attention module."""
+    """Names the argument of the forward or the attribute of the attention module that is called a cache of keys."""
     for name, value in given.items():
         if CACHE_NAME.search(name) and value is not None and not isinstance(value, (bool, int, float, str)):
             return f"the forward's argument {name}"
@@ -268,7 +268,7 @@ def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
 
 
 def one_of(name: str, given: Any, branch: str) -> Any:
-    """What the user gave for a branch, whose items have the same."""
+    """The value that the user gave for a branch: one for all of its items."""
     value = given.get(branch) if isinstance(given, Mapping) else given
     if isinstance(value, (list, tuple)) and not isinstance(value[0], str):
         if len(value) > 1:

@@ -1,4 +1,4 @@
-"""What the code of models' libraries says about their attention calls."""
+"""Facts about the attention calls of models, from the code of their libraries."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _wan_valid(a: Mapping[str, Any]) -> list[int] | None:
 
 @dataclass(frozen=True)
 class Family:
-    """What the code of a model's library says about its attention calls."""
+    """The facts about a model's attention calls, from the code of its library."""
 
     blocks: tuple[str, ...]  # lists of blocks, in the order in which they run
     attention: Mapping[str, str]  # attribute of a block -> kind of its calls

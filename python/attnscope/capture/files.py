@@ -127,7 +127,7 @@ def clear_folder(folder: Path, force: bool) -> None:
         return
     if not force:
         raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
-    # What a recorder that was killed has left is called .held or .part.
+    # A recorder that was killed has left files called .held or .part.
     for pattern in ("step*.safetensors*", "forward*.safetensors*", "frame*.png*", "capture.json", "capture.json" + PART):
         for file in folder.glob(pattern):
             file.unlink(missing_ok=True)

@@ -44,7 +44,7 @@ class Forward:
     before: Memory | None = None  # what told steps and chunks before it
 
     def place(self) -> dict[str, Any]:
-        """What an entry of the catalogue's `refused` says of the forward."""
+        """The facts about the forward in an entry of the catalogue's `refused`."""
         branches = {self.names[i] for i in self.items} if self.names is not None else set()
         branch = {"branch": branches.pop()} if len(branches) == 1 else {}
         step = {"step": self.step} if self.step is not None else {}
@@ -57,7 +57,7 @@ class Forward:
         return {"step": self.step, "forward": self.number, "of_step": self.of_step}
 
     def told(self) -> dict[str, Any]:
-        """What the catalogue's `forwards` says of it when it begins, beside its number."""
+        """The facts about it in the catalogue's `forwards` when it begins, beside its number."""
         names = list(dict.fromkeys(self.names or ()))
         return {
             **({"branch": names[0] if len(names) == 1 else self.names} if names else {}),

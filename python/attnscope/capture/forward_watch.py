@@ -57,7 +57,7 @@ class ForwardWatch:
         return getattr(self._refused, "here", False)
 
     def drop_failed(self) -> None:
-        """What a forward that failed has left is no part of the capture where the run goes on after it."""
+        """Takes a failed forward's calls out of the capture, where the run goes on after it."""
         forward, self._failed = self._failed, None
         if forward is not None:
             self._drop(forward)

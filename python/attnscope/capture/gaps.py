@@ -1,4 +1,4 @@
-"""What of a running model is not recorded: said, listed in the catalogue, and no error of the model's run."""
+"""The parts of a running model that are not recorded: said, listed in the catalogue, and no error of its run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Gaps:
         self.partial: set[int] = set()  # forwards that made fewer or other calls than their model has
 
     def refuse(self, error: CaptureError, where: Mapping[str, Any]) -> None:
-        """What `where` says (keys of an entry) is not recorded. Raises the error where strict."""
+        """Lists the part that `where` names (keys of an entry) as not recorded. Raises the error where strict."""
         self.tell(error, where)
         kind = _kind(str(error), where)
         with self._lock:
@@ -86,7 +86,7 @@ class Gaps:
 
 
 def _kind(why: str, where: Mapping[str, Any]) -> str:
-    """What reasons share that differ in the module and in numbers alone."""
+    """The text that reasons share which differ in the module and in numbers alone."""
     for name in ("layer_name", "block"):
         why = why.replace(str(where.get(name) or "\0"), "")
     return re.sub(r"\d+", "#", why)

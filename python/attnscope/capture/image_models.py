@@ -186,7 +186,7 @@ def _unet(model: Any, a: Given) -> dict[str, Sequence[Segment]]:
     return {**sequences, "text": [text_of(a, mask="encoder_attention_mask")]}
 
 
-# What an IP adapter's keys are made of is projected within the model: how many there are is not told.
+# The model itself projects an IP adapter's image prompt to keys: how many there are is not told.
 ADAPTED = {"* attn2.image*": "image > image_prompt"}
 UNET = Layout((), _unet, {"* attn1": "image", "* attn2": "image > text", **ADAPTED}, guidance="batch")
 

@@ -17,7 +17,7 @@ Sequences = Mapping[str, Sequence[Segment]]
 
 @dataclass(frozen=True)
 class Layout:
-    """What a class of models says about the tokens of its attention calls."""
+    """The tokens of the attention calls of a class of models."""
 
     # Lists of blocks whose calls have layer numbers, in the order in which they run; (): the longest.
     main: tuple[str, ...]
@@ -30,15 +30,15 @@ class Layout:
     idle: Callable[[Any, Mapping[str, Any]], Sequence[str]] = lambda model, given: ()
     # Attention modules that call no function that is watched: "BLOCK SLOT" -> why.
     unseen: Mapping[str, str] = field(default_factory=dict)
-    # The same where the model is compiled.
+    # Modules that are unseen where the model is compiled: "BLOCK SLOT" -> why.
     unseen_compiled: Mapping[str, str] = field(default_factory=dict)
     # "BLOCK SLOT" of linear attention, whose result is float32 -> is its normaliser stored?
     linear: Mapping[str, bool] = field(default_factory=dict)
     # How pipelines of the class guide: in one forward of [uncond; cond] ("batch"), in one of cond, then one
     # of uncond ("forwards"); "told": as their cache_context says, or not known.
     guidance: str = "told"
-    # What is stored of the masks of calls "BLOCK SLOT": (style of mask_bytes(), the argument that has to be
-    # given for there to be a mask, or None).
+    # How the masks of calls "BLOCK SLOT" are stored: (style of mask_bytes(), the argument that has to be given
+    # for there to be a mask, or None).
     masks: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     # Calls "BLOCK SLOT" whose batch has an item for each token of a sequence, times those of the forward.
     times: Mapping[str, str] = field(default_factory=dict)

@@ -23,7 +23,7 @@ from .tokens import Segment, grid_segment, kind_of, other, stated_map
 
 @dataclass(frozen=True)
 class TokenMap:
-    """What the tokens of a call are; keys None: as the queries."""
+    """The tokens of a call's queries and keys; keys None: as the queries."""
 
     queries: Sequence[Segment]
     keys: Sequence[Segment] | None
@@ -67,7 +67,7 @@ class MapTeller:
             return {}
 
     def _with_grid(self, module: torch.nn.Module, sequences: Sequences) -> Sequences:
-        """The same, the video or image with as many tokens as the user's grid in that grid."""
+        """The sequences, with the video or image that has as many tokens as the user's grid in that grid."""
         if self._grid is None:
             return sequences
         count = math.prod(self._grid)
@@ -161,7 +161,7 @@ class MapTeller:
     def of_bare_chunk(
         self, where: str, chunk: Chunk, call: Call, grid: Grid | None, chunks: ChunkTeller
     ) -> tuple[Call, dict[str, Any]]:
-        """The same of a call without a model, with its facts instead of its map."""
+        """of_chunk() of a call without a model, with its facts instead of its map."""
         o, queries = self._options, call.q.shape[2]
         if o.text is not None or o.axes is not None:
             raise CaptureError("text=, axes=: a piece of a stream has a token map, which excludes them")
@@ -222,7 +222,7 @@ class MapTeller:
     def _with_words(
         self, segments: Sequence[Segment], forward: Forward, items: Sequence[int], branches: Sequence[str]
     ) -> Sequence[Segment]:
-        """The same with the words and the padding that the user gave, where one segment is text."""
+        """The segments with the words and the padding that the user gave, where one segment is text."""
         text = next((s for s in segments if s.modality == "text"), None)
         if text is None or sum(s.modality == "text" for s in segments) > 1:
             return segments

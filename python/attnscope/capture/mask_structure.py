@@ -1,5 +1,5 @@
-"""What a mask of every query and key is: found in its entries, all of which are looked at, so that what is
-stored instead of them says the same of each."""
+"""The structure of a mask of every query and key: found in its entries, all of which are looked at, so that what
+is stored instead of them says the same of each."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ ExpectedRows = Callable[[int, int, int], torch.Tensor]
 
 @dataclass(frozen=True)
 class StoredMask:
-    """What is stored of a call's mask: facts (`mask`, `mask_block`) and the tensors that they need."""
+    """The stored form of a call's mask: facts (`mask`, `mask_block`) and the tensors that they need."""
 
     facts: dict[str, str]
     tensors: dict[str, torch.Tensor]
 
     @property
     def second_format(self) -> bool:
-        """Whether only attnscope-capture/2 can say it."""
+        """True where only attnscope-capture/2 can say it."""
         return self.facts["mask"] not in ("none", "causal", "tensor")
 
 
@@ -46,7 +46,7 @@ def find_structure(entries: MaskEntries, sizes: tuple[tuple[int, int], ...]) -> 
 
 
 def _is(entries: MaskEntries, expected: ExpectedRows) -> bool:
-    """Whether each entry is the expected one. Three rows that differ end most questions early."""
+    """True where each entry is the expected one. Three rows come first: they end most questions early."""
     last = entries.shape[2] - 1
     some = [(i, i + 1) for i in sorted({0, last // 2, last})]
     return all(

@@ -43,8 +43,8 @@ def stored_mask(
     dtype: torch.dtype,
     limit: int | None,
 ) -> StoredMask:
-    """What is stored of a call's mask: what a boolean one is, where it is one of the things that a capture
-    has words for, else its entries, bool or `dtype` added to the logits.
+    """The stored form of a call's mask: the structure of a boolean one, where a capture has words for it, else
+    its entries, bool or `dtype` added to the logits.
 
     mask: a tensor as PyTorch takes it, or a BlockMask; lengths: (Nq, Nk); limit: bytes of entries. Raises
     CaptureError above them.

@@ -1,4 +1,4 @@
-"""What a recorder tells its user."""
+"""The lines that a recorder tells its user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user asks a capture for."""
+"""The options of a capture."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .masks import MASK_LIMIT
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked for; see capture()."""
+    """The options that the user gave; see capture()."""
 
     layers: Any = "all"
     steps: Any = "all"

@@ -1,4 +1,4 @@
-"""What a pipeline made for one branch of guidance: tensors by which a forward that is given them tells its branch."""
+"""The tensors that a pipeline made for one branch of guidance: a forward that is given them tells its branch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class BranchTensors:
         self._known: dict[Any, dict[str, list[torch.Tensor]]] = {}  # by who made them, then by branch
 
     def keep(self, maker: Any, tensors: Mapping[str, list[torch.Tensor]]) -> None:
-        """What `maker` made for each branch, in the place of what it had made before."""
+        """Keeps the tensors that `maker` made for each branch, in the place of those that it had made before."""
         self._known[maker] = dict(tensors)
 
     def watch_guiders(self, stack: contextlib.ExitStack, pipe: Any) -> None:

@@ -197,7 +197,7 @@ class PartTeller:
         told = self._maps.lengths(slot, call_name, forward)
         here = (call.q.shape[2], call.k.shape[2])
         part = shard.of(told[0]) if told[0] is not None else None
-        # What every process has whole it may exchange as well (LTX-2's audio): no weight depends on that.
+        # Processes may also exchange what each has whole (LTX-2's audio): no weight depends on that.
         split = (
             call.exchanged and told[0] != here[0] or part is not None and part[1] == here[0],
             call.exchanged and told[1] != here[1],
@@ -281,7 +281,7 @@ def _whole_segments(
 
 
 def _cut(segments: Sequence[Segment], ranges: Sequence[Range]) -> list[Segment]:
-    """What of the segments lies in the ranges, in their order; a part of a grid has no grid."""
+    """The parts of the segments that lie in the ranges, in their order; a part of a grid has no grid."""
     found = []
     for first, count in ranges:
         start = 0

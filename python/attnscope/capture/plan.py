@@ -1,4 +1,4 @@
-"""What a dump will take, told at its first call, and whether the disk has room for it."""
+"""The size of a dump, told at its first call, and the room that the disk has for it."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Rank:
         return out / f"rank-{self.rank}-of-{self.ranks}"
 
     def joined_by(self, out: Path) -> str:
-        """What the user does next, one line."""
+        """The line that tells the user how to join the parts."""
         return f"{out}: attnscope convert --stitch {out} -o OUT joins the parts of {self.ranks} processes"
 
     def facts(self) -> dict[str, Any]:
@@ -39,7 +39,7 @@ class Rank:
 
 
 def this_rank(option: Any, out: str | os.PathLike[str]) -> Rank | None:
-    """What `rank=` says, else torch.distributed, else torchrun's environment; None: one process.
+    """The rank that `rank=` gives, else torch.distributed, else torchrun's environment; None: one process.
 
     Raises CaptureError where that is no rank.
     """

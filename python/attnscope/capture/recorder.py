@@ -104,7 +104,7 @@ class Capture(SeenCalls):
 
     @property
     def writer(self) -> Writer | Sink | None:
-        """What writes the calls; None before the block is entered."""
+        """The writer or sink that takes the calls; None before the block is entered."""
         return self._dump.writer
 
     @property
@@ -315,7 +315,7 @@ class Capture(SeenCalls):
         self._gaps.tell(error, {}, BY_NUMBER)
 
     def _doubt(self, error: LabelError) -> None:
-        """What is held of the step may be labelled wrongly: it states numbers."""
+        """Takes the branches off what is held of the step, since they may be wrong: it states numbers instead."""
         for entry in self._held:
             entry.pop("branch", None)
         self._held.clear()

@@ -94,7 +94,7 @@ class SeenCalls:
         return slot.call_name(forward.calls.get(id(slot.module), 0), self._model.calls_due(slot, forward))
 
     def _place(self, slot: Slot, forward: Forward | None, name: str) -> dict[str, Any]:
-        """What an entry of the catalogue's `refused` says of a call."""
+        """The facts about a call in an entry of the catalogue's `refused`."""
         of_forward = forward.place() if forward is not None else {}
         return {**of_forward, "block": slot.place.block, "slot": name, "layer_name": slot.name}
 

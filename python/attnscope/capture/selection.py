@@ -7,7 +7,7 @@ from .errors import CaptureError
 from .options import Options
 from .slots import IMAGE_CALL, Model, Slot
 
-# What names of calls add to their module's.
+# The endings that names of calls add to their module's.
 FURTHER = ("", IMAGE_CALL, *(f"{IMAGE_CALL}.{n}" for n in range(2, 10)), *(f".{n}" for n in range(2, 100)))
 
 
@@ -86,7 +86,7 @@ class Selection:
             raise CaptureError(f"blocks: the model has {blocks[0]} to {blocks[-1]} (asked for {o.blocks!r})")
 
     def __str__(self) -> str:
-        """What was asked for, as a message says it."""
+        """The choice that was asked for, as a message says it."""
         o = self._options
         names = (("blocks", o.blocks), ("slots", o.slots))
         more = "".join(f", {what} {value!r}" for what, value in names if value != "all")

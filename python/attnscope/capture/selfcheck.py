@@ -98,7 +98,7 @@ def _no_softmax(call: Call, error: float, item: int, head: int) -> CaptureError:
 
 
 def _check_linear(call: Call, item: int, head: int, rows: torch.Tensor) -> None:
-    """The same of linear attention, of one head."""
+    """check_result() of linear attention, of one head."""
     group = call.q.shape[1] // call.k.shape[1]
     k, v = (t[item, head // group].double() for t in (call.k, call.v))
     products = call.q[item, head, rows].double() @ k.T

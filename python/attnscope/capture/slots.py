@@ -173,7 +173,7 @@ def is_alone(slot: Slot, slots: Iterable[Slot]) -> bool:
 
 @dataclass(frozen=True)
 class Model:
-    """What is captured: a pipeline, a model, or (without transformers) nothing but calls."""
+    """The object that is captured: a pipeline, a model, or (without transformers) nothing but calls."""
 
     owner: Any  # what the user gave: a pipeline, a module, None
     transformers: Mapping[str, torch.nn.Module]  # by the owner's attribute
@@ -278,7 +278,7 @@ class Model:
 
 
 def _layers_told(slots: Sequence[Slot]) -> list[str]:
-    """What a user should know of the numbers of layers: which list has them, which have attention, what has none."""
+    """Lines that tell a user which blocks the numbers of layers count, which have none, and which have attention."""
     numbers = sorted({s.layer for s in slots if s.layer is not None})
     main = next((s.place.stack for s in slots if s.layer is not None), "")
     others = list(dict.fromkeys(s.place.stack or s.place.block for s in slots if s.layer is None))

@@ -10,7 +10,7 @@ import torch
 
 from .errors import LabelError
 
-# What forwards call the timestep, the most common first.
+# The names that forwards give the timestep, the most common first.
 TIMESTEP_NAMES = (
     "timestep",
     "timesteps",
@@ -71,7 +71,7 @@ def timestep_of(value: Any) -> float | None:
 
 
 def timestep_key(value: Any) -> tuple[float, ...] | None:
-    """What is the same for forwards at one timestep, whatever their batch; None: no timestep."""
+    """The key that forwards at one timestep share, whatever their batch; None: no timestep."""
     tensor = _tensor(value)
     if tensor is None:
         return None

@@ -50,7 +50,7 @@ class Call:
     normaliser: torch.Tensor | None = None  # [B, H, N], what each query's weights were divided by
 
     def with_batch(self) -> Call:
-        """The same with a batch axis: [H, N, d] is one item."""
+        """The call with a batch axis: [H, N, d] is one item."""
         if self.q.ndim == 4:
             return self
         if self.q.ndim != 3:
@@ -59,7 +59,7 @@ class Call:
         return replace(self, q=q, k=k, v=v, out=out)
 
     def spread(self, where: str) -> Call:
-        """The same with a batch of one size and as many heads in v as in k, as the kernel spreads them.
+        """The call with a batch of one size and as many heads in v as in k, as the kernel spreads them.
 
         Raises CaptureError where they do not fit each other; `where`: the call's name in the message.
         """
@@ -128,7 +128,7 @@ class Call:
         return parts
 
     def stored_mask(self, items: list[int], heads: tuple[int, int], limit: int | None) -> StoredMask:
-        """What is stored of the mask.
+        """The stored form of the mask.
 
         Raises CaptureError where it has to be stored entry by entry and takes more than `limit` bytes.
         """

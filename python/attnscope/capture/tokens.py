@@ -1,4 +1,4 @@
-"""What the tokens of a sequence are: its segments, in order, without gaps."""
+"""The tokens of a sequence: its segments, in order, without gaps."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class Segment:
     words: Sequence[Any] | None = None  # strings, or one list of them a recorded batch item
 
     def of_items(self, items: Sequence[int], batch: int) -> Segment:
-        """The same of the items `items` of a call with `batch` of them, where each of the forward's is a
-        run of neighbours."""
+        """The segment as the items `items` of a call with `batch` of them have it; each of the forward's items is a
+        run of neighbours there."""
         valid = self.valid
         if isinstance(valid, (torch.Tensor, list)):
             picked = [valid[i * len(valid) // batch] for i in items]
@@ -54,7 +54,7 @@ def other(count: int) -> list[Segment]:
 
 
 def kind_of(tokens: Sequence[Segment]) -> str:
-    """What attention of tokens to themselves is: joint where they are of several modalities, else self."""
+    """The kind of attention of tokens to themselves: joint where they are of several modalities, else self."""
     return "joint" if len({s.modality for s in tokens} - {"padding", "register"}) > 1 else "self"
 
 
@@ -92,8 +92,8 @@ def _stated(segment: Segment, side: str, tensors: dict[str, torch.Tensor]) -> di
 
 
 def counted(mask: Any) -> list[int] | torch.Tensor | None:
-    """What a padding mask [B, N] (1 or True: no padding) says: counts where the padding comes last in every
-    item, else the mask as bool; None of anything else."""
+    """The tokens that a padding mask [B, N] (1 or True: no padding) leaves: counts where the padding comes last
+    in every item, else the mask as bool; None of anything else."""
     if not isinstance(mask, torch.Tensor) or mask.ndim != 2:
         return None
     valid = mask.detach().bool().cpu()

@@ -58,7 +58,7 @@ class Turns:
 
 
 class Memory:
-    """What the attributes of some objects are, to bring them back."""
+    """Remembers the attributes of some objects, to bring them back."""
 
     def __init__(self, *owners: Any) -> None:
         self._kept = [

@@ -11,8 +11,8 @@ using BlasMultiply = cublasStatus_t (*)(cublasHandle_t, cublasOperation_t, cubla
                                         long long int, const void*, void*, cudaDataType, int,
                                         long long int, int, cublasComputeType_t, cublasGemmAlgo_t);
 
-/// What is called of cuBLAS, which is loaded when the first product needs it: its 600 MB take a
-/// second that most runs need not spend, and whose absence they need not notice.
+/// The functions of cuBLAS that are called. It is loaded when the first product needs it: its 600
+/// MB take a second that most runs need not spend, and most need not notice that it is missing.
 struct BlasLibrary {
   decltype(&cublasCreate) create = nullptr;
   decltype(&cublasDestroy) destroy = nullptr;

@@ -30,9 +30,9 @@ class Sample {
   void* memory_ = nullptr;
 };
 
-/// Whether rows that are copied from one device to another arrive as they were: some IOMMUs and
-/// virtual machines let them through wrongly, without an error. Another device may be current
-/// in the end.
+/// True where rows that are copied from one device to another arrive as they were: some IOMMUs and
+/// virtual machines corrupt them without an error. Another device may be current when it
+/// returns.
 bool comes_rightly(int to, int from) {
   constexpr size_t kRows = 32, kPitch = 256, kWidth = 192;
   std::vector<unsigned char> sent(kRows * kPitch), got(kRows * kWidth);

@@ -40,7 +40,7 @@ class KeptDevice {
 /// A GPU and how much of its memory may be used. Thread-safe.
 class Device {
  public:
-  /// What may be used: `limit_bytes`, or where that is 0 this share of what is free now (0: 90 %).
+  /// Up to `limit_bytes` may be used, or where that is 0 this share of what is free now (0: 90 %).
   /// Throws Error(unavailable), or Error(resource) where nothing is free.
   Device(int index, int64_t limit_bytes, double share);
   Device(const Device&) = delete;
@@ -66,9 +66,9 @@ class Device {
   enum class Peer { open, apart, wrong };
   Peer peer(int device);
 
-  /// What gives memory back that can be done without, or says that there is none. Called where
-  /// memory is short, by any thread, in the order in which they were added, before there are
-  /// several.
+  /// Adds a function that gives back memory that can be done without; it returns false where there
+  /// is none. Where memory is short, any thread calls these functions in the order in which they
+  /// were added. All are added before there are several threads.
   void add_reclaim(std::function<bool()> reclaim) { reclaims_.push_back(std::move(reclaim)); }
 
   /// Throws OutOfDeviceMemory beyond the limit or where the driver has none left, even after what

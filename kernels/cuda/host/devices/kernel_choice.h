@@ -9,7 +9,7 @@
 
 namespace attnscope::cuda {
 
-/// Whether the build has the kernels, and the device runs them.
+/// True where the build has the kernels (`set` is not null), and the device runs them.
 bool runs(const KernelSet* set, const Device& device);
 
 /// Throws Error(unavailable) where the kernels that were chosen cannot run.

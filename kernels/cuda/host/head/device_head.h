@@ -49,12 +49,12 @@ struct DeviceShare {
   LaunchTotals totals;
   KeyUploader uploader;
   LanePool pool;
-  /// Whether wgmma may be used where the device has it; not changed while heads are bound.
+  /// True where wgmma may be used if the device has it; not changed while heads are bound.
   bool wgmma;
   Verdicts verdicts;
   std::once_flag told_of_reductions;  ///< that they are computed elsewhere
 
-  /// Whether nobody was told this before.
+  /// True of a line that nobody was told before. Remembers it.
   bool is_news(const std::string& line) {
     const std::lock_guard lock(told_mutex_);
     return told_.insert(line).second;
@@ -71,7 +71,7 @@ struct DeviceShare {
 class DeviceHead : public BoundHead, public TexelPooler {
  public:
   using Notice = std::function<void(const std::string&)>;
-  /// Whether work may be done here, or is the fallback's; empty: all may.
+  /// True of work that may be done here, false of the fallback's; empty: all may.
   using Trust = std::function<bool(KnownWork)>;
   /// Where a head is computed. Borrows.
   struct Place {
@@ -107,7 +107,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
 
   /// The kernels that a problem's heads take on this device.
   static const KernelSet& kernels_for(const AttentionProblem& problem, const DeviceShare& share);
-  /// The same of tensors of a usual width that are no features.
+  /// The kernels for tensors of this type, of a usual width, that are no features.
   static const KernelSet& kernels_for_type(DType dtype, const DeviceShare& share);
   /// The type of tensors as which they come to the kernels: features are float32.
   static DType type_for(const AttentionProblem& problem);
@@ -130,7 +130,7 @@ class DeviceHead : public BoundHead, public TexelPooler {
     IndexRange masked_tiles;           ///< key tiles whose mask is on the device
     std::vector<MaskedColumn> masked;  ///< of these, where launches are timed
   };
-  /// What the weights of a step are scaled by; `norms` are empty for sigmoid.
+  /// The normalisers that scale the weights of a step; `norms` are empty for sigmoid.
   struct StepNorms {
     std::vector<RowNorm> norms;
     std::vector<double> entropy;  ///< nats; empty where sums came without moments

@@ -16,8 +16,8 @@
 
 namespace attnscope::cuda {
 
-/// What one worker needs of a device: a queue, memory on both sides, and how large its steps are.
-/// Used by one thread at a time; every call leaves the queue empty.
+/// One worker's share of a device: a queue, memory on both sides, and how large its steps are. Used
+/// by one thread at a time; every call leaves the queue empty.
 class Lane {
  public:
   /// Query rows and key tiles of one step, before memory proves too small.
@@ -41,7 +41,7 @@ class Lane {
 
   /// Steps are this many rows and output bytes at most.
   int most_rows() const { return most_rows_; }
-  /// Whether memory has proved too small for steps of kMostRows.
+  /// True where memory has proved too small for steps of kMostRows.
   bool is_halved() const { return most_rows_ < kMostRows; }
   int64_t slot_bytes() const { return slot_bytes_; }
   /// Gives all device memory back and makes the steps half as large; false: they are the smallest
@@ -63,7 +63,7 @@ class Lane {
       queue_upload(static_cast<std::byte*>(to) + at, piece);
     }
   }
-  /// The same of memory that is there.
+  /// Queues a copy of the array `from`, through page-locked memory as well.
   template <typename T>
   void upload(T* to, std::span<const T> from) {
     const auto bytes = std::as_bytes(from);
@@ -82,9 +82,9 @@ class Lane {
     download(to.data(), from, static_cast<int64_t>(to.size_bytes()));
   }
 
-  /// What cuBLAS multiplies has a shape that depends on the head alone, not on how many rows a call
-  /// has: it chooses its algorithm, and with it the order of every sum, by the shape. So each tile
-  /// of rows is a product of its own.
+  /// cuBLAS chooses its algorithm, and with it the order of every sum, by the shape of a product.
+  /// So the shape depends on the head alone, not on how many rows a call has: each tile of rows is
+  /// a product of its own.
   ///
   /// Queues products = queries · keysᵀ of row tiles with key tiles [first, first + tiles), float32,
   /// [row_tiles · kTileRows, tiles · kTileKeys], see CallArgs. The inputs are of this type; with

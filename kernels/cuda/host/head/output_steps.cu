@@ -16,7 +16,7 @@ void DeviceHead::output_step(Lane& lane, Rows& rows, const ValuePanels& values, 
                              double* totals) const {
   const int padded_rows = rows.call.row_tiles * kTileRows;
   const int64_t elements = int64_t{padded_rows} * kValueChannels;
-  // The same however many rows there are, see Lane::multiply_values.
+  // The step does not depend on how many rows there are, see Lane::multiply_values.
   const int step = std::min(step_tiles(Lane::kStoredRows / kTileRows), Lane::kStoredTiles);
   const auto blocks = static_cast<int>(ceil_div(int64_t{step} * kTileKeys, Lane::kValueKeys));
   float* const weights = lane.weights.get<float>(padded_rows * int64_t{step} * kTileKeys);

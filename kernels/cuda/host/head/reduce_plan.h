@@ -12,7 +12,7 @@
 
 namespace attnscope::cuda {
 
-/// What a call has gathered on the host, in pieces of its workspace.
+/// The results that a call has gathered on the host, in pieces of its workspace.
 struct ReduceResults {
   std::vector<RowReduction> rows;
   std::span<double> masses;  ///< [rows, segments]
@@ -25,7 +25,7 @@ struct ReduceResults {
   std::span<double> block_sum;
 };
 
-/// What a panel's request means for the kernels. Borrows problem and panel.
+/// Translates a panel's request for the kernels. Borrows problem and panel.
 class ReducePlan {
  public:
   /// Rows whose weights are brought to the host at a time, to count the keys of a share.
@@ -48,7 +48,7 @@ class ReducePlan {
   std::vector<RowFacts> row_facts(int64_t first, int64_t count, int64_t padded) const;
   /// Uploads what all steps share and clears the sums that they add to.
   void load(Lane& lane, ReduceArgs& args) const;
-  /// What a step found about its rows. `totals` are empty where no row sums are wanted, norms and
+  /// Keeps the results of a step's rows. `totals` are empty where no row sums are wanted, norms and
   /// entropies where the score has none.
   void keep_rows(int64_t first, std::span<const RowTotals> totals, std::span<const RowNorm> norms,
                  std::span<const double> entropy, ReduceResults& results) const;

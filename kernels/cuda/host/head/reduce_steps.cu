@@ -12,7 +12,7 @@
 
 namespace attnscope::cuda {
 
-/// What a call has gathered on the host; taken into the panel when nothing can fail any more.
+/// The results of a call on the host; the panel takes them when nothing can fail any more.
 struct DeviceHead::ReduceStep {
   const ReducePlan& plan;
   ReduceArgs args;  ///< what all steps share: buffers, key places, runs

@@ -6,8 +6,8 @@
 namespace attnscope::cuda {
 namespace {
 
-/// What a block costs beside its segments (it fetches its rows and fills its pipeline), as a share
-/// of a segment: 1 / kSegmentCost.
+/// The cost of a block beside its segments (it fetches its rows and fills its pipeline), as a share
+/// of a segment's: 1 / kSegmentCost.
 constexpr int64_t kSegmentCost = 4;
 
 }  // namespace

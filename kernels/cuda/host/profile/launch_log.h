@@ -17,7 +17,7 @@
 
 namespace attnscope::cuda {
 
-/// What the launches on a device took, one entry a shape. Thread-safe.
+/// The times that the launches on a device took, one entry a shape. Thread-safe.
 class LaunchTotals {
  public:
   explicit LaunchTotals(const Device& device) : device_(device) {}
@@ -71,7 +71,7 @@ class LaunchLog {
     entry.work = work();
     end(entry);
   }
-  /// The same, of `bytes` bytes that are copied or cleared.
+  /// Times the copying or clearing of `bytes` bytes, which queue() queues.
   template <typename Queue>
   void time_copy(const char* what, int64_t bytes, Queue queue) {
     time([&] { return LaunchWork{.kernel = what, .bytes = static_cast<double>(bytes)}; }, queue);

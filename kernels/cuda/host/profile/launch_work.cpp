@@ -5,7 +5,7 @@
 namespace attnscope::cuda {
 namespace {
 
-/// What a range of key tiles has to do with.
+/// The entries, the keys and the mask's bytes in a range of key tiles.
 struct Extent {
   int64_t entries = 0;     ///< of tiles that are not empty
   int64_t keys = 0;        ///< of columns with any such tile

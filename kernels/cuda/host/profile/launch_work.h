@@ -10,8 +10,8 @@
 
 namespace attnscope::cuda {
 
-/// What a piece of work on a device is and amounts to, as its caller knows. Bytes are those of
-/// device memory that must move: every input once, and the outputs.
+/// The name and the amount of a piece of work on a device, as its caller knows them. Bytes are
+/// those of device memory that must move: every input once, and the outputs.
 struct LaunchWork {
   std::string kernel;
   std::string product = {};
@@ -20,13 +20,13 @@ struct LaunchWork {
   double bytes = 0;
 };
 
-/// What a mask leaves of the tiles of one column of tiles.
+/// The rows that a mask leaves of one column of tiles, and the mask's bytes there.
 struct MaskedColumn {
   int64_t rows = 0;   ///< in tiles that are not empty
   int64_t bytes = 0;  ///< bits or biases of its mixed tiles
 };
 
-/// What the kernels' arguments do not say about a call. Borrows.
+/// The facts about a call that the kernels' arguments do not say. Borrows.
 struct CallFacts {
   const char* product = "";
   bool stored = false;  ///< products are read, not made
@@ -36,8 +36,8 @@ struct CallFacts {
   const std::vector<MaskedColumn>& masked;
 };
 
-/// What the launches over a call's tiles amount to. Only tiles that the mask leaves anything of
-/// count; what rows and keys are padded with does not. Pure.
+/// The work of the launches over a call's tiles. Tiles that the mask leaves empty do not count, nor
+/// does the padding of rows and keys. Pure.
 LaunchWork row_sums_work(const NormArgs& args, bool moments, const CallFacts& facts);
 LaunchWork entries_work(const EmitArgs& args, int split_tiles, const CallFacts& facts);
 LaunchWork texels_work(const TexelArgs& args, int split_tiles, const CallFacts& facts);

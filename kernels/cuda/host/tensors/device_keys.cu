@@ -13,7 +13,7 @@
 namespace attnscope::cuda {
 namespace {
 
-/// What memory of the device has to have room for: whole units of any format.
+/// The fewest rows that memory of the device must have room for: whole units of any format.
 constexpr int64_t kLeastPieceRows = kTileRows;
 /// Room for the longest key's length before a piece, which stays aligned.
 constexpr int64_t kLongestBytes = kUnitBytes;
@@ -152,7 +152,7 @@ KeyUploader::Uploaded KeyUploader::upload(const HeadFormat& format, const HeadTe
   const int64_t padding = (padded_rows - placed) * format.row_bytes();
   if (padding > 0) clear(to + placed * format.row_bytes(), padding);
   if (format.tiled) {
-    // What is queued on the buffer comes before.
+    // The copies that use this buffer are queued before this one.
     log_.time_copy("copy to the host", sizeof(float), [&] {
       check(cudaMemcpyAsync(buffers_[0].data(), longest, sizeof(float), cudaMemcpyDeviceToHost,
                             stream_),

@@ -34,7 +34,7 @@ uint32_t exponent_bits(DType dtype) {
   }
 }
 
-/// What one device's memory is read by, by one thread at a time.
+/// Reads one device's memory, for one thread at a time.
 class Desk {
  public:
   explicit Desk(int device)

@@ -3,7 +3,7 @@
 namespace attnscope::cuda {
 namespace {
 
-/// Whether a copy between devices, which moves runs of bytes ever farther on, can bring the rows.
+/// True of rows that a copy between devices can bring: it moves runs of bytes, each farther on.
 bool is_pitched(const DeviceRows& rows) {
   return (rows.channel_stride == 1 || rows.width == 1) &&
          (rows.row_stride >= rows.width || rows.rows == 1);

@@ -20,8 +20,8 @@ struct HeadFormat {
 
   static HeadFormat of(const AttentionProblem& problem, bool tiled = false);
   int64_t source_row_bytes() const { return head_dim * dtype_bytes(source); }
-  /// Whether rows are features, which the host makes of the tensor's; else the device places what
-  /// the tensor has (row_layout.h).
+  /// True where rows are features, which the host makes of the tensor's rows; else the device
+  /// places the tensor's own (row_layout.h).
   bool has_features() const { return is_linear(score); }
   /// A row's share of the whole.
   int64_t row_bytes() const;

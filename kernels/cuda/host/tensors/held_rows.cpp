@@ -8,7 +8,7 @@ namespace attnscope::cuda {
 
 float most_held_length(const AttentionProblem& problem, float longest_key) {
   constexpr float kNone = -1;
-  // What squares of very small channels lose, of up to 2^20 channels, is less than this.
+  // The squares of very small channels, up to 2^20 of them, lose less than this.
   constexpr double kLost = 0x1p-120;
   // Beyond these, a masked entry's exponent may be no longer far below −kHeldExponent, or a product
   // may be infinite.

@@ -15,8 +15,8 @@ namespace attnscope::cuda {
 /// is not finite, and where scale or lengths are such that squares say little.
 float most_held_length(const AttentionProblem& problem, float longest_key);
 
-/// Whether a held row that has keys can have this sum. That it cannot means that the bound was not
-/// one.
+/// True of a sum that a held row with keys can have. Any other means that the bound on the row's
+/// exponents did not hold.
 bool is_held_sum(double sum, int64_t num_keys);
 
 }  // namespace attnscope::cuda

@@ -16,11 +16,11 @@ enum class Operand { queries, keys };
 void place_rows(const HeadFormat& format, Operand operand, const std::byte* source, int64_t count,
                 int64_t placed, std::byte* to, cudaStream_t stream, LaunchLog& log);
 
-/// The same rows, of formats in tiles: queues what raises `longest`, which began as 0, to the bits
-/// of the largest |k|² …
+/// Measures such rows, of formats in tiles: queues a kernel that raises `longest`, which began as
+/// 0, to the bits of the largest |k|² …
 void measure_keys(const HeadFormat& format, const std::byte* source, int64_t count,
                   int32_t* longest, cudaStream_t stream, LaunchLog& log);
-/// … and what says of each of `placed` rows whether |q|² is at most `most` (measure_rows.h).
+/// … and one that says of each of `placed` rows whether |q|² is at most `most` (measure_rows.h).
 void measure_queries(const HeadFormat& format, const std::byte* source, int64_t count,
                      int64_t placed, float most, int32_t* held, cudaStream_t stream,
                      LaunchLog& log);

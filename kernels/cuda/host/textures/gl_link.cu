@@ -61,7 +61,7 @@ class MappedTexture {
         "a layer of a texture");
     return array;
   }
-  /// What was queued on the stream is done before OpenGL uses the texture.
+  /// Gives the texture back to OpenGL, which uses it after all that was queued on the stream.
   void unmap() {
     check_graphics(cudaGraphicsUnmapResources(1, &resource_, stream_), "unmapping a texture");
     resource_ = nullptr;

@@ -74,7 +74,7 @@ class TexelKeeper {
   TexelKeeper(const TexelKeeper&) = delete;
   TexelKeeper& operator=(const TexelKeeper&) = delete;
 
-  /// Whether there is a window that takes texels; when there is none, what waits is dropped.
+  /// Tells the keeper if a window takes texels; when none does, what waits is dropped.
   void set_wanted(bool wanted);
   /// Null where nobody wants texels, they are too many for a tile, or memory is short.
   std::shared_ptr<KeptTexels> make(int64_t rows, int64_t cols);

@@ -100,7 +100,7 @@ class Comparison {
              Tolerance tolerance, int64_t row_length = 0) const {
     for (size_t i = 0; i < got.size(); ++i) {
       const auto is = static_cast<double>(got[i]), wanted = static_cast<double>(expected[i]);
-      // What is masked is −inf, or 0, in both.
+      // A masked entry is −inf, or 0, in both.
       if (is == wanted) continue;
       if (std::fabs(is - wanted) <= tolerance.absolute + tolerance.relative * std::fabs(wanted)) {
         continue;
@@ -200,7 +200,7 @@ void check_entries(const TileBackend& backend, const TileBackend& trusted, DType
   check_logits(biased.got, biased.expected, comparison);
 }
 
-/// What a head's rows add up to.
+/// The reductions of a head's rows.
 struct KnownSums {
   std::vector<double> entropies, largest, masses, places, columns, diagonals, offsets;
   std::vector<double> block_maxima, block_sums;

@@ -4,7 +4,7 @@
 
 namespace attnscope {
 
-/// What a backend is asked for when it is held against known answers.
+/// The kinds of work for which a backend is held against known answers.
 enum class KnownWork { entries, reductions, texels, outputs };
 
 /// "entries", "reductions" …

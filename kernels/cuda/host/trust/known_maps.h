@@ -14,7 +14,7 @@ namespace attnscope::cuda {
 AttentionProblem ragged_map(DType dtype);
 /// Less than a tile of rows, and one ragged chunk of channels. All rows are held.
 AttentionProblem narrow_map(DType dtype);
-/// The same, and all rows are loud.
+/// A map of narrow_map's size whose rows are all loud.
 AttentionProblem loud_map(DType dtype);
 /// Of this score, under a mask with finite biases, narrow. Not for linear scores.
 AttentionProblem biased_map(DType dtype, ScoreFunction score);

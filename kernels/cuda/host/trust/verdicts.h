@@ -15,8 +15,8 @@ namespace attnscope::cuda {
 /// Which of a device's ways to compute were found to be right. Thread-safe.
 class Verdicts {
  public:
-  /// Whether work of these kernels on tensors of this type may be believed: what find() says, which
-  /// is called once, while others who ask the same wait; again where it throws.
+  /// True where work of these kernels on tensors of this type may be believed, as find() says. It
+  /// is called once, while others who ask for this verdict wait; again where it throws.
   bool of(const KernelSet& kernels, DType dtype, KnownWork work,
           const std::function<bool()>& find) {
     Verdict& verdict = open({&kernels, dtype, work});

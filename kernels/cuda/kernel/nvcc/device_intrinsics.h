@@ -1,8 +1,8 @@
 #pragma once
 
-// What kernels need of a device beyond C++, as nvcc compiles it. Kernels include this header as
-// <device_intrinsics.h>: tests find another one of that name, which runs on the CPU. Both keep to
-// this contract:
+// The operations of a device that kernels need beyond C++, as nvcc compiles them. Kernels include
+// this header as <device_intrinsics.h>: tests find another one of that name, which runs on the CPU.
+// Both keep to this contract:
 //  - A kernel's shared memory is what its launch asks for; there is no other.
 //  - Warp operations (shuffle*, warp_any, warp_barrier) are for whole warps: all 32 lanes of the
 //    calling thread's warp call the same one, and blocks have a multiple of 32 threads.
@@ -70,13 +70,13 @@ __device__ inline T shuffle(T v, int lane) {
   return __shfl_sync(kWholeWarp, v, lane);
 }
 
-/// Whether value is true in any lane (vote.sync.any).
+/// True where value is true in any lane (vote.sync.any).
 __device__ inline bool warp_any(bool value) { return __any_sync(kWholeWarp, value ? 1 : 0) != 0; }
 
 /// Every thread's writes before it are seen by every thread of the block behind it (bar.sync).
 __device__ inline void block_barrier() { __syncthreads(); }
 
-/// The same for the warp (bar.warp.sync).
+/// Every lane's writes before it are seen by every lane of the warp behind it (bar.warp.sync).
 __device__ inline void warp_barrier() { __syncwarp(kWholeWarp); }
 
 /// To nearest even, overflow to infinity, NaN to 0x7fff (cvt.rn).

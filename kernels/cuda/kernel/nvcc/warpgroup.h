@@ -61,7 +61,7 @@ __device__ inline void barrier_arrive_expect(uint64_t* barrier, unsigned bytes) 
                                     : "memory"));
 }
 
-/// Whether the phase of this parity has ended; waits a while for it (mbarrier.try_wait).
+/// True where the phase of this parity has ended; waits a while for it (mbarrier.try_wait).
 __device__ inline bool barrier_try_wait(uint64_t* barrier, unsigned parity) {
   unsigned ended = 1;
   ATTNSCOPE_SM90A_ONLY(
@@ -125,9 +125,9 @@ __device__ inline void wgmma_begin(float (&d)[kPieces][kGroups][4]) {
   ATTNSCOPE_SM90A_ONLY(cute::warpgroup_arrive());
 }
 
-/// What a wgmma needs to know of 64 or 128 rows in shared memory, of 64 channels of 16 bits, units
-/// swizzled as kChunkChannels says: where they begin, plus 32 bytes for each 16 channels that are
-/// left out; 1024 bytes from eight rows to the next; the 128-byte swizzle.
+/// The descriptor by which a wgmma finds 64 or 128 rows in shared memory, of 64 channels of 16
+/// bits, units swizzled as kChunkChannels says: where they begin, plus 32 bytes for each 16
+/// channels that are left out; 1024 bytes from eight rows to the next; the 128-byte swizzle.
 __device__ inline uint64_t wgmma_operand(const void* shared) {
   constexpr uint64_t kEightRows = (1024 >> 4);
   constexpr uint64_t kSwizzle128 = 1;
