@@ -9,7 +9,7 @@
 namespace attnscope {
 namespace {
 
-/// Whether the call has what the value speaks of.
+/// True where the call has the tokens that the value is about: text, padding, video, other frames.
 bool is_defined(RowValue which, const AttentionProblem& problem) {
   const TokenGrid& keys = problem.key_tokens();
   switch (which) {

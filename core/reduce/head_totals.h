@@ -52,8 +52,8 @@ class ValueSum {
   int64_t squares_low_ = 0;
 };
 
-/// What a head's rows add up to: the sum of its panels, whatever their order. A plain value; not
-/// thread-safe.
+/// Sums over a head's rows, added panel by panel in any order.
+/// A plain value; not thread-safe.
 class HeadTotals {
  public:
   HeadTotals() = default;
@@ -76,7 +76,7 @@ class HeadTotals {
   int64_t key_segments() const { return key_segments_; }
   /// Mean over the rows of a query segment of the mass on a key segment; NaN without rows.
   double segment_mass(int64_t query_segment, int64_t key_segment) const;
-  /// The same of ranges and of lists of segments.
+  /// Mean mass that rows of several query segments have on several key segments; NaN without rows.
   double mass_between(IndexRange query_segments, IndexRange key_segments) const;
   double mass_between(std::span<const int64_t> query_segments,
                       std::span<const int64_t> key_segments) const;
@@ -91,7 +91,7 @@ class HeadTotals {
   std::vector<double> diagonal_profile() const;
   /// Mass by (Δt, Δy, Δx), [2T − 1, 2H − 1, 2W − 1], over all rows.
   std::vector<double> offset_sums() const;
-  /// The same as a share of all mass between video tokens.
+  /// offset_sums() as shares of all mass between video tokens.
   std::vector<double> offset_kernel() const;
 
  private:

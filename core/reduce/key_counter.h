@@ -21,7 +21,7 @@ class KeyCounter {
   KeyCounts count(const RowEntries<Real>& row, int64_t keys);
 
  private:
-  /// What the keys whose weights are alike in size have together.
+  /// Number and mass of the keys whose weights agree in exponent and leading bits.
   struct Bucket {
     int64_t count = 0;
     double mass = 0;

@@ -18,7 +18,7 @@ inline constexpr int64_t kUnitRows = 48;
 /// Column arrays have a multiple of this many elements.
 inline constexpr int64_t kColumnPadding = 256;
 
-/// What the weights of one row panel add up to. A backend fills it row by row, in the panel's
+/// Reduced rows of one panel, and sums over them. A backend fills it row by row, in the panel's
 /// order; whoever runs the backend reads it when the panel is done. Sums over rows that may meet
 /// those of other panels are integers (value · fixed_scale, rounded once a unit of rows), so that
 /// no result depends on how a head is cut into panels or which worker took them. Not thread-safe.
@@ -40,7 +40,7 @@ class PanelReduction {
   void begin(const HeadTask& task, const ReductionRequest& request, IndexRange rows,
              std::span<const int64_t> index, BlockRow block_row, int64_t open_units);
 
-  // What backends ask and fill. Rows are numbered from the panel's first one.
+  // Calls for backends, which fill the panel. Rows are numbered from the panel's first one.
 
   const ReductionRequest& request() const { return *request_; }
   const KeySegments& segments() const { return segments_; }
@@ -69,8 +69,8 @@ class PanelReduction {
   int64_t open_units() const { return open_units_; }
   /// Rows up to `end` have been added; at a unit's end the running sums are taken in.
   void advance(int64_t end);
-  /// Whether advance(end) takes in diagonals and offsets: no row behind it must have been added
-  /// yet.
+  /// True where advance(end) takes in diagonals and offsets: no row from `end` on must have been
+  /// added yet.
   bool takes_in(int64_t end) const;
 
   /// Position of row i among the rows of the task.
@@ -96,7 +96,7 @@ class PanelReduction {
   /// Rows of blocks that the panel has.
   int64_t block_rows() const;
 
-  // What the reader asks once all rows were added.
+  // Calls for the reader, once all rows have been added.
 
   int64_t num_rows() const { return static_cast<int64_t>(index_.size()); }
   const RowReduction& row(int64_t i) const { return rows_[static_cast<size_t>(i)]; }
@@ -133,8 +133,8 @@ class PanelReduction {
   std::vector<int64_t> diagonal_totals_, offset_totals_;
 };
 
-/// What sums of a head are multiplied by before they become integers: a power of two, so that sums
-/// over all its rows of values up to 32 (per row) fit int64_t.
+/// The factor of a head's sums before they become integers: a power of two, so that sums over all
+/// its rows of values up to 32 (per row) fit int64_t.
 double fixed_scale(const AttentionProblem& problem);
 
 }  // namespace attnscope

@@ -10,8 +10,8 @@
 
 namespace attnscope {
 
-/// What is taken from the weights of a head's rows as they pass by. The definitions are those of
-/// docs/metrics.md; a value.
+/// The metrics that are taken from the weights of a head's rows as they pass by, as
+/// docs/metrics.md defines them; a value.
 struct ReductionRequest {
   /// Segment masses and the largest weight of every row.
   bool rows = false;
@@ -62,7 +62,7 @@ struct PlaceMasses {
 inline constexpr std::array<double, 3> kKeyShares{0.5, 0.9, 0.95};
 using KeyCounts = std::array<int64_t, kKeyShares.size()>;
 
-/// What one row gives; what was not asked for stays 0.
+/// The metrics of one row; those that were not asked for stay 0.
 struct RowReduction {
   RowNorm norm;
   bool masked = false;    ///< no key counts: all else is 0

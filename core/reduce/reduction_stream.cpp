@@ -292,7 +292,7 @@ double ReductionStream::expected_seconds(std::span<const ReductionJob> jobs,
     return std::pair(flops_of(part, entries_of(part, plan.panel_rows)), spent.count());
   };
   if (plan.flops <= 0) return 0;
-  // What both samples spend on packing the keys falls out of their difference.
+  // The time that both samples spend on packing the keys falls out of their difference.
   const auto [few_flops, few_seconds] = compute(plan.workers);
   const auto [more_flops, more_seconds] = compute(3 * int64_t{plan.workers});
   const double flops = more_flops - few_flops;

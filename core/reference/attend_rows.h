@@ -19,7 +19,7 @@ struct AttendInputs {
   int64_t batch = 0, head = 0;  ///< the head, as the mask counts
 };
 
-/// What a row gives. A fully masked one has lse −inf and zeros.
+/// The outputs and LSEs of some rows. A fully masked row has lse −inf and zeros.
 struct AttendedRows {
   int64_t width = 0;            ///< dv; 0 without V
   std::vector<double> outputs;  ///< softmax(scale·QKᵀ + mask)·V, [rows, width]

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What a synthetic head looks at; the thresholds that it keeps are those of docs/synthetic.md.
+/// The tokens that a synthetic head attends to; docs/synthetic.md has the thresholds that it keeps.
 enum class HeadKind : uint8_t { spatial, temporal, text, sink, local, global };
 
 std::span<const HeadKind> head_kinds();

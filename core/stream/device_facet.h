@@ -9,14 +9,14 @@
 
 namespace attnscope {
 
-/// What a backend has besides tiles where it computes on a device of its own (TileBackend::device):
-/// how many rows fill it, times of what it launched, and the way from there to a window's textures.
+/// The abilities besides tiles of a backend with a device of its own (TileBackend::device):
+/// how many rows fill it, times of its launches, and the way from there to a window's textures.
 /// Thread-safe but where said otherwise; lives as long as its backend.
 class DeviceFacet {
  public:
   virtual ~DeviceFacet() = default;
 
-  /// What every shape of launch has taken so far, where the device was asked to time them (empty
+  /// Time and number of launches so far, by shape, where the device was asked to time them (empty
   /// otherwise); may be called while heads compute, whose calls under way are not in it yet.
   virtual std::vector<LaunchProfile> launch_profile() const = 0;
 

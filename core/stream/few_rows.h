@@ -7,8 +7,8 @@
 
 namespace attnscope {
 
-/// What a TileBackend is as well where a few rows of a head do not pay for packing its K. The heads
-/// that it binds so give the bits of those of TileBackend::bind; each call reads K anew.
+/// A second interface of a TileBackend for few rows of a head, which do not pay for packing its K.
+/// Heads that it binds give the bits of those of TileBackend::bind; each call reads K anew.
 /// Thread-safe.
 class FewRowBackend {
  public:
@@ -21,16 +21,16 @@ class FewRowBackend {
                                                   int64_t rows) const = 0;
   virtual std::unique_ptr<BoundHead> bind_for_few(const AttentionProblem& problem, int64_t batch,
                                                   int64_t head) const = 0;
-  /// Whether those heads look at every key at the first call, and throw Error(value) with tensor,
-  /// index and value at the first NaN or Inf.
+  /// True where those heads look at every key at the first call, and throw Error(value) with
+  /// tensor, index and value at the first NaN or Inf.
   virtual bool refuses_bad_keys(const AttentionProblem& problem) const = 0;
 };
 
-/// What bind_for_rows costs.
+/// The cost of bind_for_rows() for `rows` query rows.
 TileBackend::BindCost bind_cost_for_rows(const TileBackend& backend,
                                          const AttentionProblem& problem, int64_t rows);
 
-/// Whether heads that bind_for_rows makes for so many rows refuse keys that are not finite
+/// True where heads that bind_for_rows makes for so many rows refuse keys that are not finite
 /// themselves, so that nobody has to look for them before.
 bool refuses_bad_keys(const TileBackend& backend, const AttentionProblem& problem, int64_t rows);
 

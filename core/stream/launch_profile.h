@@ -6,8 +6,8 @@
 
 namespace attnscope {
 
-/// What the launches of one shape on one device took together, as the device's own clock has it. A
-/// value.
+/// Totals over the launches of one shape on one device, timed by the device's own clock.
+/// A value.
 struct LaunchProfile {
   std::string device;   ///< its number and name: "0 NVIDIA H100"
   std::string kernel;   ///< "row sums", "copy to the host" …
@@ -28,7 +28,7 @@ struct LaunchProfile {
 
   int64_t blocks() const { return grid[0] * grid[1] * grid[2]; }
   bool has_shape() const { return blocks() > 0; }
-  /// Whether some multiprocessors have nothing to do.
+  /// False where some multiprocessors have nothing to do.
   bool fills_device() const { return !has_shape() || blocks() >= multiprocessors; }
 };
 

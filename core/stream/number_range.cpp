@@ -21,15 +21,15 @@ constexpr double kParts = 3;
 /// Below this factor its own lower half is subnormal.
 constexpr double kSmallScale = 0x1p-100;
 
-/// What a logit may lose without a weight being off by more than its tolerance; of features, whose
-/// rows have to add up to more than the kernels' smallest sum, and of weights that are logits,
-/// less.
+/// The most that a logit may lose without a weight being off by more than its tolerance; less of
+/// products of features, whose rows have to add up to more than the kernels' smallest sum, and of
+/// weights that are logits.
 double tolerated(ScoreFunction score) {
   if (is_linear(score)) return 0x1p-97;
   return is_signed(score) ? 0x1p-40 : 0x1p-17;
 }
 
-/// What there is of some rows of a head.
+/// The largest magnitude in some rows of a head; small: some are below kSmallNumber, but not 0.
 struct Numbers {
   double largest = 0;
   bool small = false;
@@ -99,7 +99,7 @@ void check(const HeadTask& task, TaskMagnitudes magnitudes, const TileBackend& b
 double lost_to_subnormals(const AttentionProblem& problem, const TaskMagnitudes& magnitudes,
                           bool small_q, bool small_k) {
   const auto channels = static_cast<double>(problem.head_dim());
-  // What is 0 loses nothing, also beside what nobody looked at.
+  // A factor of 0 loses nothing, also beside one that nobody looked at (infinity).
   const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
   // Features of elu(x) + 1 are not small where numbers are. Sums of products that were lost are
   // told apart from those that are 0 by whoever adds them up.

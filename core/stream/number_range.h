@@ -16,14 +16,14 @@ struct TaskMagnitudes {
   double k = std::numeric_limits<double>::infinity();
 };
 
-/// What a TileBackend is as well whose products lose nothing to subnormal numbers.
+/// Marks a TileBackend whose products lose nothing to subnormal numbers.
 class CountsSubnormals {
  public:
   virtual ~CountsSubnormals() = default;
 };
 
-/// What float32 kernels, which take subnormal numbers for 0, may lose of a logit (of linear scores,
-/// of a product of features) at most: `small_q`, `small_k`: whether q and k have numbers below
+/// The most that float32 kernels, which take subnormal numbers for 0, may lose of a logit (of
+/// linear scores, of a product of features). `small_q`, `small_k`: q and k have numbers below
 /// kSmallNumber that are not 0.
 double lost_to_subnormals(const AttentionProblem& problem, const TaskMagnitudes& magnitudes,
                           bool small_q, bool small_k);

@@ -11,21 +11,21 @@
 
 namespace attnscope {
 
-/// What planner and engine must agree on: how a task is cut into panels and column chunks, which
+/// Rules that planner and engine share: how a task is cut into panels and column chunks, which
 /// chunks the mask leaves empty, and where a worker's buffers lie.
 
-/// Whether the stream has to compute the task's row norms: where they are the product, and where
+/// True where the stream needs the task's row norms: where they are the product, and where
 /// weights are divided by them.
 bool needs_norms(const HeadTask& task, const TileRequest& request);
 
-/// Whether these norms are not known yet.
+/// True where the stream has to compute these norms, because they are not known yet.
 bool computes_norms(const HeadTask& task, const TileRequest& request);
 
-/// Whether chunks that the mask leaves empty are left out (weights, which are 0 there).
+/// True where chunks that the mask leaves empty are left out (weights, which are 0 there).
 bool skips_empty_chunks(const HeadTask& task, const TileRequest& request);
 
-/// Whether the mask leaves nothing of the rows at positions `rows` of the task and the sequence's
-/// keys `keys`.
+/// True where the mask leaves nothing of the rows at positions `rows` of the task and the
+/// sequence's keys `keys`.
 bool is_masked_out(const HeadTask& task, IndexRange rows, IndexRange keys);
 
 /// Adds rows · keys to a number of entries. Sizes come from files, so they may be anything: throws
@@ -39,7 +39,7 @@ int64_t unmasked_entries(const HeadTask& task, IndexRange rows, int64_t step);
 /// Of the products of the task's rows with all keys, masked or not: 2·d an entry.
 double full_flops(const HeadTask& task);
 
-/// What stands for the task where its time is judged: the sequence's rows of `panels` panels of
+/// A sample of the task that its time is judged by: the sequence's rows of `panels` panels of
 /// `panel_rows` rows, evenly spread over it, ascending; all rows where it has no more panels. The
 /// task must have no known norms.
 std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, int64_t panels);
@@ -47,7 +47,7 @@ std::vector<int64_t> sampled_panels(const HeadTask& task, int64_t panel_rows, in
 /// Reads the query rows at positions `rows` of the task, a run of neighbours at a time. `index` and
 /// `data` hold rows.size() indices and packed rows, and are borrowed by the result.
 QueryBlock read_query_rows(const HeadTask& task, IndexRange rows, int64_t* index, std::byte* data);
-/// The same for calls of `head`: what it fetches itself is not read.
+/// Reads them for calls of `head`; where it fetches rows itself, sets `index` alone and no data.
 QueryBlock read_query_rows(const HeadTask& task, const BoundHead& head, IndexRange rows,
                            int64_t* index, std::byte* data);
 /// The query rows of these numbers, which ascend, packed: a run of neighbours at a time.
@@ -72,7 +72,7 @@ struct WorkerLayout {
   int64_t reserved() const { return bytes + sink_bytes; }
 };
 
-/// What a panel is at most, over all tasks of a stream.
+/// The largest size of a panel over all tasks of a stream.
 struct PanelShape {
   int64_t rows = 0;
   int64_t segment_chunks = 0;  ///< 0 where no entries are wanted

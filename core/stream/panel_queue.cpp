@@ -16,7 +16,7 @@ IndexRange panel_rows_of(const HeadTask& task, int64_t panel, int64_t panel_rows
   return {begin, std::min(begin + panel_rows, task.num_rows())};
 }
 
-/// Whether the mask leaves more keys of the task's last panel than of its first one, a row.
+/// True where the mask leaves more keys a row in the task's last panel than in its first one.
 bool grows(const HeadTask& task, int64_t panels, int64_t panel_rows) {
   if (panels < 2 || task.problem->mask().is_none()) return false;
   // The mask is asked for so many keys at a time: it has to tell about a panel's worth, and not to
@@ -58,7 +58,7 @@ PanelQueue::PanelQueue(std::span<const HeadTask> tasks, const TileBackend& backe
                        const PanelQueueOptions& options)
     : tasks_(tasks), backend_(backend), options_(options) {}
 
-/// Whether this worker binds the next head now. One that has just bound one computes first.
+/// True where this worker binds the next head now. One that has just bound one computes first.
 bool PanelQueue::wants_head(bool just_bound) const {
   if (all_given_ || asking_ || kept_heads_ >= options_.bound_heads) return false;
   if (ready_ == 0) return true;

@@ -85,7 +85,7 @@ class PanelQueue {
   void fail(std::exception_ptr error) noexcept;
   /// Rethrows the first failure. Called when no other thread uses the queue any more.
   void rethrow_failure() const;
-  /// Whether every panel there was has been finished, and no task is left. Called likewise.
+  /// True where every panel there was has been finished, and no task is left. Called likewise.
   bool is_used_up() const { return all_given_ && heads_.empty(); }
 
  private:

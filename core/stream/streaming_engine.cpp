@@ -17,7 +17,7 @@
 namespace attnscope {
 namespace {
 
-/// What all workers of a run share.
+/// The state that all workers of a run share.
 struct Stream {
   std::span<const HeadTask> tasks;
   const TilePlan& plan;

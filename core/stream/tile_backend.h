@@ -66,8 +66,8 @@ class BoundHead {
  public:
   virtual ~BoundHead() = default;
 
-  /// Whether the head takes query rows from where the problem has them, by their numbers, so that
-  /// nobody need read them (read_query_rows in panel.h).
+  /// True where the head takes query rows from where the problem has them, by their numbers, so
+  /// that nobody need read them (read_query_rows in panel.h).
   virtual bool fetches_queries() const { return false; }
 
   /// The normalisers of the rows over all keys. norms has one entry a row. Not for sigmoid.
@@ -128,7 +128,7 @@ class TileBackend {
   /// one_product, else row_norms and emit.
   virtual int64_t workspace_bytes(const AttentionProblem& problem, int64_t rows, int64_t cols,
                                   bool one_product) const = 0;
-  /// The same for BoundHead::outputs; the problem must have V.
+  /// Workspace bytes of BoundHead::outputs with up to `rows` rows; the problem must have V.
   virtual int64_t outputs_workspace_bytes(const AttentionProblem& problem, int64_t rows) const = 0;
 
   /// Rows of a panel at most where reduce() must be given whole panels at once, as a device wants
@@ -142,7 +142,7 @@ class TileBackend {
   virtual std::unique_ptr<BoundHead> bind(const AttentionProblem& problem, int64_t batch,
                                           int64_t head) const = 0;
 
-  /// What it has besides tiles because it computes on a device of its own
+  /// The backend's abilities besides tiles where it computes on a device of its own
   /// (core/stream/device_facet.h); null: it has none.
   virtual const DeviceFacet* device() const { return nullptr; }
 };

@@ -36,7 +36,7 @@ std::vector<int64_t> segment_lengths(int64_t chunks) {
   return lengths;
 }
 
-/// What the masks leave of the stream.
+/// The chunks, entries and operations that the masks leave to the stream.
 struct StreamCount {
   std::vector<int64_t> most_active;  ///< for each segment length: non-empty chunks of a segment
   int64_t entries = 0;               ///< wanted, in chunks that are not empty
@@ -65,7 +65,7 @@ void count_chunks(const HeadTask& task, const TileRequest& request, IndexRange r
   }
 }
 
-/// What the stream takes away from the memory of the tiles.
+/// The most memory that a bound head takes away from that of the tiles.
 TileBackend::BindCost dearest_head(std::span<const HeadTask> tasks, const TileRequest& request,
                                    const TileBackend& backend) {
   TileBackend::BindCost most;

@@ -34,7 +34,7 @@ struct HeadTask {
   }
 };
 
-/// What a sink wants the stream to produce.
+/// The output that a sink asks of the stream.
 struct TileRequest {
   /// Entries wanted at all; without them only row norms are computed.
   bool entries = true;
@@ -49,8 +49,8 @@ struct TileRequest {
   /// come in any number of rows: fewer where memory is short, more where a device wants them.
   int64_t chunk_rows = 384;
   int64_t chunk_cols = 512;
-  /// What the sink takes for itself while it consumes a tile, in percent of the tile's bytes:
-  /// planned for, and reserved with the tile.
+  /// The sink's own memory while it consumes a tile, in percent of the tile's bytes: planned for,
+  /// and reserved with the tile.
   int64_t sink_percent = 0;
   /// consume() waits for the tiles that stand before it in the stream's order (heads, rows,
   /// columns). Otherwise tiles that take longest may come first.

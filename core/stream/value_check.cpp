@@ -146,7 +146,7 @@ class ScanQueue {
   std::exception_ptr error_;
 };
 
-/// What the scans found of each task's q and k.
+/// The largest magnitudes in each task's q and k; infinity where the scans did not tell.
 std::vector<TaskMagnitudes> magnitudes_of(std::span<const HeadTask> tasks,
                                           std::span<const Scan> scans,
                                           std::span<const std::optional<float>> largest) {

@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What is scanned beside q and k, and by how many threads at most: a few are enough for any
+/// The options of a scan: tensors beside q and k, and the most threads: a few are enough for any
 /// memory. Each takes up to 2 MiB.
 struct ValueScan {
   bool with_values = false;
@@ -18,8 +18,8 @@ struct ValueScan {
   /// that they are read once; where something else fails they are scanned all the same if they come
   /// first. Not with values. Borrowed; null: all are scanned.
   const TileBackend* few_rows_of = nullptr;
-  /// What is going to compute: heads whose subnormal numbers it would get wrong are refused
-  /// (check_subnormals). Borrowed; null: nothing is.
+  /// The backend that is to compute: heads whose subnormal numbers it would get wrong are refused
+  /// (check_subnormals). Borrowed; null: no head is.
   const TileBackend* backend = nullptr;
 };
 

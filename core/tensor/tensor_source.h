@@ -28,7 +28,7 @@ class TensorSource {
   virtual void read(std::span<const int64_t> begin, std::span<const int64_t> count,
                     std::byte* destination) const = 0;
 
-  /// Whether boxes read in ascending order, by one thread, take far less work than any other way.
+  /// True where boxes read in ascending order, by one thread, take far less work than otherwise.
   virtual bool prefers_order() const { return false; }
 
   /// Where the elements lie in the memory of a CUDA device, for those who can take them from there;

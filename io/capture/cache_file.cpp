@@ -24,7 +24,7 @@ Descriptor open_folder(const fs::path& folder) {
   return open_beneath(parent, name.filename(), O_PATH | O_DIRECTORY);
 }
 
-/// Whether all of `bytes` could be read from `offset` on.
+/// Reads `bytes` from `offset` on; false where the file does not give all of them.
 bool read_all(const Descriptor& file, std::span<std::byte> bytes, int64_t offset) {
   while (!bytes.empty()) {
     const ssize_t got = ::pread(file.number(), bytes.data(), bytes.size(), offset);

@@ -20,8 +20,8 @@ class CallInFile : public TensorFile {
     if (keys_.emplace(name, key).second) names_.push_back(name);
   }
 
-  /// What the file says of the call, as TensorFile::metadata() holds it; what it says of several
-  /// behind it.
+  /// Adds a value to the call's metadata unless it has one of this name: those of the call alone
+  /// come first, then those that the file has for several calls.
   void add_value(const std::string& name, const std::string& text) {
     metadata_.emplace(name, text);
   }

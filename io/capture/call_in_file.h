@@ -9,8 +9,8 @@
 
 namespace attnscope {
 
-/// What stands before and after the names of a call's tensors in the keys of a file of several
-/// calls: of layer_3.q, layer_3.mask "layer_3." and "".
+/// The text before and after the names of a call's tensors in the keys of a file of several
+/// calls: "layer_3." and "" of layer_3.q and layer_3.mask.
 struct KeyFrame {
   std::string before, after;
   friend auto operator<=>(const KeyFrame&, const KeyFrame&) = default;

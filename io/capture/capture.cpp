@@ -59,8 +59,8 @@ void add_option_files(const FactOverrides& overrides, std::vector<std::filesyste
   }
 }
 
-/// What tells calls apart, and the file of each. Where a place is recorded, it does, whatever the
-/// layer is called.
+/// The file of each call, by the identity that tells it apart. Where a place is recorded, it tells
+/// calls apart, whatever the layer is called.
 using SeenCalls =
     std::map<std::tuple<int64_t, int64_t, std::string, CallKind, ModelPlace>, std::string>;
 
@@ -115,7 +115,7 @@ void sort_calls(std::vector<CallEntry>& calls) {
                    [&](const CallEntry& a, const CallEntry& b) { return key(a) < key(b); });
 }
 
-/// What holds of many calls alike is told once: of "WHERE: WHAT" with one WHAT the first, and how
+/// Tells once what holds of many calls alike: of "WHERE: WHAT" with one WHAT the first, and how
 /// many more there are.
 std::vector<std::string> told_once(const std::vector<std::string>& notes) {
   struct Told {

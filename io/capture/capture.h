@@ -28,8 +28,8 @@ struct SelectedCall {
   std::vector<int64_t> heads;
 };
 
-/// What --steps --layers --heads --batch --branch --kind --blocks --slots --chunks ask for. Layers
-/// and chunks leave out the calls that have none, unless all are asked for.
+/// The selection by --steps --layers --heads --batch --branch --kind --blocks --slots --chunks.
+/// Layers and chunks leave out the calls that have none, unless all are asked for.
 struct CallSelection {
   Selection steps, layers, heads, batch;
   std::vector<std::string> branches;     ///< empty: all; otherwise exact names
@@ -52,7 +52,7 @@ class Capture {
   /// override cannot be meant.
   static Capture open(const std::filesystem::path& path, const FactOverrides& overrides = {},
                       const ReadControl& control = {});
-  /// What was added to a capture since `before`, all of this path, were opened: a capture of the
+  /// The additions to a capture since `before`, all of this path, were opened: a capture of the
   /// calls whose files none of them has, with the pictures that are there by now; it has no calls
   /// where only its pictures are others than the last one's. Nothing where neither has changed.
   /// `before` is not empty. Throws as open() does, Error(file) also where a call of `before` was
@@ -66,7 +66,7 @@ class Capture {
                               const ReadControl& control = {});
 
   const std::filesystem::path& path() const { return path_; }
-  /// What the first call recorded; each call has its own.
+  /// Model and prompt of the first call; each call has its own.
   const std::string& model() const { return calls_.front().model; }
   const std::string& prompt() const { return calls_.front().prompt; }
   /// Every file that was opened or is named as part of the capture.
@@ -80,8 +80,8 @@ class Capture {
   const ForwardLog& log() const { return log_; }
   /// Ascending by (step, layer, forward, branch, kind, place).
   const std::vector<CallEntry>& calls() const { return calls_; }
-  /// What could not be read and was left out: calls, pictures. One printable line each, to be shown
-  /// also where narration is not wanted.
+  /// Calls and pictures that could not be read and were left out. One printable line each, to be
+  /// shown also where narration is not wanted.
   const std::vector<std::string>& warnings() const { return warnings_; }
   /// How many of its calls were.
   int64_t calls_left_out() const { return calls_left_out_; }
@@ -114,7 +114,7 @@ class Capture {
   /// Throws Error(file) where a file that tensors were read from since it was opened is not as it
   /// was then. To be called before what was made of them is shown, kept or given its name.
   void require_unchanged() const;
-  /// The same, for those who write for long.
+  /// The files that require_unchanged() checks, for those who write for long.
   const std::shared_ptr<const InputSet>& inputs() const { return inputs_; }
   /// Opens one of frames(), which is a file of the capture's folder itself, never reached through a
   /// link. Throws Error(file).

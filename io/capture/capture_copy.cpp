@@ -125,7 +125,7 @@ class CallCopy {
   }
 
  private:
-  /// What a segment says one a batch item: of the chosen ones.
+  /// Reduces a segment's lists that have one entry a batch item to the chosen items.
   void choose_segment_items(OrderedJson& segment) const {
     if (segment.contains("valid")) segment["valid"] = chosen_items(segment["valid"], s_);
     const bool lists =
@@ -249,7 +249,7 @@ OrderedJson catalogue_root(const CaptureCopy& copy) {
   OrderedJson root{{"format", folder_format(copy)}};
   if (!capture.model().empty()) root["model"] = capture.model();
   if (!capture.prompt().empty()) root["prompt"] = capture.prompt();
-  // What is recorded for the whole holds for each call: several models go without.
+  // Model and prompt stand in the root where they hold for each call: several models go without.
   for (const SelectedCall& s : copy.calls) {
     if (s.call->model != capture.model()) root.erase("model");
     if (s.call->prompt != capture.prompt()) root.erase("prompt");

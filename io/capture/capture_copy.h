@@ -21,13 +21,13 @@ struct CaptureCopy {
   /// Text tokens instead of those recorded: one list, or one a batch item of the copy.
   std::vector<std::vector<std::string>> tokens;
   /// Places of the calls that are written, where the copy is one part of several; all of them else.
-  /// What is said of the whole stays that of all calls.
+  /// Facts of the whole in capture.json stay those of all calls.
   std::optional<std::vector<int64_t>> own = {};
   OrderedJson part = {};  ///< what capture.json says of that
   /// Pictures of the latent frames in their order, instead of those recorded.
   std::vector<std::filesystem::path> frames;
 
-  /// What a reader would want to know of what the copy leaves out or changes, one line each.
+  /// Notes for a reader on what the copy leaves out or changes, one line each.
   std::vector<std::string> notes(const std::filesystem::path& out) const;
 };
 

@@ -36,7 +36,7 @@ bool belongs_to_capture(const fs::directory_entry& entry) {
   fs::path name = entry.path().filename();
   // The caches that this program keeps beside a capture.
   if (entry.is_directory()) return name == ".attnscope";
-  // What a killed run leaves of a file.
+  // A killed run leaves files with these endings behind.
   if (name.extension() == ".part" || name.extension() == ".lock") name = name.stem();
   return entry.is_regular_file() &&
          (name == "capture.json" || name.extension() == ".safetensors" || is_frame_picture(name));

@@ -16,14 +16,14 @@ class Capture;
 /// again before that is told as a fault.
 constexpr std::chrono::seconds kWritingPatience{5};
 
-/// Whether there is anything at `path` that a capture could be: false where there is nothing yet,
+/// True where `path` has anything that a capture could be: false where there is nothing yet,
 /// or a folder with nothing in it but what a recorder leaves before its first call is complete.
 bool has_capture_begun(const std::filesystem::path& path);
 
-/// Whether calls can be added to what is at `path`: a folder, or its capture.json.
+/// True where calls can be added to what is at `path`: a folder, or its capture.json.
 bool can_grow(const std::filesystem::path& path);
 
-/// Whether `now` has the pictures of `before` under their numbers, and perhaps more.
+/// True where `now` has the pictures of `before` under their numbers, and perhaps more.
 bool keeps_pictures(const Capture& before, const Capture& now);
 
 /// Gives what `open` gives. Of a capture that is `growing`, a file that cannot be read is tried
@@ -42,8 +42,8 @@ auto open_when_written(bool growing, const std::function<void()>& wait, Open ope
   }
 }
 
-/// What changes as a call is added to a capture: the folder with every new file, capture.json as it
-/// is replaced. It may change without one.
+/// The state on disk that changes as a call is added to a capture: of the folder with every new
+/// file, of capture.json as it is replaced. It may change without one.
 class CaptureStamp {
  public:
   static CaptureStamp of(const std::filesystem::path& path);

@@ -33,7 +33,7 @@ CaptureLocation locate_catalogue(const fs::path& folder, const ReadControl& cont
   return location;
 }
 
-/// What a folder has, ascending.
+/// The paths of a folder's entries, ascending.
 std::vector<fs::path> files_of(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
@@ -78,7 +78,7 @@ CaptureLocation locate_formatted(const fs::path& folder, const ReadControl& cont
   return location;
 }
 
-/// What the names of `what` ("file", "tensor") in `path` told; no calls where they told none.
+/// The calls that names of `what` ("file", "tensor") in `path` told; none where they told none.
 CaptureLocation named_location(const fs::path& path, const std::string& what, NamedFiles found,
                                const std::optional<std::string>& pattern) {
   if (pattern && found.calls.empty()) {

@@ -62,7 +62,7 @@ std::vector<SelectedCall> Capture::select(const CallSelection& selection) const 
     return s.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
   };
   const auto chosen_steps = resolve(selection.steps, steps);
-  // What not every call has: all of it is also those that have none.
+  // Not every call has a layer or a chunk: to select all of them also takes the calls without one.
   const auto resolve_or = [&](int64_t none, const Selection& s, const std::set<int64_t>& recorded) {
     if (!s.is_all()) return resolve(s, recorded);
     std::vector<int64_t> all{none};

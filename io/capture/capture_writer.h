@@ -46,7 +46,7 @@ struct PictureToWrite {
 /// The pictures of a capture that are there.
 std::vector<PictureToWrite> recorded_pictures(const Capture& capture);
 
-/// What becomes a folder: capture.json without `frames` and `calls`, pictures, and `count` calls,
+/// The content of a folder: capture.json without `frames` and `calls`, pictures, and `count` calls,
 /// of which only the one that is written is held.
 struct FolderToWrite {
   OrderedJson root;

@@ -11,7 +11,7 @@
 namespace attnscope {
 namespace {
 
-/// What of these keys shapes maps, each with its file.
+/// A key that shapes maps but is not understood, and the file that has it.
 struct ShapingKey {
   std::string file, what;
 };

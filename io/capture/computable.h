@@ -12,12 +12,12 @@ namespace attnscope {
 /// understood. The message names the way out.
 void require_computable(const Capture& capture);
 
-/// What of those is beside the calls: "FILE: KEY: what it is: the way out"; empty: nothing.
+/// The message about such things beside q and k: "FILE: KEY: what it is: the way out"; empty: none.
 std::string shaping_fault(const Capture& capture);
 
-/// What the capture says and nobody understands, of the whole and of its calls, each once.
+/// The keys of the capture and of its calls that nobody understands, each once.
 std::vector<std::string> not_understood(const Capture& capture);
-/// The same in one line, the first five and how many there are; empty: all is understood.
+/// Those keys in one line, the first five and how many there are; empty: all is understood.
 std::string not_understood_text(const Capture& capture);
 
 }  // namespace attnscope

@@ -1,6 +1,6 @@
 #include "io/capture/copy_additions.h"
 
-// What a copy of a capture may be given that was not recorded: text tokens and pictures.
+// Additions to a copy of a capture that were not recorded: text tokens and pictures.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 

@@ -7,8 +7,8 @@
 
 namespace attnscope {
 
-/// What a cache had dropped before the call's queries came; nothing where the call does not tell
-/// it (chunks of a stream that were joined do). Reads the mask's spans.
+/// The keys that a cache had dropped before the call's queries came; none where the call does not
+/// tell them (chunks of a stream that were joined do). Reads the mask's spans.
 std::vector<EvictedKeys> evictions_of(const CallEntry& call);
 
 }  // namespace attnscope

@@ -128,7 +128,7 @@ bool NamePattern::match_from(size_t index, std::string_view rest, NameFields& fi
 
 std::span<const std::string> common_patterns() {
   static const std::vector<std::string> patterns = [] {
-    // What stands for the numbers, with and without the head; then where the role stands.
+    // First the placeholders of the numbers, with and without the head; then the place of the role.
     const std::vector<std::string> numbers{"It{step}_L{layer}_H{head}",
                                            "step{step}_layer{layer}_head{head}",
                                            "step{step}_L{layer}_H{head}",

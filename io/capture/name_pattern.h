@@ -15,7 +15,7 @@
 
 namespace attnscope {
 
-/// What the name of a file, or of a tensor, says.
+/// The fields that the name of a file, or of a tensor, tells.
 struct NameFields {
   std::optional<int64_t> step, layer, head;
   std::string branch, kind, name;
@@ -31,7 +31,7 @@ class NamePattern {
   enum class Of { files, tensors };
   /// Throws Error(usage) where the text is no such pattern.
   explicit NamePattern(const std::string& text, Of of = Of::files);
-  /// What the name says, where the pattern fits all of it.
+  /// Reads the fields of a name; nothing where the pattern does not fit all of it.
   std::optional<NameFields> match(std::string_view name) const;
   const std::string& text() const { return text_; }
   bool has_role() const { return has_role_; }
@@ -41,7 +41,7 @@ class NamePattern {
     std::string text;  ///< the literal, or the placeholder's name
     bool placeholder = false;
   };
-  /// Whether the pieces from `piece` on fit `rest`, which ends the name.
+  /// True where the pieces from `piece` on fit `rest`, which ends the name; fills `fields`.
   bool match_from(size_t piece, std::string_view rest, NameFields& fields) const;
 
   std::string text_;
@@ -81,13 +81,13 @@ struct NamedFiles {
 /// where two are the same head of the same tensor.
 NamedFiles group_named(const std::vector<std::string>& names, const NamePattern& pattern,
                        const std::function<NamedPart(const std::string& name)>& part);
-/// Whether the names make calls: both q and k of every one, or what holds all.
+/// True where the names make calls: both q and k of every one, or what holds all.
 bool are_whole_calls(const NamedFiles& files);
 
-/// Whether names call q, k or v by this word.
+/// True of a word by which names call q, k or v.
 bool is_role_word(std::string_view word);
-/// What a file's name says of the tensor in it, as "q" of q.pt, attn_q.npy, q_layer3.npy; empty
-/// where it says nothing.
+/// The role that a file's name tells of its tensor, as "q" of q.pt, attn_q.npy, q_layer3.npy; empty
+/// where it tells none.
 std::string role_of_file(const std::filesystem::path& file);
 
 /// Reads the folder (not those in it). Without a pattern the first common one that gives calls with

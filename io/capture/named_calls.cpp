@@ -110,7 +110,7 @@ CallTensors open_roles(const NamedCall& named, const ReadControl& control) {
   return tensors;
 }
 
-/// What the names say, as an entry of capture.json would.
+/// The fields of a name as an entry of capture.json would state them.
 Json entry_of(const NameFields& fields) {
   Json entry = Json::object();
   if (fields.step) entry["step"] = static_cast<uint64_t>(*fields.step);

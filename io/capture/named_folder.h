@@ -19,7 +19,7 @@ struct NamedFolder {
   std::vector<std::string> left_out;  ///< names of the others, ascending
 };
 
-/// What the names of these files say together.
+/// The pattern, steps, layers and heads of these files together, by their names.
 NamedFolder summary_of(const NamedFiles& files, bool pattern_given);
 
 /// "3 files: a.txt, b.txt, c.txt"; of many the first five. `what` is one of them.

@@ -56,7 +56,7 @@ bool is_usual(const std::string& part, std::initializer_list<std::string_view> r
   });
 }
 
-/// Whether nothing but numbers and the words before them stands in it.
+/// True where the text has numbers, and no words but those that tell what a number counts.
 bool tells_place_alone(const std::string& text) {
   bool numbers = false;
   for (const std::string& word : words_of(text)) {
@@ -103,7 +103,7 @@ std::optional<RolePlace> role_place(const std::string& key) {
   }
 }
 
-/// What the number `at` among a name's words counts by the word before it; empty where none tells.
+/// The placeholder for the number `at` by the word before it among `words`; empty where none tells.
 std::string told_placeholder(const std::vector<std::string>& words, size_t at) {
   if (at > 0 && is_letter(words[at - 1][0])) return placeholder_behind(words[at - 1]);
   const bool apart = at > 1 && is_letter(words[at - 2][0]);
@@ -163,7 +163,7 @@ KeyFrame frame_of(const std::string& key, const IndexRange& role) {
   return {key.substr(0, begin), key.substr(end)};
 }
 
-/// What may stand before the names of a call's tensors, with what divides it from them:
+/// The names that may stand before those of a call's tensors, with the character behind them:
 /// "blocks.3.attn" and "blocks.3" of blocks.3.attn.q.
 std::map<std::string, char> outer_names(const std::vector<std::string>& keys) {
   std::map<std::string, char> names;
@@ -206,7 +206,7 @@ NamedFiles calls_of_pattern(const std::shared_ptr<const TensorFile>& file,
   return found;
 }
 
-/// Whether every call has a q and a k.
+/// True where every call has a q and a k.
 bool are_whole(const NamedFiles& found) {
   return are_whole_calls(found) &&
          std::all_of(found.calls.begin(), found.calls.end(), [](const NamedCall& call) {

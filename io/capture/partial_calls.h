@@ -4,7 +4,7 @@
 
 namespace attnscope {
 
-/// Whether a call of the capture holds a part of its tokens: what one of several processes had.
+/// True where a call of the capture holds a part of its tokens: what one of several processes had.
 bool has_partial_calls(const Capture& capture);
 
 /// Throws Error(file) where one does: no row, number or picture of it would be the model's.

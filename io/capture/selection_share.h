@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What a selection is cut into, and by what work.
+/// The units that a selection is cut into, and the work that they are weighed by.
 enum class ShareUnit : uint8_t {
   heads,  ///< heads of a call, each with all of the call's batch items: what their maps cost
   calls,  ///< whole calls, by the same
@@ -24,7 +24,7 @@ struct SelectionShare {
 
   /// The calls that the share has a part of, with these heads alone.
   std::vector<SelectedCall> of(const std::vector<SelectedCall>& whole) const;
-  /// The same calls with all heads of the selection, and their places in it.
+  /// Those calls with all heads of the whole selection, and their places in it.
   std::vector<SelectedCall> touched(const std::vector<SelectedCall>& whole) const;
   std::vector<int64_t> places() const;
 };

@@ -108,7 +108,7 @@ void store(DType dtype, const float* values, int64_t count, std::byte* out) {
   }
 }
 
-/// What the random values of one head's tensor depend on.
+/// The key of the random values of one head's tensor: they depend on nothing else.
 uint64_t stream_of(uint64_t seed, int64_t step, int64_t layer, size_t head, Tensor tensor) {
   uint64_t key = random_bits(seed, 0);
   for (const auto part : {static_cast<uint64_t>(step), static_cast<uint64_t>(layer),

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What a synthetic capture holds: a call for each of steps × layers, all with the same heads but
+/// A synthetic capture: a call for each of steps × layers, all with the same heads but
 /// other random values, one batch item, scale 1/√head_dim.
 struct SyntheticCapture {
   TokenGrid tokens;
@@ -29,7 +29,7 @@ struct SyntheticCapture {
   int64_t calls() const { return layers * steps; }
 };
 
-/// Whether the name asks for one file instead of a folder: it ends in .safetensors.
+/// True where the name asks for one file instead of a folder: it ends in .safetensors.
 bool is_single_capture_file(const std::filesystem::path& out);
 
 /// Checks what can be checked before anything is written, and returns the bytes of all tensors.

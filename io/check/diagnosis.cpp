@@ -12,7 +12,7 @@ namespace attnscope {
 namespace {
 
 constexpr int64_t kFewRows = 8;
-/// What is left of the error where something is called the nearest miss.
+/// A change that leaves less than this share of the error may be called the nearest miss.
 constexpr double kNearMiss = 0.5;
 /// Kernels with products of 8 bits or rounded logits differ by about this much.
 constexpr double kLowPrecision = 0.05;

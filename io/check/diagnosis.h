@@ -51,7 +51,7 @@ class Diagnosis {
   bool fit_scale();
 
   bool try_other_call(const std::string& culprit, const CallEntry& other, const std::string& name);
-  /// The same inputs with those of `parts` ("q", "k", "v", several) from another head.
+  /// The stated inputs of call_ with `parts` ("q", "k", "v", several) of another call or head.
   AttendInputs taken_from(const CallEntry& other, int64_t batch, int64_t head,
                           const std::string& parts) const;
   double error_of(const AttendInputs& inputs, const RecordedRows& recorded) const;

@@ -1,4 +1,4 @@
-// What Diagnosis tries beyond the scale: each is a mistake that people made when they dumped Q
+// The tries of Diagnosis beyond the scale: each is a mistake that people made when they dumped Q
 // and K of a model.
 #include "io/check/diagnosis.h"
 
@@ -26,7 +26,7 @@ std::string parts_text(const std::string& parts) {
   return text;
 }
 
-/// Whether the first rows are equal, and say something.
+/// True where the first rows are equal, and their values are not all alike.
 bool same_first_rows(const RowSource& a, const RowSource& b) {
   const IndexRange rows{0, std::min<int64_t>(8, a.tokens())};
   std::vector<float> x(static_cast<size_t>(rows.size() * a.width())), y(x.size());
@@ -317,7 +317,7 @@ bool Diagnosis::try_layers() {
   return false;
 }
 
-/// What another layer recorded too is not this one's, even where the right one was not recorded.
+/// Suspects rows that another layer recorded too, even where the right ones were not recorded.
 bool Diagnosis::find_same_rows() {
   for (const CallEntry& other : capture_.calls()) {
     const bool same_layer = other.id.layer == call_.id.layer && other.id.place == call_.id.place;

@@ -11,7 +11,7 @@ namespace attnscope {
 /// The outputs (else LSEs) that one head of a call recorded, or some of them, spread evenly.
 class RecordedRows {
  public:
-  /// Whether the call has anything to compare with: outputs and V, or LSEs.
+  /// True where the call has outputs and V to compare with; has_any: those or LSEs.
   static bool has_outputs(const CallEntry& call);
   static bool has_any(const CallEntry& call);
   /// How many rows there are.
@@ -22,7 +22,7 @@ class RecordedRows {
 
   /// Indices in the query sequence.
   const std::vector<int64_t>& rows() const { return rows_; }
-  /// What differs most: its error, and which of rows().
+  /// The largest error, and which of rows() has it.
   struct Worst {
     double error = 0;
     size_t row = 0;
@@ -39,8 +39,8 @@ class RecordedRows {
 /// The head's inputs as the call states them; without V where outputs cannot be compared.
 AttendInputs stated_inputs(const CallEntry& call, int64_t batch, int64_t head);
 
-/// What rows of a right capture may differ by: kernels round products and results to the coarsest
-/// of the dtypes, and float32 products may be TF32.
+/// The error that rows of a right capture may have: kernels round products and results to the
+/// coarsest of the dtypes, and float32 products may be TF32.
 double check_tolerance(const CallEntry& call);
 
 }  // namespace attnscope

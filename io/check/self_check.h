@@ -16,7 +16,7 @@ enum class CheckVerdict : uint8_t { agrees, differs, approximates, nothing };
 /// "agrees", "differs", "approximates", "nothing to check against".
 std::string_view verdict_name(CheckVerdict verdict);
 
-/// What may be wrong with a call that does not agree with its own outputs.
+/// A probable cause why a call does not agree with its own outputs.
 struct Suspect {
   /// scale, mask, layout, batch, heads, token-order, rope, norm, layer, values, backend or unknown.
   std::string culprit;
@@ -24,7 +24,7 @@ struct Suspect {
   double error = 0;         ///< that is left
 };
 
-/// What the recorded outputs (else LSEs) of one call say about its Q, K, V and facts.
+/// The result of checking one call's Q, K, V and facts against its recorded outputs (else LSEs).
 struct CallCheck {
   const CallEntry* call = nullptr;
   CheckVerdict verdict = CheckVerdict::nothing;
@@ -76,7 +76,7 @@ Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_t
 /// be computed either, are passed over.
 std::optional<CallCheck> quick_check(const Capture& capture, const CheckMeans& means,
                                      std::stop_token stop = {});
-/// What to say about it, one line.
+/// The warning about a call that quick_check() found, one line.
 std::string quick_check_warning(const CallCheck& check);
 
 }  // namespace attnscope

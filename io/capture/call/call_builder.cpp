@@ -29,13 +29,13 @@
 namespace attnscope {
 namespace {
 
-/// What --rope changes.
+/// The facts and the tensors of a call that --rope changes.
 struct TurnedCall {
   CallFacts facts;
   HeadTensors heads;
 };
 
-/// Whether q and k were taken where attention is called, after what the model did to them.
+/// True where q and k were taken where attention is called, after what the model did to them.
 bool is_of_the_call_itself(const std::string& state) {
   return state == "as given to attention" || state == "final";
 }
@@ -174,7 +174,7 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
 }
 
-/// Whether an option says what the map has of it.
+/// True where --mask or --scale was given and is the way out that `shaping` names.
 bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
   return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
          (overrides.scale && shaping.way_out.starts_with("--scale"));
@@ -231,7 +231,7 @@ void check_outputs(const CallTensors& tensors, const HeadTensors& heads, const s
   check_rows(*tensors.out_rows, heads.q.tokens());
 }
 
-/// What the facts say of the call beside its problem.
+/// Describes the call by its facts and tensors, all but its problem.
 CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   CallEntry entry;
   entry.layer_name = facts.text("layer_name").value_or("");

@@ -20,7 +20,7 @@ struct CallSegments {
   std::set<std::string> tensors;  ///< names of the tensors that it is made of
 };
 
-/// Whether the call's token map was stated.
+/// True where the call's token map was stated.
 bool has_segments(const CallFacts& facts);
 
 /// Reads the token map. Throws as bad_fact() where it is malformed, does not fit the tensors'

@@ -62,7 +62,7 @@ std::string key_of(const Role& role, const std::vector<std::string>& keys) {
   return "";
 }
 
-/// Whether a call has the same maps without it.
+/// True of the role of a tensor that a call's maps do not depend on.
 bool is_beside_maps(std::string_view role) {
   return role == "v" || role == "lse" || role == "out" || role == "out_rows";
 }

@@ -17,7 +17,7 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
   /// Masks that are told by less than their entries (facts/mask_fact.h).
   std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks, mask_spans;
-  /// What each query of the score linear:normaliser is divided by.
+  /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
   std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
@@ -57,7 +57,7 @@ FoundTensors format_tensors(const TensorFile& file, bool second);
 /// out) is left out where it cannot be read. Throws Error(file) that lists what there is where q or
 /// k cannot be told.
 FoundTensors usual_tensors(const TensorFile& file);
-/// Whether the names tell q and k.
+/// True where the keys name both q and k.
 bool tell_call(const std::vector<std::string>& keys);
 
 }  // namespace attnscope

@@ -16,7 +16,7 @@ namespace attnscope {
 /// as bad_fact() where they do not agree.
 CallId call_id(const CallFacts& facts, const HeadTensors& heads);
 
-/// What the tokens of a call are.
+/// The token grids of a call's queries and keys, and the words of its text.
 struct CallTokens {
   TokenGrid queries;
   TokenGrid keys;  ///< the text of cross attention is theirs

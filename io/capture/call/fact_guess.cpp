@@ -37,8 +37,8 @@ struct LayoutGuess {
   std::string reason;
 };
 
-/// Whether q's heads share k's evenly, and both have as many batch items, in this order of axes: 3
-/// or 4 of each.
+/// True where q's heads share k's evenly, and both have as many batch items, in this order of axes:
+/// 3 or 4 of each.
 bool fits_both(const TensorSource& q, const TensorSource& k, Layout layout) {
   const auto of_q = q.shape(), of_k = k.shape();
   const size_t rank = of_q.size();

@@ -46,7 +46,7 @@ std::string tensor_text(const TensorSource* tensor) {
   return std::string(dtype_name(tensor->dtype())) + " " + shape_text(tensor->shape());
 }
 
-/// What unknown tensors begin with.
+/// The beginning of each unknown tensor's entry in FoundTensors::unknown.
 constexpr std::string_view kTensor = "tensor ";
 
 }  // namespace

@@ -32,7 +32,7 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
 void add_dump_values(CallFacts& facts, const TensorFile& file, FoundTensors& found);
 /// States the order of axes that a fused tensor told (FoundTensors::layout) where none is recorded.
 void set_layout(CallFacts& facts, const std::string& layout);
-/// The same of bare tensors.
+/// Opens a call of bare tensors, which have no metadata.
 OpenedCall open_bare_tensors(const BareTensors& tensors, const FactOverrides& overrides,
                              const ReadControl& control);
 

@@ -62,7 +62,7 @@ std::array<double, 3> parse_scale(const std::string& option, const std::string& 
   return scale;
 }
 
-/// What a family takes after its name.
+/// The settings that a family takes after its name.
 std::vector<std::string_view> known_settings(RopeFamily family) {
   switch (family) {
     case RopeFamily::ltx:

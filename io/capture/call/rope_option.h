@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What `--rope NAME` asks for: a family, and what some of them need beside the grid: "ltx:HEADS"
+/// The value of `--rope NAME`: a family, and what some need beside the grid: "ltx:HEADS"
 /// (heads of the model), "mochi:FILE[:KEY]" (its pos_frequencies), "NAME:base=B,fps=N,scale=TxYxX,
 /// heads=N" (any of those that the family knows).
 struct RopeOption {

@@ -60,7 +60,7 @@ constexpr std::array<FactName, 32> kFacts{{{"format", FactType::text, ""},
                                            {"of_step", FactType::integer, ""},
                                            {"call", FactType::integer, ""}}};
 
-/// What every format of captures begins with.
+/// The beginning of every name of a capture format.
 constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
 
 constexpr std::array<std::string_view, 12> kFormat2Facts{
@@ -87,7 +87,7 @@ std::optional<Json> metadata_value(const FactName& fact, const std::string& text
   }
 }
 
-/// What --as calls the branches of a call: names, parted by commas.
+/// The name of the fact branches in --as, whose value is names parted by commas.
 constexpr std::string_view kBranch = "branch";
 
 std::optional<Json> branch_names(const std::string& text) {
@@ -176,7 +176,7 @@ bool alike_as_float32(const Json& a, const Json& b) {
   return a.is_number_float() && b.is_number_float() && a.get<float>() == b.get<float>();
 }
 
-/// What the facts are that a map is made by, whose double statement is no matter of taste.
+/// True of the facts that shape a map: a second, different statement of one is no mere unknown key.
 bool shapes_map(const std::string& fact) { return fact == "scale" || fact == "mask"; }
 
 }  // namespace
@@ -308,7 +308,7 @@ std::vector<std::string> left_out_names(const std::map<std::string, std::string>
   std::vector<std::string> names;
   for (const auto& [name, text] : told) {
     const FactName* fact = find_fact(name);
-    // What an option of its own tells, --as does not.
+    // --as does not tell facts that have an option of their own.
     const bool may_be_text = fact != nullptr && fact->type == FactType::text &&
                              (fact->option == "--as" || fact->option.empty());
     if (text == "none" && !may_be_text) names.push_back(name);

@@ -22,7 +22,7 @@ constexpr std::string_view kCaptureFormat2 = "attnscope-capture/2";
 std::string capture_format(const std::map<std::string, std::string>& metadata);
 /// Throws Error(file) naming `file` where `format` is another.
 void check_capture_format(const Json& format, const std::string& file);
-/// Whether format 1 does not have this fact of a call.
+/// True of a fact of a call that format 1 does not have.
 bool is_format_2_fact(const std::string& fact);
 
 /// The key in "metadata key attn.softcap", "capture.json key softcap", "tensor sinks": how what is
@@ -35,8 +35,8 @@ std::optional<double> parse_number(const std::string& text);
 /// Where facts come from that --as told.
 inline constexpr const char* kToldOrigin = "option --as";
 
-/// What --as NAME=VALUE tells of a call. Of what is no fact, or no text, NAME=none tells that there
-/// is nothing of it: then `value` is null.
+/// One fact that --as NAME=VALUE tells of a call. Of what is no fact, or no text, NAME=none tells
+/// that there is nothing of it: then `value` is null.
 struct ToldFact {
   std::string fact;
   Json value;
@@ -66,7 +66,7 @@ class CallFacts {
     std::string source;  ///< file that recorded it; empty for the others
   };
 
-  /// What has one of the names of `ignore` is left out.
+  /// Keys with one of the names of `ignore` are left out.
   explicit CallFacts(std::string name, std::vector<std::string> ignore = {})
       : name_(std::move(name)), ignore_(std::move(ignore)) {}
 
@@ -89,7 +89,7 @@ class CallFacts {
   void replace_value(const std::string& fact) { bad_.erase(fact); }
   /// Throws Error(file) for a recorded value that cannot be one, and that nothing replaced.
   void require_values() const;
-  /// Whether `key` has a name that is left out, which is noted.
+  /// True where `key` has a name that is left out; notes that name in ignored().
   bool ignores(const std::string& key);
   /// Names that were left out.
   const std::set<std::string>& ignored() const { return ignored_; }

@@ -69,7 +69,7 @@ struct FrameList {
   std::vector<std::string> unknown_keys;
 };
 
-/// What keeps a picture from being read; empty where nothing does.
+/// The error that keeps a picture from being read; empty where there is none.
 std::string frame_fault(const FrameFile& frame, const InputSet& files) {
   try {
     files.open_unlinked(frame.file);

@@ -25,7 +25,7 @@ struct FrameFile {
 
 /// A file that holds a call of its own.
 struct CaptureFile {
-  /// What capture.json says of it: calls[index] of `root`.
+  /// The file's entry in capture.json: calls[index] of `root`.
   struct Listing {
     std::string catalogue;  ///< the path of capture.json
     std::shared_ptr<const Json> root;
@@ -37,7 +37,7 @@ struct CaptureFile {
   std::shared_ptr<const TensorFile> opened = nullptr;
 };
 
-/// What a capture.json says.
+/// The content of a capture.json.
 struct CaptureCatalogue {
   std::filesystem::path file;
   std::vector<FrameFile> frames;

@@ -27,10 +27,10 @@ struct FactOverrides {
   std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
-  /// What is told of every call: values as --as has them, by the names of facts; call_facts.h
+  /// Facts that are told of every call: values as --as has them, by the facts' names; call_facts.h
   std::map<std::string, std::string> told = {};
 
-  /// Whether anything is set.
+  /// True where anything is set.
   bool any() const;
 };
 

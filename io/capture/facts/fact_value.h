@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What the value of a fact is.
+/// The type of a fact's value.
 enum class FactType : uint8_t { text, integer, number, strings, integers, token_lists, any };
 
 bool has_type(const Json& value, FactType type);
@@ -25,9 +25,9 @@ struct FactReading {
 /// Takes what means a value of the type for that: 10.0 for 10, a list of equal numbers for the
 /// number.
 FactReading read_fact(FactType type, Json value);
-/// The same of a fact with a name, from a text of metadata. "(7, 12, 12)" is a grid.
+/// Reads the value of a fact with a name from a text of metadata. "(7, 12, 12)" is a grid.
 FactReading read_fact_text(std::string_view fact, FactType type, const std::string& text);
-/// The same of is_causal and its like: "causal", or null where there is no such mask.
+/// Reads is_causal and its like: "causal", or null where there is no such mask.
 FactReading read_causal(const std::string& text);
 
 }  // namespace attnscope

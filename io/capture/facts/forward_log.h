@@ -31,7 +31,7 @@ struct RefusedCall {
   bool is_forward() const { return block.empty() && slot.empty() && layer_name.empty(); }
 };
 
-/// What a recorder tells of its work beside the calls. A value.
+/// A recorder's lists of the forwards that it saw and of the calls that it refused. A value.
 struct ForwardLog {
   std::vector<ForwardRecord> forwards;
   std::vector<RefusedCall> refused;

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// What a capture can say of a call's mask; docs/capture-format.md tells what each keeps.
+/// The forms of a call's mask in a capture; docs/capture-format.md tells what each keeps.
 enum class MaskForm : uint8_t {
   none,
   causal,
@@ -35,7 +35,7 @@ struct MaskFact {
   std::string text() const;
   /// Name of the tensor that holds it; empty where none does.
   std::string_view tensor() const;
-  /// Whether attnscope-capture/1 cannot say it.
+  /// True where attnscope-capture/1 cannot say it.
   bool is_second_format() const;
 };
 
@@ -50,7 +50,7 @@ std::string mask_fact_words();
 /// Error(usage) where the tensor has another type or other axes.
 Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor);
 
-/// Whether the option of a call's mask means a pattern, as "none", "causal", "window:N" and
+/// True where the option of a call's mask means a pattern, as "none", "causal", "window:N" and
 /// "block_causal:N" do, and not a file.
 bool is_mask_word(std::string_view option);
 

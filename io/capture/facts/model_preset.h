@@ -11,7 +11,7 @@
 
 namespace attnscope {
 
-/// What stands before the video in its sequence: frames of history in cells of their own size.
+/// The tokens before the video in its sequence: frames of history in cells of their own size.
 struct PresetHistory {
   std::string_view name;
   std::array<int64_t, 3> grid{};  ///< zeros: there is none
@@ -34,7 +34,7 @@ struct ModelPreset {
   /// Text keys of a separate cross-attention; 0 where there is none.
   int64_t cross_text = 0;
   VideoGeometry geometry;
-  /// Whether text is as long as the prompt; the counts above are the most by default.
+  /// True where text is as long as the prompt; the counts above are the most by default.
   bool text_varies = false;
   std::array<PresetHistory, 4> history{};
   int64_t first_frame = 0;  ///< of the video after its history, as `PresetHistory` has it
@@ -44,10 +44,10 @@ struct ModelPreset {
   int64_t tokens() const { return history_tokens() + cells() + text.count; }
   /// The whole sequence: a token map where there is history, else a grid and its text.
   TokenGrid token_grid() const;
-  /// Whether so many tokens and channels may be nothing but its own sequence: not where the text
+  /// True where so many tokens and channels may be nothing but its own sequence: not where the text
   /// varies, nor at a round number, as any sequence of words has.
   bool told_by(int64_t tokens, int64_t head_dim) const;
-  /// Whether queries of the grid attend to keys of its text alone.
+  /// True where queries of the grid attend to keys of its text alone.
   bool is_cross(int64_t queries, int64_t keys) const;
   /// The text of a sequence that attends to itself; nothing where it is not of the model.
   std::optional<TextSpan> text_of(int64_t tokens) const;

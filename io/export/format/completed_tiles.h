@@ -17,7 +17,7 @@ class CompletedTiles {
   /// None yet. Borrows `stored`.
   explicit CompletedTiles(const ExportManifest& stored);
 
-  /// Whether a record can be this export's.
+  /// True where a record can be this export's.
   bool fits(const JournalRecord& record) const;
   /// Marks what a record speaks of, which must fit.
   void add(const JournalRecord& record);
@@ -32,7 +32,7 @@ class CompletedTiles {
   bool has_chunk(int64_t task, int64_t row_chunk, int64_t col_chunk) const {
     return bit(unit(task, row_chunk, col_chunk));
   }
-  /// The same of an export without entries.
+  /// Rows of an export without entries that are complete.
   int64_t count_rows(int64_t task, IndexRange rows) const;
   bool has_row(int64_t task, int64_t row) const { return bit(first_[index(task)] + row); }
 

@@ -8,8 +8,8 @@ namespace attnscope {
 
 struct ExportGroup;
 
-/// What an export says of a group: of an open capture's call (`group.call`), or what the part that
-/// it comes from has recorded.
+/// Describes a group by an open capture's call (`group.call`), or by what the part that it comes
+/// from has recorded.
 CallDescription describe_call(const ExportGroup& group, const std::string& backend);
 GroupDescription describe_group(const ExportGroup& group);
 

@@ -77,7 +77,7 @@ std::string header_difference(const std::string& header, const ExportManifest& w
     throw file_error(file, "", "is the journal of another program or version");
   }
   std::string text;
-  // What cannot be written as JSON was replaced in the header, so it is here too.
+  // Text that JSON cannot hold was replaced in the header, so it is replaced here too.
   compare("", json["content"], OrderedJson::parse(dump(content_of(wanted))), text);
   return text;
 }

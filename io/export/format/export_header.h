@@ -15,11 +15,11 @@ std::string make_export_header(const ExportManifest& stored);
 std::string header_difference(const std::string& header, const ExportManifest& wanted,
                               const std::string& file);
 
-/// The same for two exports.
+/// Compares two exports as header_difference() does: empty where they have the same content.
 std::string content_difference(const ExportManifest& there, const ExportManifest& wanted);
 
-/// Whether the machine has been started anew since the header was written: without syncs, less may
-/// have reached the disk than the journal says.
+/// True where the machine has been started anew since the header was written: without syncs,
+/// less may have reached the disk than the journal says.
 bool machine_restarted_since(const std::string& header);
 
 }  // namespace attnscope

@@ -49,7 +49,7 @@ struct JournalEnd {
   uint64_t records = 0;  ///< records in it; the number of the next one
 };
 
-/// What stands in a journal.
+/// The content of a journal.
 struct JournalContent {
   std::string header;
   std::vector<JournalRecord> records;
@@ -86,7 +86,7 @@ class JournalClock {
   virtual void wait(std::condition_variable& woken, std::unique_lock<std::mutex>& lock) {
     woken.wait(lock);
   }
-  /// The same, and returns when now() has come to `deadline`.
+  /// Waits as wait() does, but returns at the latest when now() has come to `deadline`.
   virtual void wait_until(std::condition_variable& woken, std::unique_lock<std::mutex>& lock,
                           Time deadline) {
     woken.wait_until(lock, deadline);

@@ -138,7 +138,7 @@ int64_t sink_percent(const ExportSpec& spec, const TileRequest& request) {
   // Kept entries come with their keys and in lists that double as they grow.
   if (spec.product == ExportProduct::threshold) return 400;
   if (spec.product != ExportProduct::topk) return 0;
-  // What is kept of the rows, and a row's heap.
+  // The entries that are kept of a chunk's rows, and a row's heap.
   const int64_t row_bytes = kKeptBytes * spec.kept_largest().keys;
   const int64_t kept = request.chunk_rows * (row_bytes + kMassBytes) + row_bytes;
   const int64_t tile = request.chunk_rows * request.chunk_cols * encoding_bytes(request.encoding);

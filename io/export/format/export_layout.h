@@ -55,7 +55,7 @@ struct ExportGroup {
   }
 };
 
-/// What an export file consists of, before any of it exists. Pure data; borrows the spec's lists.
+/// An export file's groups and entries, before it exists. Pure data; borrows the spec's lists.
 struct ExportLayout {
   std::vector<ExportGroup> groups;
   TileRequest request;

@@ -22,7 +22,7 @@ struct Region {
   int64_t end = 0;
 };
 
-/// What is written after the structure, ascending.
+/// The regions of the file that are written after the structure, ascending.
 std::vector<Region> data_regions(const ExportManifest& stored) {
   std::vector<Region> regions{{stored.complete, stored.complete + 1},
                               {stored.structure, stored.structure + 8}};

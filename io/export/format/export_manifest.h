@@ -38,8 +38,8 @@ struct LinkedPart {
   uint64_t digest = 0;  ///< part_digest() (io/export/read)
 };
 
-/// What the file of a shard is called, NAME.CHECKSUM.h5 in 16 hexadecimal digits: files of
-/// different bytes have different names, so that no export takes the place of another's shards.
+/// The name of a shard's file, NAME.CHECKSUM.h5 in 16 hexadecimal digits: files of different bytes
+/// have different names, so that no export takes the place of another's shards.
 std::string shard_file_name(const std::string& group, uint64_t checksum);
 
 /// An export file seen from outside the HDF5 library: what it consists of and where it stands. Task
@@ -67,24 +67,24 @@ struct ExportManifest {
   std::vector<TaskPlace> tasks() const;
 };
 
-/// What an export of this layout is once its structure is written.
+/// The manifest of an export of this layout once its structure is written.
 ExportManifest make_manifest(const ExportSpec& spec, const ExportLayout& layout,
                              const ExportPlaces& places);
 
-/// Whether two files have the same groups, shapes and chunks (not: the same places).
+/// True where two files have the same groups, shapes and chunks (not: the same places).
 bool same_shape(const ExportManifest& a, const ExportManifest& b);
 
 /// XXH3-64 of everything in the file that is written before the first tile: all bytes outside the
 /// entries, the LSEs, their checksums, the mark of completeness and this checksum itself. Throws
 /// Error(file).
 uint64_t structure_checksum(const ExportManifest& stored, const PosixFile& file);
-/// The same as the file has it.
+/// Reads the checksum of the structure that the file itself has.
 uint64_t recorded_structure_checksum(const ExportManifest& stored, const PosixFile& file);
 
-/// Whether `path` is a file that begins as HDF5 files do.
+/// True where `path` is a file that begins as HDF5 files do.
 bool is_hdf5_file(const std::filesystem::path& path);
-/// Whether it is one that says that it is an export; others hold tensors. Throws Error(file) for an
-/// HDF5 file that cannot be read.
+/// True where it is one that says that it is an export; others hold tensors. Throws Error(file) for
+/// an HDF5 file that cannot be read.
 bool is_export_file(const std::filesystem::path& path);
 
 /// Reads the structure of an export (also of an OUT.part) with the HDF5 library, in the helper
@@ -92,7 +92,7 @@ bool is_export_file(const std::filesystem::path& path);
 /// file, no export, or its structure cannot be read; otherwise as ask_helper.
 ExportManifest read_manifest(const std::filesystem::path& path);
 
-/// What it asks (io/helper).
+/// The question that read_manifest() asks the helper process (io/helper).
 extern const HelperQuestion kManifestQuestion;
 
 }  // namespace attnscope

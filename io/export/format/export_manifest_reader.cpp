@@ -170,7 +170,7 @@ class StructureReader : private Hdf5Reader {
   }
 };
 
-/// What the helper said, checked: it read a file that may be damaged.
+/// Parses and checks a group of the helper's answer: it read a file that may be damaged.
 StoredGroup parse_group(const Json& json, const std::string& path) {
   StoredGroup group;
   group.name = json["name"].get<std::string>();

@@ -14,12 +14,12 @@ void create_export_marks(const Hdf5Writer& writer, std::string_view complete_nam
 /// completeness.
 void seal_export(const ExportManifest& stored, const PosixFile& file);
 
-/// Whether all that stands under structure_checksum() is what was written.
+/// True where everything that structure_checksum() covers is as it was written.
 bool has_sound_structure(const ExportManifest& stored, const PosixFile& file);
 /// Throws Error(file) where it is not.
 void require_sound_structure(const ExportManifest& stored, const PosixFile& file);
 
-/// Whether the file says that it is complete. Throws Error(file) where it says neither.
+/// True where the file says that it is complete. Throws Error(file) where it says neither.
 bool is_marked_complete(const ExportManifest& stored, const PosixFile& file);
 
 }  // namespace attnscope

@@ -11,7 +11,7 @@ namespace attnscope {
 
 struct ExportSpec;
 
-/// What the attributes `shard`, `plan_hash` and `part` of a part's file tell.
+/// The attributes `shard`, `plan_hash` and `part` of a part's file.
 struct StoredPart {
   PlanPart plan;
   std::vector<int64_t> calls;            ///< places of its calls in the whole selection
@@ -22,9 +22,9 @@ struct StoredPart {
 /// [[place, hash], …]}.
 std::string export_part_json(const ExportSpec& spec);
 
-/// What a part that is JSON says of itself: {"shard", "plan_hash", "part": {"units", "calls": []}}.
+/// The facts of a part that is JSON: {"shard", "plan_hash", "part": {"units", "calls": []}}.
 OrderedJson part_json(const PlanPart& part);
-/// The same with the digests of the calls, by their places in the plan, that the part has heads of.
+/// Those facts, and the digests of calls that the part has heads of, by their places in the plan.
 OrderedJson part_json(const PlanPart& part, const std::vector<int64_t>& places,
                       const std::vector<std::string>& call_hashes);
 

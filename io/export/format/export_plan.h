@@ -16,7 +16,7 @@ namespace attnscope {
 struct ExportPlan {
   /// A spec has one plan, so it may stand for it. Throws Error(usage) as make_export_layout() does.
   ExportPlan(ExportSpec the_spec);  // NOLINT(google-explicit-constructor)
-  /// What is written without being computed: no tasks.
+  /// A plan of what is written without being computed: it has no tasks.
   ExportPlan(ExportSpec the_spec, ExportLayout the_layout)
       : spec(std::move(the_spec)), layout(std::move(the_layout)) {}
   ExportPlan(ExportPlan&&) = default;
@@ -39,7 +39,7 @@ struct ExportSize {
 /// Throws Error(usage) where sizes overflow.
 ExportSize estimate_export(const ExportPlan& plan);
 
-/// What the file takes at the least, whatever the HDF5 library adds.
+/// The bytes of the file at the least, whatever the HDF5 library adds.
 int64_t least_export_bytes(const ExportLayout& layout);
 
 }  // namespace attnscope

@@ -16,7 +16,7 @@
 
 namespace attnscope {
 
-/// What an export holds.
+/// The kind of numbers that an export holds.
 enum class ExportProduct : uint8_t {
   weights,
   logits,
@@ -45,15 +45,15 @@ struct ExportCall {
   }
 };
 
-/// What the product `topk` is told besides the calls.
+/// The setting of the product `topk`.
 struct KeepLargest {
   int64_t keys = 0;  ///< of each row; above 0
 };
-/// The same for `threshold`.
+/// The setting of the product `threshold`.
 struct KeepAbove {
   double weight = 0;  ///< weights from here on; above 0
 };
-/// The same for `pooled`.
+/// The settings of the product `pooled`.
 struct PoolBlocks {
   int64_t side = 0;      ///< of the blocks, in entries
   bool pyramid = false;  ///< all levels above it as well
@@ -76,7 +76,7 @@ struct ExportSpec {
 
   std::string capture_name;
   std::string capture_hash;  ///< found last, since it reads the tensors
-  /// What it is made of, one a call; empty where a part has nothing of the call.
+  /// Digests of its inputs, one a call; empty where a part has nothing of the call.
   std::vector<std::string> call_hashes = {};
   std::string options_json;  ///< the content-deciding options
   std::string backend;
@@ -91,13 +91,13 @@ struct ExportSpec {
 
   /// The calls and heads as they were selected; those of a part as its share of them is.
   std::vector<SelectedCall> selection() const;
-  /// The same calls with the heads that the file has.
+  /// Those calls with the heads that the file has.
   std::vector<SelectedCall> own_selection() const;
-  /// Whether whole rows are reduced to what is kept of them (topk, threshold).
+  /// True where whole rows are reduced to what is kept of them (topk, threshold).
   bool keeps_part_of_rows() const {
     return product == ExportProduct::topk || product == ExportProduct::threshold;
   }
-  /// Whether the export is a folder of shard files, one a group, with a master that links them.
+  /// True where the export is a folder of shard files, one a group, with a master that links them.
   bool is_sharded() const { return gzip || keeps_part_of_rows(); }
 };
 

@@ -11,7 +11,7 @@
 
 namespace attnscope {
 
-/// What a group of an export says of its call: the attributes that it has. A value, made of an open
+/// The attributes of a group of an export that describe its call. A value, made of an open
 /// capture's call or of what a part of an export recorded.
 struct CallDescription {
   HeadName name;  ///< its batch item and head mean nothing
@@ -45,8 +45,8 @@ struct GroupDescription {
   int64_t text_lists = 1;
 };
 
-/// What stands in a part's group as JSON, and back. Throws nlohmann's exceptions where it is no
-/// such description.
+/// Writes the description in a part's group as JSON, and reads it. Throws nlohmann's exceptions
+/// where it is no such description.
 OrderedJson call_description_json(const CallDescription& call);
 CallDescription parse_call_description(const OrderedJson& json);
 

@@ -13,7 +13,7 @@ bool is_there(const path& file) {
   return std::filesystem::exists(std::filesystem::symlink_status(file, error));
 }
 
-/// Whether what is there is of that form, as far as names tell.
+/// True where the files there are of that form, as far as names tell.
 bool has_form(const OutputFile& file, RunForm form) {
   if (form == RunForm::tiles) return is_there(file.part_path());
   if (form != RunForm::shards) return false;

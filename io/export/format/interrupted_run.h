@@ -22,7 +22,7 @@ enum class RunForm : uint8_t {
 constexpr std::string_view kRecordLists[] = {R"({"format":"attnscope-stats-part/)",
                                              R"({"format":"attnscope-mask-part/)"};
 
-/// Whether a file begins as a list of records, or as much of one as was written.
+/// The state of a file as a list of records; torn: it ends within the beginning of one.
 enum class RecordList : uint8_t { none, torn, begun };
 RecordList record_list_at(const std::filesystem::path& file);
 

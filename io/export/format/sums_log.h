@@ -46,7 +46,7 @@ class SumsLog {
 /// end.
 int64_t read_sums(const std::filesystem::path& log, int64_t room,
                   const std::function<void(std::span<const std::byte> bytes, int64_t place)>& put);
-/// The same, to their places in `file`.
+/// Writes the pieces of a log to their places in `file`; else as read_sums().
 int64_t replay_sums(const std::filesystem::path& log, const PosixFile& file);
 
 /// How many pieces each process has in its log, by rank, as it says itself; 0 of rank 0.

@@ -25,7 +25,7 @@ class TileReader {
   uint32_t chunk_checksum(const StoredGroup& group, int64_t head, int64_t row_chunk,
                           int64_t col_chunk);
   std::vector<float> lse(const StoredGroup& group, int64_t head, IndexRange rows) const;
-  /// What record_checksum() was for this record, if the file still holds it; nothing else is
+  /// True where the record's chunks and LSEs in the file still give its checksum; nothing else is
   /// checked. The record must fit the export (CompletedTiles::add). Adds the bytes read to `bytes`.
   bool holds(const JournalRecord& record, int64_t& bytes);
 

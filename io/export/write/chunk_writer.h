@@ -32,7 +32,7 @@ struct ChunkRun {
 /// whom these pages of the file belong. Thread-safe.
 using WriteSmall = std::function<void(std::span<const std::byte> bytes, int64_t place)>;
 
-/// What write_chunks wrote.
+/// The result of write_chunks().
 struct WrittenChunks {
   int64_t bytes = 0;                ///< of entries
   std::vector<uint32_t> checksums;  ///< of each chunk

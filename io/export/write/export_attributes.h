@@ -5,19 +5,19 @@
 
 namespace attnscope {
 
-/// What the root says of the whole file, and of a part which it is. All of these throw Error(file).
+/// The root's attributes: of the whole file, and which part it is. All of these throw Error(file).
 void write_root_attributes(const Hdf5Writer& writer, const ExportSpec& spec);
-/// The same of a shard file, which holds one group and is the same file in the whole export and in
-/// a part of it: its hash is that of the group's call.
+/// The root's attributes of a shard file, which holds one group and is one file in the whole export
+/// and in a part of it: its hash is that of the group's call.
 void write_shard_attributes(const Hdf5Writer& writer, const ExportSpec& spec,
                             const ExportGroup& group);
 
-/// What a call's group says. For cross attention the grid belongs to the queries and the text to
-/// the keys.
+/// The attributes of a call's group. For cross attention the grid belongs to the queries and the
+/// text to the keys.
 void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
                             const ExportGroup& layout);
 
-/// The same as JSON, for who makes the whole of parts.
+/// The call's description as JSON in a part's group, for who makes the whole of parts.
 void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& spec,
                      const ExportGroup& layout);
 
@@ -25,7 +25,7 @@ void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& sp
 void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
                       const ExportLayout& layout);
 
-/// The same of a dataset of LSEs.
+/// Name, unit and coordinates of a dataset of LSEs.
 void describe_lse(const Hdf5Writer& writer, const Hdf5Dataset& dataset, const ExportGroup& group);
 
 /// The type that entries of an encoding are stored in.

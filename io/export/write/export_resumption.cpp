@@ -10,8 +10,8 @@ namespace attnscope {
 
 namespace {
 
-/// What OUT lacks of an export that has come to its end, in words: somebody may have renamed an
-/// OUT.part, or moved shards away. Empty: nothing.
+/// The first thing that OUT lacks of an export that has come to its end: somebody may have renamed
+/// an OUT.part, or moved shards away. Empty: nothing.
 std::string lacking(const OutputFile& file, const ExportManifest& stored) {
   if (!is_marked_complete(stored, PosixFile(file.out(), PosixFile::Mode::read_only))) {
     return "it is not marked complete";

@@ -13,10 +13,10 @@ namespace attnscope {
 /// Resuming, so much of what was written last is read back.
 constexpr int64_t kRecheckBytes = int64_t{1} << 30;
 
-/// Whether `options` ask to resume and OUT is there already, as `wanted`, marked complete and with
-/// all of its shards in their sizes. Where it is another export, or none, or lacks something, that
-/// is an Error(file), and false with `force`. Removes what a run that was
-/// killed after its end left beside OUT.
+/// True where `options` ask to resume and OUT is there already, as `wanted`, marked complete and
+/// with all of its shards in their sizes. Where it is another export, or none, or lacks something,
+/// that is an Error(file), and false with `force`. Removes what a run that was killed after its end
+/// left beside OUT.
 bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
                          const ExportWriteOptions& options);
 
