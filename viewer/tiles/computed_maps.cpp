@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "core/problem/reordered_problem.h"
-#include "viewer/tiles/jobs/difference_jobs.h"
 #include "viewer/tiles/jobs/fine_tile_job.h"
 #include "viewer/tiles/jobs/line_job.h"
 #include "viewer/tiles/jobs/mass_job.h"
@@ -66,16 +65,6 @@ class ComputedMaps : public MapWork {
   }
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
     return make_pass_job(id, quantity);
-  }
-  std::shared_ptr<MapJob> difference_tile_job(const TileId& id,
-                                              const HeadCache& head) const override {
-    return make_difference_tile_job(id, head);
-  }
-  std::shared_ptr<MapJob> difference_pass_job(const DifferenceId& id) const override {
-    return make_difference_pass_job(id);
-  }
-  std::shared_ptr<MapJob> divergence_job(const HeadsCompared& heads, bool sample) const override {
-    return make_divergence_job(heads, !sample);
   }
   std::shared_ptr<MapJob> mass_job(const MassRequest& request,
                                    const HeadCache& head) const override {

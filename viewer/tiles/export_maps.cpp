@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
 #include "core/products/row_mean.h"
-#include "viewer/tiles/export_differences.h"
 #include "viewer/tiles/jobs/pass_job.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 
@@ -90,14 +89,12 @@ Held hold(const JobTools& tools, int64_t bytes, std::string_view purpose) {
 
 class ReadProbe : public OnePieceJob {
  public:
-  ReadProbe(const ProbeRequest& request, Reader reader)
-      : OnePieceJob(request.head), request_(request), reader_(std::move(reader)) {}
-  bool needs_bound() const override { return false; }
+  explicit ReadProbe(const ProbeRequest& request) : OnePieceJob(request.head), request_(request) {}
 
  private:
-  WorkItem piece(HeadCache&, const JobTools& tools) override {
-    const Held buffers = hold(tools, reader_->buffer_bytes(head()), "an entry's chunk");
-    return [request = request_, reader = reader_, buffers](WorkerScratch*) -> Completion {
+  WorkItem piece(HeadCache& head, const JobTools& tools) override {
+    const Held buffers = hold(tools, head.reader->buffer_bytes(head.id), "an entry's chunk");
+    return [request = request_, reader = head.reader, buffers](WorkerScratch*) -> Completion {
       const ProbedEntry entry = reader->probe(request.head, request.query, request.key);
       return [request, entry](HeadCache&, TileStore& store) {
         store.put(request, entry);
@@ -107,14 +104,11 @@ class ReadProbe : public OnePieceJob {
   }
 
   const ProbeRequest request_;
-  const Reader reader_;
 };
 
 class ReadLine : public OnePieceJob {
  public:
-  ReadLine(const LineRequest& request, Reader reader)
-      : OnePieceJob(request.head), request_(request), reader_(std::move(reader)) {}
-  bool needs_bound() const override { return false; }
+  explicit ReadLine(const LineRequest& request) : OnePieceJob(request.head), request_(request) {}
 
  private:
   WorkItem piece(HeadCache& head, const JobTools& tools) override {
@@ -122,8 +116,8 @@ class ReadLine : public OnePieceJob {
     const Held memory = hold(tools, entries * 4, "a line of the map");
     // Its sums and counts, and one row of entries.
     const Held buffers =
-        hold(tools, entries * 16 + reader_->buffer_bytes(head.id), "the sums of a line");
-    return [request = request_, sizes = head.geometry, reader = reader_, memory,
+        hold(tools, entries * 16 + head.reader->buffer_bytes(head.id), "the sums of a line");
+    return [request = request_, sizes = head.geometry, reader = head.reader, memory,
             buffers](WorkerScratch*) -> Completion {
       const LinePtr line = read_line(request, sizes, *reader);
       return [line, memory](HeadCache&, TileStore& store) {
@@ -134,22 +128,19 @@ class ReadLine : public OnePieceJob {
   }
 
   const LineRequest request_;
-  const Reader reader_;
 };
 
 class ReadTile : public OnePieceJob {
  public:
-  ReadTile(const TileId& id, Reader reader)
-      : OnePieceJob(id.head), id_(id), reader_(std::move(reader)) {}
-  bool needs_bound() const override { return false; }
+  explicit ReadTile(const TileId& id) : OnePieceJob(id.head), id_(id) {}
 
  private:
   WorkItem piece(HeadCache& head, const JobTools& tools) override {
     const Held memory = hold(tools, tile_bytes(id_, head.geometry), "a tile of the map");
     const Held buffers =
-        hold(tools, kTileSide * kTileSide * kTexelBytes + reader_->buffer_bytes(head.id),
+        hold(tools, kTileSide * kTileSide * kTexelBytes + head.reader->buffer_bytes(head.id),
              "the sums of a tile");
-    return [id = id_, sizes = head.geometry, reader = reader_, memory,
+    return [id = id_, sizes = head.geometry, reader = head.reader, memory,
             buffers](WorkerScratch*) -> Completion {
       const TilePtr tile = read_tile(id, sizes, *reader);
       return [tile, memory](HeadCache&, TileStore& store) {
@@ -160,19 +151,16 @@ class ReadTile : public OnePieceJob {
   }
 
   const TileId id_;
-  const Reader reader_;
 };
 
 class ReadPass : public PassJob {
  public:
-  ReadPass(const HeadId& id, Quantity quantity, Reader reader)
-      : PassJob(id, MapNumbers{quantity}), reader_(std::move(reader)) {}
-  bool needs_bound() const override { return false; }
+  ReadPass(const HeadId& id, Quantity quantity) : PassJob(id, MapNumbers{quantity}) {}
 
  private:
   /// Whole panels of the file.
   int64_t panel_rows(const HeadCache& head) const override {
-    return round_up(reader_->panel_rows(head.id), int64_t{1} << head.geometry.base_level);
+    return round_up(head.reader->panel_rows(head.id), int64_t{1} << head.geometry.base_level);
   }
 
   Panel panel(HeadCache& head, IndexRange rows, const JobTools& tools) override {
@@ -181,9 +169,9 @@ class ReadPass : public PassJob {
     const int64_t texel_rows = ceil_div(rows.size(), side);
     const int64_t texel_cols = sizes.texel_cols(sizes.base_level);
     const Held buffers =
-        hold(tools, texel_rows * texel_cols * kTexelBytes + reader_->buffer_bytes(head.id),
+        hold(tools, texel_rows * texel_cols * kTexelBytes + head.reader->buffer_bytes(head.id),
              "the rows of an overview");
-    return [id = head.id, rows, side, sizes, texel_rows, texel_cols, reader = reader_, buffers](
+    return [id = head.id, rows, side, sizes, texel_rows, texel_cols, reader = head.reader, buffers](
                WorkerScratch*, PyramidTiles& tiles, PanelResult& result) {
       std::vector<TexelRow> texels = counting_rows(texel_rows, texel_cols);
       reader->add(id, rows, {0, sizes.cols}, side, texels);
@@ -195,8 +183,6 @@ class ReadPass : public PassJob {
       }
     };
   }
-
-  const Reader reader_;
 };
 
 class ExportMaps : public MapWork {
@@ -241,29 +227,18 @@ class ExportMaps : public MapWork {
   }
 
   std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const override {
-    return std::make_shared<ReadProbe>(request, reader_);
+    return std::make_shared<ReadProbe>(request);
   }
   std::shared_ptr<MapJob> line_job(const LineRequest& request, const HeadCache&) const override {
-    return std::make_shared<ReadLine>(request, reader_);
+    return std::make_shared<ReadLine>(request);
   }
   std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache&) const override {
-    return std::make_shared<ReadTile>(id, reader_);
+    return std::make_shared<ReadTile>(id);
   }
   std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const override {
-    return std::make_shared<ReadPass>(id, quantity, reader_);
+    return std::make_shared<ReadPass>(id, quantity);
   }
-  std::shared_ptr<MapJob> difference_tile_job(const TileId& id, const HeadCache&) const override {
-    return read_difference_tile_job(id, reader_);
-  }
-  std::shared_ptr<MapJob> difference_pass_job(const DifferenceId& id) const override {
-    return read_difference_pass_job(id, reader_);
-  }
-  std::shared_ptr<MapJob> divergence_job(const HeadsCompared& heads, bool sample) const override {
-    if (sample) return nullptr;
-    const bool distributions =
-        is_normalised(source(heads.a).score) && is_normalised(source(heads.b).score);
-    return read_divergence_job(heads, distributions, reader_);
-  }
+  std::shared_ptr<const TexelReader> reader() const override { return reader_; }
 
  private:
   const MapSource& source(const HeadId& id) const {

@@ -10,8 +10,8 @@
 
 namespace attnscope {
 
-/// Which maps a tile source has, and the jobs that bring them: all in which computing from Q and K
-/// and reading an export differ. Used with the service's lock held.
+/// Which maps a tile source has, and the jobs that bring them where computing from Q and K and
+/// reading an export differ; jobs of two maps do both. Used with the service's lock held.
 class MapWork {
  public:
   virtual ~MapWork() = default;
@@ -34,6 +34,8 @@ class MapWork {
   virtual void check(const WantedTiles&) const {}
   /// What a head's map is computed from; null where it is read.
   virtual const MapCall* call(const HeadId&) const { return nullptr; }
+  /// Which reads all maps; null where they are computed.
+  virtual std::shared_ptr<const TexelReader> reader() const { return nullptr; }
 
   virtual std::shared_ptr<MapJob> probe_job(const ProbeRequest& request) const = 0;
   virtual std::shared_ptr<MapJob> line_job(const LineRequest& request,
@@ -41,12 +43,6 @@ class MapWork {
   /// Of a tile finer than the base level.
   virtual std::shared_ptr<MapJob> tile_job(const TileId& id, const HeadCache& head) const = 0;
   virtual std::shared_ptr<MapJob> pass_job(const HeadId& id, Quantity quantity) const = 0;
-  /// Of a difference of two maps: a tile finer than the base level, a pass, and what all rows
-  /// differ by. `sample`: of some of the rows first; null where that is not done.
-  virtual std::shared_ptr<MapJob> difference_tile_job(const TileId& id,
-                                                      const HeadCache& head) const = 0;
-  virtual std::shared_ptr<MapJob> difference_pass_job(const DifferenceId& id) const = 0;
-  virtual std::shared_ptr<MapJob> divergence_job(const HeadsCompared& heads, bool sample) const = 0;
   /// Null where masses are not computed.
   virtual std::shared_ptr<MapJob> mass_job(const MassRequest& request,
                                            const HeadCache& head) const {

@@ -69,6 +69,7 @@ HeadCache& TileScheduler::head(const HeadId& id) {
   HeadCache& data = heads_[id];
   data.id = id;
   if (const MapCall* const call = work_->call(id)) data.problem = call->problem.get();
+  data.reader = work_->reader();
   data.geometry = sizes;
   return data;
 }
@@ -292,7 +293,7 @@ std::optional<Assignment> TileScheduler::choose(const std::function<bool(const J
     HeadCache& head = *ordered.head;
     if (!wanted(ordered.key) || is_failed(ordered.key) || ordered.job->done(head)) continue;
     head.used = store_.tick();
-    if (ordered.job->needs_bound() && head.bound == nullptr) {
+    if (ordered.job->needs_bound(head) && head.bound == nullptr) {
       if (head.binding || only_bound) continue;
       head.binding = true;
       ++head.running;
@@ -410,7 +411,7 @@ void TileScheduler::fail_dependents(const JobKey& key) {
 
 void TileScheduler::fail(const Assignment& assignment, const Failure& failure) {
   HeadCache& head = *assignment.head;
-  if (!assignment.piece && assignment.job->needs_bound() && assignment.bound == nullptr) {
+  if (!assignment.piece && assignment.job->needs_bound(head) && assignment.bound == nullptr) {
     finish_binding(head, nullptr);
     problem_ = cause_text(failure.cause);
     failed_heads_[head.id] = {problem_, failure.for_memory};

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "viewer/tiles/jobs/difference_jobs.h"
+
 // What the scheduler does about two maps that are compared.
 
 namespace attnscope {
@@ -9,14 +11,17 @@ namespace attnscope {
 void TileScheduler::order_difference(const DifferenceId& id) {
   HeadCache& of = head(id.head);
   if (of.of(MapNumbers{id.quantity, id.against}).complete) return;
-  order(PassKey{id.head, id.quantity, id.against}, [&] { return work_->difference_pass_job(id); });
+  order(PassKey{id.head, id.quantity, id.against}, [&] { return make_difference_pass_job(id); });
 }
 
 void TileScheduler::order_divergence(bool all) {
   if (!wishes_.divergence) return;
   const HeadsCompared& heads = *wishes_.divergence;
-  const auto job = work_->divergence_job(heads, !all);
-  if (job == nullptr || job->done(head(heads.a))) return;
+  HeadCache& of = head(heads.a);
+  // Of maps that are read no sample is compared first.
+  if (of.reader && !all) return;
+  const auto job = make_divergence_job(heads, all);
+  if (job->done(of)) return;
   order(DivergenceKey{heads.a, heads.b, all}, [&] { return job; });
 }
 

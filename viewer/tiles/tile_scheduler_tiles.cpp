@@ -39,7 +39,7 @@ void TileScheduler::order_fine_tile(const TileId& id) {
   if (store_.find(id) != nullptr) return;
   HeadCache& of = head(id.head);
   order(id,
-        [&] { return id.against ? work_->difference_tile_job(id, of) : work_->tile_job(id, of); });
+        [&] { return id.against ? make_difference_tile_job(id, of) : work_->tile_job(id, of); });
 }
 
 void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {

@@ -1,10 +1,12 @@
 #include "viewer/tiles/jobs/difference_jobs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numeric>
 
 #include "core/base/checked_math.h"
+#include "core/mask/masked_bias.h"
 #include "core/problem/sampled_rows.h"
 #include "core/products/differences/map_difference.h"
 #include "viewer/tiles/jobs/overview_job.h"
@@ -17,9 +19,14 @@ namespace {
 /// Of rows that are no distributions.
 constexpr double kNoDivergence = std::numeric_limits<double>::quiet_NaN();
 
-/// Rows of both maps that a piece takes.
+/// Rows of both maps that a piece takes, where they are computed.
 int64_t pair_piece_rows(const HeadCache& head, int64_t keys, double flops = kPieceFlops) {
   return std::max<int64_t>(1, piece_rows(*head.problem, keys, flops) / 2);
+}
+
+/// Rows that both files have together in their chunks.
+int64_t pair_chunk_rows(const TexelReader& reader, const HeadId& a, const HeadId& b) {
+  return std::max(reader.panel_rows(a), reader.panel_rows(b));
 }
 
 std::vector<int64_t> rows_in(IndexRange range) {
@@ -27,6 +34,56 @@ std::vector<int64_t> rows_in(IndexRange range) {
   std::iota(rows.begin(), rows.end(), range.begin);
   return rows;
 }
+
+/// Puts the differences of a row in place of A's entries: −inf where there is none, also for want
+/// of an entry in a file.
+void take_row_difference(Difference how, std::span<float> a, std::span<const float> b) {
+  take_difference(how, a, b, a);
+  std::replace_if(
+      a.begin(), a.end(), [](float each) { return std::isnan(each); }, kMasked);
+}
+
+/// Tells texels without a difference apart: masked in both maps, or not in one of the files.
+/// Without the service's lock.
+class UndefinedTexels {
+ public:
+  UndefinedTexels(const HeadCache& a, const HeadCache& b, Quantity quantity)
+      : reader_(a.reader),
+        a_(a.id),
+        b_(b.id),
+        masked_a_(quantity == Quantity::weights ? masked_of(a) : std::nullopt),
+        masked_b_(quantity == Quantity::weights ? masked_of(b) : std::nullopt) {}
+
+  /// Whether there may be any to mark.
+  bool any() const { return reader_ || (masked_a_ && masked_a_->any() && masked_b_->any()); }
+  /// Marks the tile's texels in these rows: −inf or NaN. True where there are such.
+  bool mark(MapTile& tile, const MapGeometry& geometry, IndexRange texel_rows) const {
+    if (!reader_) return mark_masked_in_both(tile, geometry, texel_rows, masked_a_, masked_b_);
+    bool marked = false;
+    for (int64_t r = texel_rows.begin; r < texel_rows.end; ++r) {
+      const IndexRange rows = entries_of(tile.id.row, r, tile.id.level, geometry.rows);
+      for (int64_t c = 0; c < tile.cols; ++c) {
+        const auto at = static_cast<size_t>(r * tile.cols + c);
+        if (tile.max[at] != kMasked) continue;
+        const IndexRange cols = entries_of(tile.id.col, c, tile.id.level, geometry.cols);
+        if (reader_->holds(a_, rows, cols) && reader_->holds(b_, rows, cols)) continue;
+        tile.max[at] = tile.mean[at] = std::numeric_limits<float>::quiet_NaN();
+        marked = true;
+      }
+    }
+    return marked;
+  }
+
+ private:
+  static IndexRange entries_of(int64_t tile, int64_t texel, int level, int64_t extent) {
+    const int64_t place = tile * kTileSide + texel;
+    return {place << level, std::min(extent, (place + 1) << level)};
+  }
+
+  std::shared_ptr<const TexelReader> reader_;  ///< null: the maps are computed
+  HeadId a_, b_;
+  std::optional<MaskedEntries> masked_a_, masked_b_;  ///< of weights that are computed
+};
 
 /// A slab is whole rows of texels.
 class DifferenceTileJob : public MapJob {
@@ -37,10 +94,7 @@ class DifferenceTileJob : public MapJob {
              std::min((id.row + 1) * kTileSide * side_, geometry_.rows)};
     cols_ = {id.col * kTileSide * side_,
              std::min((id.col + 1) * kTileSide * side_, geometry_.cols)};
-    const bool divided = needs_norms(head.problem->score(), id.quantity);
-    const bool known = !divided || head.norms.known(rows_);
-    const int64_t rows = pair_piece_rows(head, cols_.size() + (known ? 0 : geometry_.cols));
-    slab_rows_ = std::max<int64_t>(1, rows / side_) * side_;
+    slab_rows_ = round_up(wanted_rows(head), side_);
     slabs_ = ceil_div(rows_.size(), slab_rows_);
   }
 
@@ -57,14 +111,14 @@ class DifferenceTileJob : public MapJob {
     }
     const int64_t first = rows_.begin + next_ * slab_rows_;
     const IndexRange slab{first, std::min(rows_.end, first + slab_rows_)};
-    PairRows pair(head, other, id_.quantity, rows_in(slab), tools);
+    PairRows pair(head, other, id_.quantity, rows_in(slab), cols_, tools);
     ++next_;
-    return [this, slab, pair, a = masked_of(head), b = masked_of(other),
+    return [this, slab, pair, undefined = UndefinedTexels(head, other, id_.quantity),
             find = tools.head](WorkerScratch* scratch) mutable -> Completion {
-      fill(*scratch, pair, slab);
+      fill(scratch, pair, slab);
       const int64_t top = id_.row * kTileSide;
-      if (id_.quantity == Quantity::weights) {
-        mark_rows(slab.begin / side_ - top, ceil_div(slab.end, side_) - top, a, b);
+      if (undefined.any()) {
+        mark_rows(slab.begin / side_ - top, ceil_div(slab.end, side_) - top, undefined);
       }
       return [this, pair, find](HeadCache& of, TileStore& store) {
         pair.keep_norms(of, find(id_.against->other));
@@ -76,10 +130,18 @@ class DifferenceTileJob : public MapJob {
   }
 
  private:
-  void fill(WorkerScratch& scratch, PairRows& pair, IndexRange slab) {
+  int64_t wanted_rows(const HeadCache& head) const {
+    if (head.reader) return pair_chunk_rows(*head.reader, id_.head, id_.against->other);
+    const bool divided = needs_norms(head.problem->score(), id_.quantity);
+    const bool known = !divided || head.norms.known(rows_);
+    const int64_t rows = pair_piece_rows(head, cols_.size() + (known ? 0 : geometry_.cols));
+    return std::max<int64_t>(1, rows / side_) * side_;
+  }
+
+  void fill(WorkerScratch* scratch, PairRows& pair, IndexRange slab) {
     TexelRow texels;
-    pair.each(scratch, cols_, [&](int64_t row, std::span<float> a, std::span<const float> b) {
-      take_difference(id_.against->how, a, b, a);
+    pair.each(scratch, [&](int64_t row, std::span<float> a, std::span<const float> b) {
+      take_row_difference(id_.against->how, a, b);
       if (row % side_ == 0) texels = TexelRow::of_differences(tile_->cols);
       texels.add(a.data(), cols_.size(), side_);
       if ((row + 1) % side_ != 0 && row + 1 != slab.end) return;
@@ -89,9 +151,7 @@ class DifferenceTileJob : public MapJob {
   }
 
   /// Others write other rows of the tile meanwhile, so these are marked in a copy.
-  void mark_rows(int64_t first, int64_t end, const std::optional<MaskedEntries>& a,
-                 const std::optional<MaskedEntries>& b) {
-    if (!a || !b || !a->any() || !b->any()) return;
+  void mark_rows(int64_t first, int64_t end, const UndefinedTexels& undefined) {
     MapTile part;
     part.id = id_;
     part.rows = tile_->rows;
@@ -102,7 +162,7 @@ class DifferenceTileJob : public MapJob {
     const auto last = static_cast<std::ptrdiff_t>(end * tile_->cols);
     std::copy(tile_->max.begin() + begin, tile_->max.begin() + last, part.max.begin() + begin);
     std::copy(tile_->mean.begin() + begin, tile_->mean.begin() + last, part.mean.begin() + begin);
-    if (!mark_masked_in_both(part, geometry_, {first, end}, a, b)) return;
+    if (!undefined.mark(part, geometry_, {first, end})) return;
     std::copy(part.max.begin() + begin, part.max.begin() + last, tile_->max.begin() + begin);
     std::copy(part.mean.begin() + begin, part.mean.begin() + last, tile_->mean.begin() + begin);
   }
@@ -125,17 +185,16 @@ class DifferenceOverviewJob : public SampledRowsJob {
  private:
   AddRows add(HeadCache& head, const std::vector<int64_t>& rows, const JobTools& tools) override {
     const Against against = *numbers().against;
-    PairRows pair(head, tools.head(against.other), numbers().quantity, rows, tools);
+    PairRows pair(head, tools.head(against.other), numbers().quantity, rows,
+                  {0, head.geometry.cols}, tools);
     return [pair, against, geometry = head.geometry, find = tools.head](
                WorkerScratch& scratch, SampledOverview& overview) mutable {
-      pair.each(scratch, {0, geometry.cols},
-                [&](int64_t row, std::span<float> a, std::span<const float> b) {
-                  take_difference(against.how, a, b, a);
-                  TexelRow texels =
-                      TexelRow::of_differences(geometry.texel_cols(geometry.base_level));
-                  texels.add(a.data(), geometry.cols, int64_t{1} << geometry.base_level);
-                  overview.add(row, texels);
-                });
+      pair.each(&scratch, [&](int64_t row, std::span<float> a, std::span<const float> b) {
+        take_difference(against.how, a, b, a);
+        TexelRow texels = TexelRow::of_differences(geometry.texel_cols(geometry.base_level));
+        texels.add(a.data(), geometry.cols, int64_t{1} << geometry.base_level);
+        overview.add(row, texels);
+      });
       return [pair, against, find](HeadCache& of) { pair.keep_norms(of, find(against.other)); };
     };
   }
@@ -151,39 +210,37 @@ class DifferencePassJob : public PassJob {
   int64_t panel_rows(const HeadCache& head) const override {
     constexpr int64_t kMostRows = 96;
     constexpr double kPairFlops = 6e9;
-    const int64_t side = int64_t{1} << head.geometry.base_level;
     const int64_t wanted =
-        std::min(kMostRows, pair_piece_rows(head, head.geometry.cols, kPairFlops));
-    return round_up(wanted, side);
+        head.reader ? pair_chunk_rows(*head.reader, head.id, numbers().against->other)
+                    : std::min(kMostRows, pair_piece_rows(head, head.geometry.cols, kPairFlops));
+    return round_up(wanted, int64_t{1} << head.geometry.base_level);
   }
 
   Panel panel(HeadCache& head, IndexRange rows, const JobTools& tools) override {
     const Against against = *numbers().against;
     HeadCache& other = tools.head(against.other);
-    return
-        [pair = PairRows(head, other, quantity(), rows_in(rows), tools), against,
-         sizes = head.geometry, quantity = quantity(), a = masked_of(head), b = masked_of(other)](
-            WorkerScratch* scratch, PyramidTiles& tiles, PanelResult& result) mutable {
-          const int64_t side = int64_t{1} << sizes.base_level;
-          TexelRow texels;
-          pair.each(*scratch, {0, sizes.cols},
-                    [&](int64_t row, std::span<float> of_a, std::span<const float> of_b) {
-                      take_difference(against.how, of_a, of_b, of_a);
-                      if (row % side == 0) {
-                        texels = TexelRow::of_differences(sizes.texel_cols(sizes.base_level));
-                      }
-                      texels.add(of_a.data(), sizes.cols, side);
-                      if ((row + 1) % side != 0 && row + 1 != sizes.rows) return;
-                      for (const TilePtr& tile : tiles.add(row / side, texels)) {
-                        auto marked = std::make_shared<MapTile>(*tile);
-                        const bool any = quantity == Quantity::weights &&
-                                         mark_masked_in_both(*marked, sizes, {0, tile->rows}, a, b);
-                        result.completed.push_back(any ? TilePtr(marked) : tile);
-                      }
-                    });
-          result.norms = pair.norms_of_a();
-          result.other_norms = pair.norms_of_b();
-        };
+    PairRows rows_of_both(head, other, quantity(), rows_in(rows), {0, head.geometry.cols}, tools);
+    return [pair = std::move(rows_of_both), against, sizes = head.geometry,
+            undefined = UndefinedTexels(head, other, quantity())](
+               WorkerScratch* scratch, PyramidTiles& tiles, PanelResult& result) mutable {
+      const int64_t side = int64_t{1} << sizes.base_level;
+      TexelRow texels;
+      pair.each(scratch, [&](int64_t row, std::span<float> a, std::span<const float> b) {
+        take_row_difference(against.how, a, b);
+        if (row % side == 0) {
+          texels = TexelRow::of_differences(sizes.texel_cols(sizes.base_level));
+        }
+        texels.add(a.data(), sizes.cols, side);
+        if ((row + 1) % side != 0 && row + 1 != sizes.rows) return;
+        for (const TilePtr& tile : tiles.add(row / side, texels)) {
+          auto marked = std::make_shared<MapTile>(*tile);
+          const bool any = undefined.mark(*marked, sizes, {0, tile->rows});
+          result.completed.push_back(any ? TilePtr(marked) : tile);
+        }
+      });
+      result.norms = pair.norms_of_a();
+      result.other_norms = pair.norms_of_b();
+    };
   }
 };
 
@@ -222,16 +279,15 @@ class DivergenceJob : public MapJob {
     const std::vector<int64_t> rows = next_rows(*progress, head, after);
     if (rows.empty()) return std::nullopt;
     HeadCache& other = tools.head(heads_.b);
-    PairRows pair(head, other, Quantity::weights, rows, tools);
-    const bool distributions =
-        is_normalised(head.problem->score()) && is_normalised(other.problem->score());
+    PairRows pair(head, other, Quantity::weights, rows, {0, head.geometry.cols}, tools);
+    const bool distributions = has_distributions(head) && has_distributions(other);
     for (const int64_t row : rows) progress->is_taken[static_cast<size_t>(row)] = 1;
     progress->next = after.next;
     progress->next_row = after.next_row;
-    return [this, pair, rows, distributions, keys = head.geometry.cols, shared = progress,
+    return [this, pair, rows, distributions, shared = progress,
             find = tools.head](WorkerScratch* scratch) mutable -> Completion {
       std::vector<double> divergences;
-      pair.each(*scratch, {0, keys}, [&](int64_t, std::span<float> a, std::span<const float> b) {
+      pair.each(scratch, [&](int64_t, std::span<float> a, std::span<const float> b) {
         divergences.push_back(distributions ? row_divergence(a, b) : kNoDivergence);
       });
       return [this, pair, rows, divergences, shared, find](HeadCache& of, TileStore&) {
@@ -240,7 +296,7 @@ class DivergenceJob : public MapJob {
           shared->rows[static_cast<size_t>(rows[i])] = divergences[i];
         }
         shared->computed += static_cast<int64_t>(rows.size());
-        return publish(*shared);
+        return publish(*shared, of.reader != nullptr);
       };
     };
   }
@@ -252,10 +308,15 @@ class DivergenceJob : public MapJob {
     const auto found = head.divergences.find(heads_.b);
     return found == head.divergences.end() ? nullptr : found->second.get();
   }
+  static bool has_distributions(const HeadCache& head) {
+    return is_normalised(head.reader ? head.reader->calls()[static_cast<size_t>(head.id.call)].score
+                                     : head.problem->score());
+  }
   static int64_t sample_size(const HeadCache& head) {
     return std::min(kDivergenceSample, head.geometry.rows);
   }
-  static int64_t batch_rows(const HeadCache& head) {
+  int64_t batch_rows(const HeadCache& head) const {
+    if (head.reader) return pair_chunk_rows(*head.reader, heads_.a, heads_.b);
     return std::min<int64_t>(48, pair_piece_rows(head, head.geometry.cols));
   }
 
@@ -278,11 +339,13 @@ class DivergenceJob : public MapJob {
     return rows;
   }
 
-  /// A new copy for the window, not with every piece; whether there is one.
-  bool publish(DivergenceProgress& progress) const {
+  /// A new copy for the window, not with every piece, `whole`: when all is there; whether there is
+  /// one.
+  bool publish(DivergenceProgress& progress, bool whole) const {
     const auto all = static_cast<int64_t>(progress.rows.size());
     const int64_t before = progress.published == nullptr ? 0 : progress.published->computed;
-    const int64_t step = std::max<int64_t>(std::min(kDivergenceSample, all), all / 16);
+    const int64_t step =
+        whole ? all : std::max<int64_t>(std::min(kDivergenceSample, all), all / 16);
     if (progress.computed < all && progress.computed < before + step) return false;
     auto published = std::make_shared<RowDivergence>();
     published->heads = heads_;

@@ -14,6 +14,7 @@
 #include "viewer/tiles/jobs/worker_scratch.h"
 #include "viewer/tiles/texels/pyramid_tiles.h"
 #include "viewer/tiles/texels/sampled_overview.h"
+#include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/view/maps/head_tracks.h"
 
 namespace attnscope {
@@ -107,6 +108,7 @@ struct HeadCache {
 
   HeadId id;
   const AttentionProblem* problem = nullptr;  ///< null: its map is read, not computed
+  std::shared_ptr<const TexelReader> reader;  ///< which reads it; null: it is computed
   MapGeometry geometry;
   NormTable norms;
   std::shared_ptr<const BoundMap> bound;

@@ -32,9 +32,9 @@ class MapJob {
   virtual ~MapJob() = default;
 
   const HeadId& head() const { return head_; }
-  /// Whether its pieces need the head to be bound.
-  virtual bool needs_bound() const { return true; }
-  /// A second head that has to be bound as well.
+  /// Whether its pieces need the head to be bound: all but those that read.
+  virtual bool needs_bound(const HeadCache& head) const { return head.problem != nullptr; }
+  /// A second head that has to be bound as well, where it is computed.
   virtual std::optional<HeadId> other_head() const { return std::nullopt; }
   virtual bool done(const HeadCache& head) const = 0;
   /// Pieces that are not done.

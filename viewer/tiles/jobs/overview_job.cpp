@@ -94,7 +94,7 @@ class CutJob : public MapJob {
  public:
   explicit CutJob(const TileId& id) : MapJob(id.head), id_(id) {}
 
-  bool needs_bound() const override { return false; }
+  bool needs_bound(const HeadCache&) const override { return false; }
 
   bool done(const HeadCache& head) const override {
     if (head.exact_tile(id_) != nullptr) return true;

@@ -72,7 +72,7 @@ void draw_rows(WorkerScratch& scratch, const HeadId& id, std::span<const int64_t
 class SampledSketchJob : public OnePieceJob {
  public:
   using OnePieceJob::OnePieceJob;
-  bool needs_bound() const override { return false; }
+  bool needs_bound(const HeadCache&) const override { return false; }
 
  private:
   WorkItem piece(HeadCache& head, const JobTools&) override {
