@@ -28,7 +28,7 @@
 #include "viewer/app/run_viewer.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/tiles/quick_check.h"
-#include "viewer/tiles/texels/export_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/tiles/tile_service.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/view_names.h"

@@ -3,8 +3,7 @@
 #include "core/base/error.h"
 #include "io/capture/computable.h"
 #include "io/export/format/export_manifest.h"
-#include "viewer/tiles/texels/export_texels.h"
-#include "viewer/tiles/texels/joined_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 namespace attnscope {
 

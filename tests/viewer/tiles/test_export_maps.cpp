@@ -16,10 +16,7 @@
 #include "tests/support/export_fixture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
-#include "viewer/tiles/texels/block_texels.h"
-#include "viewer/tiles/texels/entry_texels.h"
-#include "viewer/tiles/texels/export_texels.h"
-#include "viewer/tiles/texels/joined_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/tiles/tile_service.h"
 
 using namespace attnscope;

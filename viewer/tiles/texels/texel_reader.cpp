@@ -1,8 +1,17 @@
 #include "viewer/tiles/texels/texel_reader.h"
 
 #include "core/base/error.h"
+#include "io/export/read/stored_blocks.h"
+#include "io/export/read/stored_maps.h"
 
 namespace attnscope {
+
+std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path) {
+  if (read_manifest(path).product == "pooled") {
+    return read_texels(std::make_shared<const StoredBlocks>(path));
+  }
+  return read_texels(std::make_shared<const StoredMaps>(path));
+}
 
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads) {

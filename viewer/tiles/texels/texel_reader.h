@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -10,6 +12,9 @@
 #include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
+
+class StoredBlocks;
+class StoredMaps;
 
 /// What an export holds of its maps, as texels and lines. Rows and columns are places in the whole
 /// sequences; what is not in the file is left out. All members are thread-safe and throw
@@ -40,7 +45,19 @@ class TexelReader {
   virtual ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) const = 0;
 };
 
+/// Exports of weights, rows and logits.
+std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredMaps> maps);
+/// Pooled exports.
+std::unique_ptr<TexelReader> read_texels(std::shared_ptr<const StoredBlocks> blocks);
+/// Any export with maps, by its product. Throws Error(usage) where it has none, Error(file) where
+/// it is damaged.
+std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& path);
+/// Two exports as one: the calls of the second stand behind those of the first. Holds both.
+std::unique_ptr<TexelReader> join_texels(std::shared_ptr<const TexelReader> first,
+                                         std::shared_ptr<const TexelReader> second);
+
 /// What an export says of a call; its name, and what of its maps is there, are left to fill in.
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads);
+
 }  // namespace attnscope

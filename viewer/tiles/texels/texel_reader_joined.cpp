@@ -1,4 +1,4 @@
-#include "viewer/tiles/texels/joined_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "viewer/tiles/texels/entry_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 #include <fmt/core.h>
 
@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/problem/unknown_state.h"
+#include "io/export/read/stored_maps.h"
 
 namespace attnscope {
 namespace {

@@ -1,4 +1,4 @@
-#include "viewer/tiles/texels/block_texels.h"
+#include "viewer/tiles/texels/texel_reader.h"
 
 #include <fmt/core.h>
 
@@ -8,6 +8,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/problem/unknown_state.h"
+#include "io/export/read/stored_blocks.h"
 
 namespace attnscope {
 namespace {
