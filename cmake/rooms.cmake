@@ -45,6 +45,8 @@ attnscope_room(core/reference "The oracle in double, and heads with a known char
   MAY core/base core/tensor core/mask core/problem)
 attnscope_room(core/stream "How tiles flow: plan, seam of the backends, seam of the sinks, engine."
   MAY core/base core/tensor core/mask core/problem)
+attnscope_room(core/maps "A head's map as rows, computed or read."
+  MAY core/base core/problem core/stream)
 attnscope_room(core/reduce "What row panels add up to, exactly and in any order, and a head's metrics."
   MAY core/base core/tensor core/mask core/problem core/stream)
 attnscope_room(core/patterns "The mask lab: named sparse patterns, and what they keep."
@@ -56,7 +58,7 @@ attnscope_room(core/products/tokens "Which tokens are meant: by words of the pro
 attnscope_room(core/products "What is asked of a map, as values without files: rows, columns, pooled maps, volumes."
   MAY core/base core/mask core/problem core/stream core/reduce)
 attnscope_room(core/products/differences "How two maps differ: entry by entry, row by row, in blocks."
-  MAY core/base core/mask core/problem core/stream core/products/tokens core/products)
+  MAY core/base core/mask core/problem core/stream core/maps core/products/tokens core/products)
 attnscope_room(core/products/rollout "Attention followed through the layers."
   MAY core/base core/stream core/products/tokens)
 

@@ -59,7 +59,7 @@ std::vector<ComparedPair> compared_pairs(const DiffSides& sides, const Selection
 /// The pair's sides, which borrow it.
 struct OpenedPair {
   OpenedPair(const DiffSides& sides, const ComparedPair& pair);
-  std::unique_ptr<MapSide> a, b;
+  std::unique_ptr<HeadMap> a, b;
 };
 
 /// Every head of captures once, for the scans before the work.

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/read/export_files.h"
-#include "io/export/read/stored_maps.h"
+#include "io/export/read/stored_map.h"
 
 namespace attnscope {
 namespace {
@@ -61,99 +61,21 @@ class CaptureSide final : public DiffSide {
             "",
             call.tokens_of(name.batch)};
   }
-  std::unique_ptr<MapSide> open(const SideHead& head, const SideCut& cut,
-                                const TileBackend* backend, const MapSide* other) const override {
+  std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut,
+                                const TileBackend* backend, const HeadMap* other) const override {
     const AttentionProblem& problem = *head.problem;
     const HeadTask task{&problem,       head.name.batch,
                         head.name.head, {0, problem.num_queries()},
                         cut.queries(),  {0, problem.num_keys()}};
-    return std::make_unique<ComputedSide>(
-        task, SideEntries{cut.keys, cut.logits ? Quantity::logits : Quantity::weights}, *backend,
-        dynamic_cast<const ComputedSide*>(other));
+    return std::make_unique<ComputedMap>(
+        task, ChosenEntries{cut.keys, cut.logits ? Quantity::logits : Quantity::weights}, *backend,
+        dynamic_cast<const ComputedMap*>(other));
   }
 
  private:
   const Capture capture_;
   std::map<HeadName, const CallEntry*> calls_;
 };
-
-/// An exported map, as it stands in the file.
-class StoredSide final : public MapSide {
- public:
-  /// The rows of some queries, ascending, of those that the file has, over a range of keys. Borrows
-  /// the file and the head.
-  StoredSide(const StoredMaps& maps, const StoredHead& head, std::vector<int64_t> queries,
-             IndexRange keys);
-
-  int64_t rows() const override { return std::ssize(queries_); }
-  int64_t keys() const override { return keys_.size(); }
-  int64_t panel_rows() const override;
-  double flops() const override { return 0; }
-  int64_t resident_bytes() const override;
-  int64_t reader_bytes(int64_t rows) const override;
-  int64_t workspace_bytes(int64_t) const override { return 0; }
-  std::unique_ptr<MapRows> reader(int64_t rows) const override;
-
- private:
-  const StoredMaps& maps_;
-  const StoredHead& head_;
-  const std::vector<int64_t> queries_;
-  const IndexRange keys_;
-};
-
-class StoredRows final : public MapRows {
- public:
-  StoredRows(const StoredMaps& maps, const StoredHead& head, std::span<const int64_t> queries,
-             IndexRange keys, int64_t rows)
-      : maps_(maps),
-        head_(head),
-        queries_(queries),
-        keys_(keys),
-        entries_(static_cast<size_t>(rows * keys.size())) {}
-
-  void read(IndexRange rows, std::span<std::byte>) override {
-    first_ = rows.begin;
-    const auto count = static_cast<size_t>(rows.size());
-    maps_.read_rows(head_, queries_.subspan(static_cast<size_t>(first_), count), keys_,
-                    std::span(entries_).first(count * static_cast<size_t>(keys_.size())));
-  }
-  std::span<float> row(int64_t i) override {
-    return std::span(entries_).subspan(static_cast<size_t>(i * keys_.size()),
-                                       static_cast<size_t>(keys_.size()));
-  }
-  double lse(int64_t i) const override {
-    const std::vector<int64_t>& rows = head_.facts->queries;
-    const int64_t query = queries_[static_cast<size_t>(first_ + i)];
-    return maps_.lse(head_, std::lower_bound(rows.begin(), rows.end(), query) - rows.begin());
-  }
-
- private:
-  const StoredMaps& maps_;
-  const StoredHead& head_;
-  const std::span<const int64_t> queries_;
-  const IndexRange keys_;
-  int64_t first_ = 0;
-  std::vector<float> entries_;
-};
-
-StoredSide::StoredSide(const StoredMaps& maps, const StoredHead& head, std::vector<int64_t> queries,
-                       IndexRange keys)
-    : maps_(maps), head_(head), queries_(std::move(queries)), keys_(keys) {}
-
-/// A chunk that is unpacked serves all of its rows.
-int64_t StoredSide::panel_rows() const { return head_.group->grid.chunk_rows; }
-
-int64_t StoredSide::resident_bytes() const {
-  return std::ssize(queries_) * static_cast<int64_t>(sizeof(int64_t));
-}
-
-int64_t StoredSide::reader_bytes(int64_t rows) const {
-  return maps_.reading_bytes(head_) + rows * keys_.size() * static_cast<int64_t>(sizeof(float));
-}
-
-std::unique_ptr<MapRows> StoredSide::reader(int64_t rows) const {
-  return std::make_unique<StoredRows>(maps_, head_, queries_, keys_, rows);
-}
 
 class ExportSide final : public DiffSide {
  public:
@@ -193,10 +115,10 @@ class ExportSide final : public DiffSide {
             std::string(maps_.dtype_name(head)),
             {}};
   }
-  std::unique_ptr<MapSide> open(const SideHead& head, const SideCut& cut, const TileBackend*,
-                                const MapSide*) const override {
-    return std::make_unique<StoredSide>(maps_, *heads_.at(head.name),
-                                        cut.list ? *cut.list : *head.queries, cut.keys.front());
+  std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut, const TileBackend*,
+                                const HeadMap*) const override {
+    return std::make_unique<StoredMap>(maps_, *heads_.at(head.name),
+                                       cut.list ? *cut.list : *head.queries, cut.keys.front());
   }
 
  private:

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "cli/common/capture_options.h"
+#include "core/maps/computed_map.h"
 #include "core/problem/head_name.h"
-#include "core/products/differences/computed_side.h"
 #include "core/products/differences/pair_stream.h"
 #include "core/stream/tile_backend.h"
 #include "io/capture/capture.h"
@@ -61,8 +61,8 @@ class DiffSide {
   /// The capture; null: an export.
   virtual const Capture* capture() const { return nullptr; }
   /// Borrows the cut, the backend (null for exports) and `other`, the other side of the pair.
-  virtual std::unique_ptr<MapSide> open(const SideHead& head, const SideCut& cut,
-                                        const TileBackend* backend, const MapSide* other) const = 0;
+  virtual std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut,
+                                        const TileBackend* backend, const HeadMap* other) const = 0;
 };
 
 std::unique_ptr<DiffSide> make_diff_side(Capture capture);

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/differences/computed_side.h"
+#include "core/maps/computed_map.h"
 #include "core/products/differences/difference_sinks.h"
 
 namespace attnscope {
@@ -16,10 +16,10 @@ const AttentionProblem& problem_of(const HeadTask& task) { return *task.problem;
 struct ComputedPair {
   ComputedPair(const HeadPair& pair, const TileBackend& backend)
       : a(pair.a, entries_of(pair.a), backend), b(pair.b, entries_of(pair.b), backend, &a) {}
-  static SideEntries entries_of(const HeadTask& task) {
+  static ChosenEntries entries_of(const HeadTask& task) {
     return {{{0, problem_of(task).num_keys()}}, Quantity::weights};
   }
-  ComputedSide a, b;
+  ComputedMap a, b;
 };
 
 RowNumbers row_numbers(const HeadPair& pair) {

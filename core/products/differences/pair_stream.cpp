@@ -17,12 +17,12 @@
 namespace attnscope {
 namespace {
 
-int64_t shared_workspace_bytes(const MapSide& a, const MapSide& b, int64_t rows) {
+int64_t shared_workspace_bytes(const HeadMap& a, const HeadMap& b, int64_t rows) {
   return std::max(a.workspace_bytes(rows), b.workspace_bytes(rows));
 }
 
 /// What is tried for a worker's rows, the fastest first: a backend reads K once for all of them.
-std::vector<int64_t> row_choices(const MapSide& a, const MapSide& b) {
+std::vector<int64_t> row_choices(const HeadMap& a, const HeadMap& b) {
   std::vector<int64_t> choices;
   const int64_t rows = std::max<int64_t>(1, a.rows());
   for (int64_t most = std::max(a.panel_rows(), b.panel_rows()); most > 0; most /= 2) {
@@ -34,7 +34,7 @@ std::vector<int64_t> row_choices(const MapSide& a, const MapSide& b) {
 /// The panels of a pair and what workers share. Thread-safe.
 class PairStream {
  public:
-  PairStream(const MapSide& a, const MapSide& b, PairSink& sink, const DifferencePlan& plan,
+  PairStream(const HeadMap& a, const HeadMap& b, PairSink& sink, const DifferencePlan& plan,
              const StreamControl& control)
       : a_(a),
         b_(b),
@@ -88,7 +88,7 @@ class PairStream {
     return true;
   }
 
-  const MapSide &a_, &b_;
+  const HeadMap &a_, &b_;
   PairSink& sink_;
   const DifferencePlan& plan_;
   const StreamControl& control_;
@@ -102,7 +102,7 @@ class PairStream {
 
 }  // namespace
 
-DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sink,
+DifferencePlan plan_pair(const HeadMap& a, const HeadMap& b, const PairSink& sink,
                          const MemoryRoom& room, int max_workers) {
   const int64_t fixed = a.resident_bytes() + b.resident_bytes() +
                         std::max(a.transient_bytes(), b.transient_bytes()) +
@@ -125,7 +125,7 @@ DifferencePlan plan_pair(const MapSide& a, const MapSide& b, const PairSink& sin
   throw BudgetError(room, smallest, " for two heads");
 }
 
-bool stream_pair(MapSide& a, MapSide& b, PairSink& sink, const DifferencePlan& plan,
+bool stream_pair(HeadMap& a, HeadMap& b, PairSink& sink, const DifferencePlan& plan,
                  MemoryBudget& budget, const StreamControl& control) {
   const MemoryReservation reserved = budget.reserve(plan.bytes, "two heads and their rows");
   a.prepare();

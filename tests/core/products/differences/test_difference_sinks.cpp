@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/products/differences/computed_side.h"
+#include "core/maps/computed_map.h"
 #include "core/products/differences/difference_sinks.h"
 #include "tests/core/products/product_case.h"
 #include "tests/support/catch.h"
@@ -37,9 +37,9 @@ struct DoublePair {
 /// Streams both maps into the sink within `memory`.
 void compare(const DoublePair& pair, const TileBackend& backend, PairSink& sink, int64_t memory,
              int workers) {
-  const SideEntries all{{{0, kTokens}}, Quantity::weights};
-  ComputedSide a(whole_map(pair.a.problem(), 0), all, backend);
-  ComputedSide b(whole_map(pair.b.problem(), 3), all, backend, &a);
+  const ChosenEntries all{{{0, kTokens}}, Quantity::weights};
+  ComputedMap a(whole_map(pair.a.problem(), 0), all, backend);
+  ComputedMap b(whole_map(pair.b.problem(), 3), all, backend, &a);
   MemoryBudget budget(memory);
   const DifferencePlan plan = plan_pair(a, b, sink, memory, workers);
   REQUIRE(stream_pair(a, b, sink, plan, budget));
@@ -49,9 +49,9 @@ void compare(const DoublePair& pair, const TileBackend& backend, PairSink& sink,
 
 /// The least that is enough, which the refusal of too little tells.
 int64_t least_memory(const DoublePair& pair, const TileBackend& backend, PairSink& sink) {
-  const SideEntries all{{{0, kTokens}}, Quantity::weights};
-  const ComputedSide a(whole_map(pair.a.problem(), 0), all, backend);
-  const ComputedSide b(whole_map(pair.b.problem(), 3), all, backend, &a);
+  const ChosenEntries all{{{0, kTokens}}, Quantity::weights};
+  const ComputedMap a(whole_map(pair.a.problem(), 0), all, backend);
+  const ComputedMap b(whole_map(pair.b.problem(), 3), all, backend, &a);
   try {
     plan_pair(a, b, sink, 100, 4);
   } catch (const Error& error) {
@@ -238,7 +238,7 @@ TEST_CASE("a side gives the keys of its runs with the weights that they have amo
   HeadTask task = whole_map(pair.a.problem(), 0);
   task.row_list = queries;
   for (const auto& backend : two_backends()) {
-    ComputedSide side(task, {{{2, 5}, {40, 44}}, Quantity::weights}, *backend);
+    ComputedMap side(task, {{{2, 5}, {40, 44}}, Quantity::weights}, *backend);
     CHECK(side.rows() == 3);
     CHECK(side.keys() == 7);
     side.prepare();

@@ -1,4 +1,4 @@
-#include "core/products/differences/computed_side.h"
+#include "core/maps/computed_map.h"
 
 #include <algorithm>
 #include <limits>
@@ -19,13 +19,13 @@ void move_together(std::span<float> row, std::span<const IndexRange> keys) {
 
 class ComputedRows final : public MapRows {
  public:
-  ComputedRows(const HeadTask& task, const SideEntries& entries, const BoundHead& head,
-               int64_t rows, int64_t compared_keys)
+  ComputedRows(const HeadTask& task, const ChosenEntries& entries, const BoundHead& head,
+               int64_t rows, int64_t chosen_keys)
       : task_(task),
         wanted_(entries),
         head_(head),
         keys_(task.problem->num_keys()),
-        compared_keys_(compared_keys),
+        chosen_keys_(chosen_keys),
         normed_(entries.quantity == Quantity::weights && is_normalised(task.problem->score())),
         index_(static_cast<size_t>(rows)),
         norms_(static_cast<size_t>(rows)),
@@ -42,7 +42,7 @@ class ComputedRows final : public MapRows {
     } else {
       head_.emit(queries, {}, {0, keys_}, wanted_.quantity, target, workspace);
     }
-    if (compared_keys_ == keys_) return;
+    if (chosen_keys_ == keys_) return;
     for (int64_t i = 0; i < rows.size(); ++i) {
       move_together(
           std::span(entries_).subspan(static_cast<size_t>(i * keys_), static_cast<size_t>(keys_)),
@@ -50,7 +50,7 @@ class ComputedRows final : public MapRows {
     }
   }
   std::span<float> row(int64_t i) override {
-    return {entries_.data() + i * keys_, static_cast<size_t>(compared_keys_)};
+    return {entries_.data() + i * keys_, static_cast<size_t>(chosen_keys_)};
   }
   double lse(int64_t i) const override {
     return normed_ ? norms_[static_cast<size_t>(i)].lse()
@@ -59,9 +59,9 @@ class ComputedRows final : public MapRows {
 
  private:
   const HeadTask& task_;
-  const SideEntries& wanted_;
+  const ChosenEntries& wanted_;
   const BoundHead& head_;
-  const int64_t keys_, compared_keys_;
+  const int64_t keys_, chosen_keys_;
   const bool normed_;
   std::vector<int64_t> index_;
   std::vector<RowNorm> norms_;
@@ -71,35 +71,35 @@ class ComputedRows final : public MapRows {
 
 }  // namespace
 
-ComputedSide::ComputedSide(const HeadTask& task, SideEntries entries, const TileBackend& backend,
-                           const ComputedSide* other)
+ComputedMap::ComputedMap(const HeadTask& task, ChosenEntries entries, const TileBackend& backend,
+                         const ComputedMap* other)
     : task_(task), entries_(std::move(entries)), backend_(backend), other_(other) {
-  for (const IndexRange run : entries_.keys) compared_keys_ += run.size();
+  for (const IndexRange run : entries_.keys) chosen_keys_ += run.size();
 }
 
-int64_t ComputedSide::panel_rows() const {
+int64_t ComputedMap::panel_rows() const {
   constexpr int64_t kRows = 48;
   return kRows;
 }
 
-double ComputedSide::flops() const { return full_flops(task_); }
+double ComputedMap::flops() const { return full_flops(task_); }
 
-bool ComputedSide::shares_head() const {
+bool ComputedMap::shares_head() const {
   return other_ != nullptr && other_->task_.problem == task_.problem &&
          other_->task_.batch == task_.batch && other_->task_.head == task_.head;
 }
 
-const BoundHead& ComputedSide::head() const { return shares_head() ? *other_->bound_ : *bound_; }
+const BoundHead& ComputedMap::head() const { return shares_head() ? *other_->bound_ : *bound_; }
 
-int64_t ComputedSide::resident_bytes() const {
+int64_t ComputedMap::resident_bytes() const {
   return shares_head() ? 0 : backend_.bind_cost(*task_.problem).resident;
 }
 
-int64_t ComputedSide::transient_bytes() const {
+int64_t ComputedMap::transient_bytes() const {
   return backend_.bind_cost(*task_.problem).transient;
 }
 
-int64_t ComputedSide::reader_bytes(int64_t rows) const {
+int64_t ComputedMap::reader_bytes(int64_t rows) const {
   const AttentionProblem& problem = *task_.problem;
   const int64_t row = problem.q().row_bytes() +
                       problem.num_keys() * static_cast<int64_t>(sizeof(float)) +
@@ -107,18 +107,18 @@ int64_t ComputedSide::reader_bytes(int64_t rows) const {
   return rows * row;
 }
 
-int64_t ComputedSide::workspace_bytes(int64_t rows) const {
+int64_t ComputedMap::workspace_bytes(int64_t rows) const {
   const AttentionProblem& problem = *task_.problem;
   const bool one_product = entries_.quantity == Quantity::weights && is_normalised(problem.score());
   return backend_.workspace_bytes(problem, rows, problem.num_keys(), one_product);
 }
 
-void ComputedSide::prepare() {
+void ComputedMap::prepare() {
   if (!shares_head()) bound_ = backend_.bind(*task_.problem, task_.batch, task_.head);
 }
 
-std::unique_ptr<MapRows> ComputedSide::reader(int64_t rows) const {
-  return std::make_unique<ComputedRows>(task_, entries_, head(), rows, compared_keys_);
+std::unique_ptr<MapRows> ComputedMap::reader(int64_t rows) const {
+  return std::make_unique<ComputedRows>(task_, entries_, head(), rows, chosen_keys_);
 }
 
 }  // namespace attnscope

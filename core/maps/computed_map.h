@@ -3,30 +3,30 @@
 #include <memory>
 #include <vector>
 
-#include "core/products/differences/pair_stream.h"
+#include "core/maps/head_map.h"
 #include "core/stream/tile_backend.h"
 #include "core/stream/tile_sink.h"
 
 namespace attnscope {
 
-/// The entries that a side of a comparison has.
-struct SideEntries {
+/// The entries that are wanted of a map.
+struct ChosenEntries {
   /// Of a row, ascending runs of the sequence's keys, not empty.
   std::vector<IndexRange> keys;
   Quantity quantity = Quantity::weights;
 };
 
 /// A map that is computed from q and k, which must be finite. Weights are over all keys, whichever
-/// are compared.
-class ComputedSide final : public MapSide {
+/// are wanted.
+class ComputedMap final : public HeadMap {
  public:
   /// The rows of the task; its keys are not looked at. Borrows the problem, the task's row_list and
   /// the backend; also `other`, which shares its head where it is the same.
-  ComputedSide(const HeadTask& task, SideEntries entries, const TileBackend& backend,
-               const ComputedSide* other = nullptr);
+  ComputedMap(const HeadTask& task, ChosenEntries entries, const TileBackend& backend,
+              const ComputedMap* other = nullptr);
 
   int64_t rows() const override { return task_.num_rows(); }
-  int64_t keys() const override { return compared_keys_; }
+  int64_t keys() const override { return chosen_keys_; }
   int64_t panel_rows() const override;
   double flops() const override;
   int64_t resident_bytes() const override;
@@ -41,10 +41,10 @@ class ComputedSide final : public MapSide {
   const BoundHead& head() const;
 
   const HeadTask task_;
-  const SideEntries entries_;
+  const ChosenEntries entries_;
   const TileBackend& backend_;
-  const ComputedSide* const other_;
-  int64_t compared_keys_ = 0;
+  const ComputedMap* const other_;
+  int64_t chosen_keys_ = 0;
   std::unique_ptr<BoundHead> bound_;
 };
 
