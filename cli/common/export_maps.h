@@ -30,7 +30,7 @@ class ExportMaps {
   virtual bool is_logits() const = 0;
   virtual std::string dtype_name() const = 0;
   virtual const ExportManifest& stored() const = 0;
-  /// What pooled() holds beside its result.
+  /// The bytes that pooled() holds at most beside its result.
   virtual int64_t buffer_bytes() const = 0;
   /// Of heads()[head]. `block` is a multiple of unit(); rows and cols lie within what was exported
   /// and begin with a smallest block. Throws Error(file).

@@ -20,8 +20,8 @@ std::vector<int64_t> chosen(const Heads& heads, const Selection& selection, Valu
   return selection.resolve(std::vector<int64_t>(recorded.begin(), recorded.end()));
 }
 
-/// The same of what not every call has: a number that is `none` cannot be asked for, and all of it
-/// is also those that have none.
+/// As chosen(), of a number that some calls lack: those have `none` there, which cannot be asked
+/// for, and which is chosen with all others where the selection is of all.
 template <typename Value>
 std::vector<int64_t> chosen_or(int64_t none, const Heads& heads, const Selection& selection,
                                Value value) {

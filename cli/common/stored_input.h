@@ -20,7 +20,7 @@ std::string capture_option_given(const CaptureOptions& capture, const RunOptions
 /// chosen among those that the export holds. Throws Error(usage) naming what exists.
 std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
                                   const SelectionOptions& options);
-/// The same as heads.
+/// The selected heads of these maps, chosen in the same way.
 std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options);
 
 /// The name of a head of what an export holds of a call.

@@ -20,7 +20,7 @@ std::string size_text(const SideHead& head) {
                      head.key_tokens->tokens());
 }
 
-/// Whether a file tells how long its head's sequences are, beyond what it has of them.
+/// True where a file tells the full lengths of its head's sequences, beyond what it has of them.
 bool tells_size(const SideHead& head) {
   return head.problem != nullptr ||
          (head.query_tokens->has_grid() && head.key_tokens->has_grid()) ||
@@ -35,7 +35,7 @@ struct MapSize {
 MapSize size_of(const SideHead& head, const SideHead& other) {
   const MapSize own{head.query_tokens->tokens(), head.key_tokens->tokens()};
   if (tells_size(head) || other.problem == nullptr) return own;
-  // What a capture has beside it tells more, unless less than the file.
+  // The capture on the other side tells the lengths, unless the file has more tokens than it.
   return {std::max(own.queries, other.query_tokens->tokens()),
           std::max(own.keys, other.key_tokens->tokens())};
 }
@@ -143,7 +143,7 @@ std::string tokens_text(const TokenGrid& tokens) {
   return text;
 }
 
-/// Whether both sequences say what their tokens are.
+/// True where both sequences say what their tokens are: by a grid, a token map or a text range.
 bool are_known(const TokenGrid& a, const TokenGrid& b) {
   const auto known = [](const TokenGrid& tokens) {
     return tokens.has_grid() || tokens.has_map() || !tokens.text_range().empty();
@@ -177,7 +177,7 @@ std::vector<IndexRange> ranges_of(const std::vector<CommonSegment>& segments,
   return ranges;
 }
 
-/// Whether B's segments stand in the order of A's.
+/// True where B's segments stand in the order of A's.
 bool ascend(const std::vector<CommonSegment>& segments) {
   return std::is_sorted(
       segments.begin(), segments.end(),

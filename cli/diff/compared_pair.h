@@ -18,7 +18,7 @@ struct DiffSides {
   const TileBackend* backend = nullptr;  ///< null: both are exports
 };
 
-/// What of two heads is compared.
+/// Two heads, and the rows and keys of their maps that are compared.
 struct ComparedPair {
   SideHead a, b;
   SideCut cut_a, cut_b;
@@ -37,7 +37,7 @@ struct ComparedPair {
   int64_t query_at(int64_t row) const {
     return cut_a.list ? (*cut_a.list)[static_cast<size_t>(row)] : row;
   }
-  /// Whether all rows and keys of the maps are compared.
+  /// True where all rows and keys of the maps are compared.
   bool has_all() const { return same_tokens() && whole && rows == map_queries; }
 };
 

@@ -43,7 +43,7 @@ std::unique_ptr<DiffSide> open_side(const DiffOptions& o, const std::string& pat
   return make_diff_side(open_capture(capture, o.run, console));
 }
 
-/// What is left of --memory beside the captures' calls.
+/// The room that --memory leaves beside the captures' lists of calls.
 MemoryRoom memory_of(const DiffSide& a, const DiffSide* second, const RunOptions& run) {
   const Capture* const first = a.capture() != nullptr ? a.capture()
                                : second != nullptr    ? second->capture()
@@ -55,7 +55,7 @@ MemoryRoom memory_of(const DiffSide& a, const DiffSide* second, const RunOptions
   return {std::max(room.bytes - more, int64_t{0}), room.taken + more};
 }
 
-/// What watches a run for signals, and of captures has found their tensors good.
+/// Turns signals into a stop: `checked`, which has found captures' tensors good, or `reading`.
 struct DiffWatch {
   std::optional<CheckedRun> checked;
   std::optional<InterruptWatch> reading;
@@ -111,7 +111,7 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
   }
 }
 
-/// What a run compares, and where.
+/// The sides that a run compares, the backend that computes them, and the memory for it.
 struct DiffRun {
   std::unique_ptr<DiffSide> a, second;
   RunBackend backend;  ///< none: both are exports
@@ -208,7 +208,7 @@ TableReport report_of(const DiffOptions& o, const NumberTable& a, const NumberTa
   return {a.name, other.name, compare_tables(a, other, pairs)};
 }
 
-/// Whether side A or B is a table of numbers of heads (io/metrics/read_table.h).
+/// True of tables of numbers of heads (io/metrics/read_table.h). Throws where only one of two is.
 bool compares_tables(const DiffOptions& o) {
   const bool first = is_number_table(o.capture.capture);
   const bool second = !o.second.empty() && is_number_table(o.second);
@@ -306,7 +306,7 @@ void add_other_options(CommandParser& command, OtherValues& o) {
 
 }  // namespace
 
-/// What is made of the differences.
+/// Adds --product and the options of the maps and pictures that it makes of the differences.
 void add_map_options(CommandParser& command, DiffOptions& o) {
   const std::string group = "The difference as a map (--product)";
   command

@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What is compared, and what for. Borrowed.
+/// The pairs that are compared, their sides, and the options of the command. Borrowed.
 struct DiffJob {
   const DiffOptions& options;
   const DiffSides& sides;

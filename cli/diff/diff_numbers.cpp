@@ -24,7 +24,7 @@ class SegmentNumbers final : public PairSink {
   void begin(std::span<const IndexRange> runs, int64_t keys) override;
   void add(int64_t run, int64_t row, const RowPair& pair) override;
 
-  /// What the rows of a query part are on a key part.
+  /// The differences of a query part's rows over the keys of a key part.
   struct Found {
     std::vector<RowDifference> rows;
     double mass_a = 0, mass_b = 0;  ///< mean over the rows of what lies on the key part

@@ -16,7 +16,7 @@ namespace {
 
 std::string file_text(const DiffSide& side) { return one_line(side.path().filename().string()); }
 
-/// What a cell of blocks is.
+/// The words for the number of a cell: "mean of 64×64 differences".
 std::string block_text(int64_t block, Pool pool) {
   if (block == 1) return "single differences";
   return fmt::format("{} of {}×{} differences", pool == Pool::max ? "largest in size" : "mean",

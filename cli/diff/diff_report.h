@@ -18,7 +18,7 @@ struct ComparedSegments {
   bool renormalised = true;       ///< rows were divided by it
 };
 
-/// What was found of a pair.
+/// The numbers that were found of a pair of heads: one row of the report.
 struct DiffRow {
   HeadName a, b;
   HeadDifference found;

@@ -16,7 +16,7 @@
 
 namespace attnscope {
 
-/// What one side of a comparison says of a head. Borrows the side.
+/// A head as one side of a comparison describes it. Borrows the side.
 struct SideHead {
   HeadName name;
   std::string label;  ///< for messages

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What was found of one table, or of two.
+/// The comparison of the runs in one table, or of two tables.
 struct TableReport {
   std::string a, b;  ///< files' names
   TableComparison found;

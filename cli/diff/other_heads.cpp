@@ -34,8 +34,8 @@ HeadName name_of_other(HeadName name, const OtherValues& other) {
   return name;
 }
 
-/// Whether a head of B is the one that is looked for, as far as that was said: the block of another
-/// layer, the item of another branch and the kind of another slot have other names.
+/// True of a head of B that has the wanted name. --b-layer alone leaves the block open, --b-block
+/// alone the layer, --b-branch the batch item, --b-batch the branch, and --b-slot the kind.
 bool is_meant(const HeadName& candidate, const HeadName& wanted, const OtherValues& other) {
   const bool free_item = !other.branch.empty() && other.batch.empty();
   const bool free_branch = other.branch.empty() && !other.batch.empty();

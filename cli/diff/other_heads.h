@@ -29,7 +29,7 @@ class OtherHeads {
   const HeadName& find(const HeadName& a, const OtherValues& other) const;
 
  private:
-  /// What is always said: step, head, chunk and slot.
+  /// The values that find() always compares: step, head, chunk and slot.
   using Key = std::tuple<int64_t, int64_t, int64_t, std::string>;
   static Key key_of(const HeadName& name);
 

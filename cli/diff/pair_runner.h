@@ -10,9 +10,9 @@
 
 namespace attnscope {
 
-/// What takes the rows of a pair.
+/// Makes the sink that takes the rows of a pair.
 using MakePairSink = std::function<std::unique_ptr<PairSink>(const ComparedPair&)>;
-/// What is done with it when it has all of them; `pair`: its place.
+/// Uses that sink once it has all of them; `pair`: the place of the pair.
 using TakePairSink = std::function<void(size_t pair, PairSink&)>;
 
 /// Streams pairs, one after the other. Borrows all that it is given.
@@ -22,7 +22,7 @@ class PairRunner {
       : sides_(sides), budget_(budget), threads_(threads), console_(console) {}
 
   MemoryBudget& budget() const { return budget_; }
-  /// What all of them take, without the time. Throws Error(resource) where one does not fit.
+  /// The work and memory of all pairs, without the time. Throws Error(resource) where one is too big.
   RunPlan plan(const std::vector<ComparedPair>& pairs, const MakePairSink& make) const;
   /// How long that is: by some rows of the first pair, which are compared now.
   double seconds(const std::vector<ComparedPair>& pairs, const RunPlan& plan) const;

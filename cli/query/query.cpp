@@ -66,7 +66,7 @@ std::string file_of(const std::string& out, const std::string& segment) {
       .string();
 }
 
-/// Whether --segment all was given, and is no segment's name in the selected calls.
+/// True where --segment all was given and no segment of the selected calls has that name.
 bool asks_all_segments(const QueryRequest& request, const std::vector<SelectedCall>& calls) {
   if (request.segment != kAll) return false;
   return std::none_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
@@ -105,7 +105,7 @@ std::vector<QueryRequest> each_segment(const QueryRequest& request,
   return requests;
 }
 
-/// What of a query --shard does not cut.
+/// Throws Error(usage) where --shard cannot cut the query: of an export, with --mean, not into .h5.
 void check_shard(const QueryRequest& o, const MeanAxes& mean) {
   if (is_export_file(o.capture.capture)) {
     refuse_shard(o.shard, "a query of an export reads a few rows, and is not cut");
@@ -180,7 +180,7 @@ QueryTasks tasks_of(const QueryTasks& q, IndexRange heads) {
 void collect_values(Team& team, const QueryTasks& q, MemoryBudget& budget, QueryValues& computed) {
   if (team.is_alone()) return;
   const std::vector<IndexRange> runs = runs_of_heads(team, q);
-  // What the others send, and the values that are made of it.
+  // Twice the other processes' values: the bytes that they send, and the float32 made of them.
   const int64_t others =
       tokens_of(q, {0, std::ssize(q.tasks)}) - tokens_of(q, runs[static_cast<size_t>(team.rank())]);
   if (team.is_first()) {

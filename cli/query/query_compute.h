@@ -13,7 +13,7 @@
 
 namespace attnscope {
 
-/// What a query computes with. Borrows.
+/// The request and the tasks of a query, and all that it computes them with. Borrows.
 struct QueryRun {
   const QueryRequest& request;
   const QueryTasks& tasks;
@@ -35,7 +35,7 @@ struct QueryValues {
 /// nothing. Throws Error(interrupted) when it was stopped.
 std::optional<QueryValues> compute_rows(const QueryRun& run);
 
-/// What the chosen keys of each head count in its columns.
+/// For each head its chosen keys, with the factor of each key's column in their sum.
 std::vector<ReverseTask> reverse_tasks(const QueryRequest& request, const QueryTasks& tasks);
 
 /// The columns of the chosen keys: who attends to them. As compute_rows.

@@ -12,7 +12,7 @@
 namespace attnscope {
 namespace {
 
-/// What --text-token asked for; null without it.
+/// The text tokens that --text-token asked for; null without it.
 OrderedJson text_token_json(const QueryOptions& o) {
   return o.text_tokens.empty() ? OrderedJson() : OrderedJson(o.text_tokens);
 }

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What a head's values say in figures: sums over text, video and each frame of the sequence shown,
+/// Sums up a head's values in figures: sums over text, video and each frame of the sequence shown,
 /// and its `top` largest tokens by name. `values` has one for every token of `shown`; `lse` may be
 /// NaN (not one row's). Where the volumes are reversed the tokens are queries, else keys.
 OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,

@@ -86,7 +86,7 @@ QueryVolume describe_volume(const QueryTasks& q, size_t task) {
   return volume;
 }
 
-/// Whether a segment that is shown instead of the video has the domain.
+/// True where --domain video or frame means the segment of --segment, shown instead of the video.
 bool is_of_segment(const QueryRequest& request) {
   const SoftmaxDomain domain = parse_domain(request.domain);
   return !request.segment.empty() &&

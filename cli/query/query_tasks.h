@@ -16,7 +16,7 @@
 
 namespace attnscope {
 
-/// What `query` was asked for.
+/// The options that a `query` command was given.
 struct QueryRequest : HeadRunOptions {
   QueryOptions queries;
   std::string domain = "all";
@@ -46,7 +46,7 @@ struct QueryTasks {
   const TokenGrid& domain_keys(size_t call) const {
     return seen_keys.empty() ? calls[call].call->problem->key_tokens() : seen_keys[call];
   }
-  /// The same of each task.
+  /// For each task the domain_keys() of its call.
   std::vector<const TokenGrid*> domain_keys_of_tasks() const;
   /// The sequence that the volumes of a task show.
   const TokenGrid& shown(size_t task) const {
@@ -67,7 +67,7 @@ QueryTasks make_query_tasks(const QueryRequest& request, std::vector<SelectedCal
 /// Leaves the heads of a share of the calls, of the tasks and of the volumes that describe them.
 void keep_share(const SelectionShare& share, QueryTasks& q, QueryVolumes& volumes);
 
-/// What decides the values beside the calls, for plan_text().
+/// The options that decide the values beside the calls, as JSON for plan_text().
 OrderedJson query_options_json(const QueryRequest& request);
 
 /// Throws Error(usage) where a call's keys do not have the domain: its zeros would look like an
@@ -77,7 +77,7 @@ void check_domain(SoftmaxDomain domain, const QueryTasks& q);
 /// Throws Error(usage) where --weighting is no such name, or needs values that were not captured.
 void check_weighting(const QueryRequest& request, const QueryTasks& q);
 
-/// What all volumes have in common, and for each of them everything but its values.
+/// The facts that all volumes have in common, and for each of them everything but its values.
 QueryVolumes describe_volumes(const QueryRequest& request, const Capture& capture,
                               const QueryTasks& q);
 

@@ -31,7 +31,7 @@ namespace {
 /// Bytes of a cell while it is pooled and drawn: two floats, sums, a flag, a sorted copy.
 constexpr int64_t kStoredCellBytes = 32;
 
-/// What of an export is drawn, and how.
+/// The heads of an export that are drawn, and the picture that they are drawn as.
 struct ExportPicture {
   const RenderRequest& request;
   PictureKind kind;
@@ -65,7 +65,7 @@ std::vector<size_t> selected_heads(const ExportMaps& maps, const RenderRequest& 
   return select_stored(names, o.selection);
 }
 
-/// What --rows or --cols name by the capture's indices, else what was exported.
+/// The indices of the capture that --rows or --cols names; without it all that were exported.
 IndexRange crop(const std::string& text, const char* option, IndexRange exported, int64_t unit) {
   if (text.empty()) return exported;
   const IndexRange wanted = parse_crop(text, option, exported.end);

@@ -43,7 +43,7 @@ std::vector<HeadTask> map_tasks(const RenderJob& job);
 
 /// "step 10 layer 2 cond joint batch 0 head 3".
 std::string head_label(const RenderHead& head);
-/// What the heads' rows were normalised over, masks included (core/products/softmax_domain.h).
+/// Names the softmax domain of the heads' rows, masks included (core/products/softmax_domain.h).
 std::string domain_text(const RenderJob& job, const std::string& domain);
 /// The model, or the capture's name where none was recorded.
 std::string page_title(const RenderJob& job);

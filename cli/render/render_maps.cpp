@@ -71,7 +71,7 @@ void hatch_evicted(RenderJob& job, const HeadTask& task, int64_t block, MatrixCo
                                            cells, content.missing.size()));
 }
 
-/// The same in the maps of a mosaic, a map a head: cells that are NaN are hatched there.
+/// Sets evicted cells to NaN in the maps of a mosaic, a map a head: it hatches cells that are NaN.
 void hatch_evicted(RenderJob& job, std::span<const HeadTask> tasks, int64_t block,
                    std::vector<PooledMap>& maps, PictureText& text) {
   int64_t hatched = 0, cells = 0;

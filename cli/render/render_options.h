@@ -18,7 +18,7 @@ std::string_view picture_name(PictureKind kind);
 /// Throws Error(usage) with the names that exist.
 PictureKind parse_picture(const std::string& name);
 
-/// What the options that say *in which colours* hold.
+/// The colour map, the scale and the range of a picture, as its options name them.
 struct ColourOptions {
   std::string map = "viridis";
   std::string scale;  ///< empty: what suits the picture
@@ -29,7 +29,7 @@ void add_colour_options(CommandParser& command, ColourOptions& options);
 /// Throws Error(usage) for what does not exist or does not go together.
 ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);
 
-/// What `render` was asked for.
+/// The options that a `render` command was given.
 struct RenderRequest : HeadRunOptions {
   QueryOptions queries;
   ColourOptions colours;
@@ -51,7 +51,7 @@ struct RenderRequest : HeadRunOptions {
 void add_render_options(CommandParser& command, RenderRequest& request);
 /// Throws Error(usage) when an option was given that the picture has no use for.
 void check_option_use(const CommandParser& command, PictureKind kind);
-/// What --pool names; throws Error(usage) otherwise.
+/// The pooling that --pool names. Throws Error(usage) for any other name.
 Pool parse_pool_option(const std::string& name);
 
 }  // namespace attnscope

@@ -29,7 +29,7 @@ bool is_there(std::span<const float> row) {
   return std::none_of(row.begin(), row.end(), [](float weight) { return std::isnan(weight); });
 }
 
-/// Whether a row has weight in both maps, and all of it is there.
+/// True of a row that has weight in both maps, and all of whose entries are there (none is NaN).
 bool is_live(const RowPair& pair) {
   return has_weight(pair.a) && has_weight(pair.b) && is_there(pair.a) && is_there(pair.b);
 }
@@ -64,7 +64,7 @@ std::vector<IndexRange> PooledDifference::runs(int64_t rows, int64_t panel_rows)
 
 int64_t PooledDifference::bytes(int64_t rows, int64_t keys) const {
   const int64_t cells = ceil_div(rows, block_) * ceil_div(keys, block_);
-  // What take() gives beside what it is made of.
+  // The map that take() gives, beside the sums and counts that it is made of.
   return bytes_of<float>(3 * cells) + bytes_of<double>(cells) + bytes_of<int64_t>(cells);
 }
 

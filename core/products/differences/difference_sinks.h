@@ -11,10 +11,10 @@
 
 namespace attnscope {
 
-// What is made of the rows of two maps. All differences are taken entry by entry, A − B, before
+// Sinks that reduce the rows of two maps. All differences are taken entry by entry, A − B, before
 // anything is added up; sums are in double. Entries that either side lacks have no difference.
 
-/// What a comparison of rows may count on.
+/// The properties of all compared rows that RowNumbers may count on.
 struct RowKinds {
   bool distributions = true;  ///< rows add up to 1 over the compared keys, or to 0
   bool whole = true;          ///< the compared keys are all that there are

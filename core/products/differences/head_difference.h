@@ -44,7 +44,7 @@ struct RankedRow {
   double divergence = 0;
 };
 
-/// What tells two heads apart, over all rows or a sample of them.
+/// The numbers that tell two heads apart, over all rows or a sample of them.
 struct HeadDifference {
   int64_t rows = 0, rows_of = 0;  ///< that were compared, that there are
   int64_t masked_rows = 0;        ///< of them, that have no weight in one of the maps or in both
@@ -68,12 +68,12 @@ struct HeadDifference {
   std::vector<RankedRow> top;  ///< of the largest divergence, the first row first among equals
 };
 
-/// What rows are of whose differences are summed up.
+/// The maps and queries of the rows whose differences are summed up.
 struct ComparedRows {
   int64_t rows_of = 0;  ///< that the maps have
   int64_t keys = 0;     ///< of a row
-  /// Whether rows are distributions, so that those without a divergence are masked where they were
-  /// compared as a whole.
+  /// True where rows are distributions, so that those without a divergence are masked where they
+  /// were compared as a whole.
   bool normalised = true;
   bool weights = true;                    ///< logits have no variation
   std::span<const int64_t> queries = {};  ///< of each row; empty: those from 0 on

@@ -38,7 +38,7 @@ inline double fast_log2(double x) {
   return exponent + 2 * kPerNat * z * series;
 }
 
-/// What a pair of weights adds to sums over its rows.
+/// The terms that a pair of weights adds to the sums over its rows.
 struct PairParts {
   double divergence, entropy;  ///< in bits; the entropy is a·log₂ a − b·log₂ b
 };
@@ -61,7 +61,7 @@ struct RowPairSums {
   double difference = 0, divergence = 0, entropy = 0, a = 0, b = 0;
 };
 
-/// What sum_pair() takes beside the differences: a logarithm a number and entry.
+/// The sums that sum_pair() takes beside those of differences; each costs logarithms an entry.
 enum class PairSums : uint8_t { none, divergence, all };
 
 template <PairSums kSums>

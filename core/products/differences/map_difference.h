@@ -17,12 +17,12 @@ enum class Difference : uint8_t { off, signed_difference, absolute, log_ratio };
 std::string_view difference_name(Difference how);
 std::optional<Difference> parse_difference(std::string_view name);
 std::vector<std::string> difference_names();
-/// Whether there is such a difference of these numbers: logits, which may be negative, have no
+/// True where this quantity has such a difference: logits, which may be negative, have no
 /// ratio.
 constexpr bool difference_suits(Difference how, Quantity quantity) {
   return how != Difference::log_ratio || quantity == Quantity::weights;
 }
-/// Whether a difference may be below 0.
+/// True of differences that may be below 0.
 constexpr bool is_signed(Difference how) {
   return how == Difference::signed_difference || how == Difference::log_ratio;
 }
@@ -33,7 +33,7 @@ constexpr bool is_signed(Difference how) {
 void take_difference(Difference how, std::span<const float> a, std::span<const float> b,
                      std::span<float> out);
 
-/// What tells one row of weights from another. Sums are taken in double.
+/// The differences between two rows of weights. Sums are taken in double.
 struct RowDifference {
   double sum_abs = 0;   ///< Σ_j |a_j − b_j|
   double max_abs = 0;   ///< the largest of them, at key `max_key`

@@ -21,7 +21,7 @@ int64_t shared_workspace_bytes(const HeadMap& a, const HeadMap& b, int64_t rows)
   return std::max(a.workspace_bytes(rows), b.workspace_bytes(rows));
 }
 
-/// What is tried for a worker's rows, the fastest first: a backend reads K once for all of them.
+/// Panel heights to try for a worker, the fastest first: a backend reads K once for all its rows.
 std::vector<int64_t> row_choices(const HeadMap& a, const HeadMap& b) {
   std::vector<int64_t> choices;
   const int64_t rows = std::max<int64_t>(1, a.rows());

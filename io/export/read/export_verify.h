@@ -24,7 +24,7 @@ struct ExportState {
 /// Throws Error(file) when the mark is neither 0 nor 1.
 ExportState export_state(const ExportManifest& stored, const std::filesystem::path& path);
 
-/// What verify_export found.
+/// The findings of verify_export().
 struct VerifyReport {
   ExportManifest stored;
   ExportState state;

@@ -12,7 +12,7 @@ namespace attnscope {
 /// Reads the bytes of a file from `place` on.
 using ReadPlace = std::function<void(std::span<std::byte> bytes, int64_t place)>;
 
-/// Whether the LSEs of a head are those of the checksum that the file has of them. They must all be
+/// True where the LSEs of a head match the checksum that the file has of them. They must all be
 /// there. Holds a small piece of them. Throws what `read` throws.
 bool lse_holds(const StoredGroup& group, int64_t head, const ReadPlace& read);
 

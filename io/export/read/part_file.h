@@ -50,8 +50,8 @@ class PartFile {
   const Blocks& blocks_of(size_t group) const { return blocks_[group]; }
   /// The records of a part of stats, as JSON, one a head.
   const std::vector<std::string>& records() const { return records_; }
-  /// What pins the content of the file down without reading the entries: XXH3-64 of the checksum
-  /// of its structure and of all checksums of entries and LSEs.
+  /// A hash that pins the content of the file down without reading the entries: XXH3-64 of the
+  /// checksum of its structure and of all checksums of entries and LSEs.
   uint64_t digest() const;
 
  private:
@@ -88,7 +88,7 @@ uint64_t part_digest(const ExportManifest& stored, const InputFile& file);
 /// so that whoever follows links comes to an end.
 void require_no_links(const ExportManifest& stored, const std::filesystem::path& path);
 
-/// What it asks (io/helper).
+/// The question that PartFile asks the helper process (io/helper): the groups of a part.
 extern const HelperQuestion kPartQuestion;
 
 }  // namespace attnscope

@@ -14,7 +14,7 @@ std::filesystem::path out_of(const std::filesystem::path& path) {
   return out.extension() == ".part" ? out.replace_extension() : out;
 }
 
-/// Whether a place is one of a chunk's checksum: LSEs are checked when all of a head are there.
+/// True where a chunk's checksum stands at `place`: LSEs are checked when all of a head are there.
 bool is_checksum(const ExportManifest& stored, int64_t place) {
   return std::any_of(stored.groups.begin(), stored.groups.end(), [&](const StoredGroup& group) {
     const int64_t first = group.places.entries_checksums;

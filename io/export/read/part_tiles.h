@@ -20,7 +20,7 @@ class PartTiles {
   /// be read.
   PartTiles(const ExportManifest& stored, const std::filesystem::path& path, bool complete);
 
-  /// Whether OUT.journal is there.
+  /// True where OUT.journal is there; false of a file that is complete.
   bool has_journal() const { return has_journal_; }
   const CompletedTiles& tiles() const { return tiles_; }
   /// The tile that brought the LSE of a row, as the first process's journal tells: it holds its

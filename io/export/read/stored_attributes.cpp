@@ -12,7 +12,7 @@ namespace attnscope {
 
 namespace {
 
-/// What is known of a sequence whose last exported index is past − 1.
+/// The sequence that grid and text tell of, as far as known; its last exported index is past − 1.
 TokenGrid sequence(const std::string& grid_text, const TextSpan& text, int64_t past) {
   if (text.place == TextPlace::all) return TokenGrid::text_only(std::max(past, text.count));
   if (grid_text == "none") {

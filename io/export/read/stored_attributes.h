@@ -13,15 +13,15 @@ namespace attnscope {
 /// Batch items and heads of a group at most.
 inline constexpr int64_t kMostIndices = 1 << 20;
 
-/// What a group of an export says of its call, read in the helper process.
+/// Reads the attributes in which a group of an export describes its call, in the helper process.
 Json read_call_attributes(const Hdf5Reader& reader, hid_t group);
 
-/// What `read` says of each of these groups (names) of the export at `path`, in their order; in the
-/// helper process, too.
+/// The JSON that `read` makes of each of these groups (names) of the export at `path`, in their
+/// order; in the helper process, too.
 Json read_groups(const std::string& path, const Json& groups,
                  Json (*read)(const Hdf5Reader&, const std::string& group));
 
-/// The same as facts; the sequences are left out.
+/// Parses the JSON of read_call_attributes() to facts, without sequences.
 StoredFacts call_attributes(const Json& json);
 
 /// The sequences of a call whose last exported row and key are rows_end − 1 and keys_end − 1.

@@ -59,7 +59,7 @@ class StoredBlocks {
   PosixFile file_;
 };
 
-/// What it asks (io/helper).
+/// The question that StoredBlocks asks the helper process (io/helper): the blocks of the calls.
 extern const HelperQuestion kBlocksQuestion;
 
 }  // namespace attnscope

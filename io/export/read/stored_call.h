@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What a group of an export says of its call.
+/// The facts that a group of an export records of its call.
 struct StoredFacts {
   int64_t step = 0, layer = 0;
   std::string branch, kind, score, model;

@@ -15,7 +15,7 @@ struct HelperQuestion;
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups);
 
-/// What it asks (io/helper).
+/// The question that read_stored_facts() asks the helper process (io/helper).
 extern const HelperQuestion kFactsQuestion;
 
 }  // namespace attnscope

@@ -41,7 +41,7 @@ ExportManifest read_maps(const std::filesystem::path& path) {
   return stored;
 }
 
-/// What each code of two bytes or one means.
+/// The number that each code of one byte or two stands for.
 template <size_t kCodes>
 using CodeTable = std::array<float, kCodes>;
 
@@ -419,7 +419,7 @@ double StoredMaps::lse(const StoredHead& head, int64_t row) const {
   return static_cast<double>(reader.lse(*head.group, head.place, {row, row + 1}).front());
 }
 
-/// Whether the LSE of a row is there; each is held against its checksum once.
+/// True where the LSE of a row is there; each is held against its checksum once, which may throw.
 bool StoredMaps::has_sound_lse(const StoredHead& head, int64_t row) const {
   const bool by_tile = shards_.empty() && !complete_ && has_journal_;
   const JournalRecord* const record = by_tile ? tiles_->lse_record(head.task, row) : nullptr;
@@ -455,7 +455,7 @@ bool StoredMaps::has_sound_lse(const StoredHead& head, int64_t row) const {
   return true;
 }
 
-/// Whether a tile's LSEs, and the checksums of its chunks, are those that its record tells of.
+/// True where a tile's LSEs, and the checksums of its chunks, match the checksum in its record.
 bool StoredMaps::tile_holds(const StoredHead& head, const JournalRecord& record) const {
   const ChunkGrid& grid = head.group->grid;
   std::vector<uint32_t> sums;

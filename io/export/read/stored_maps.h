@@ -34,7 +34,7 @@ struct StoredHead {
   /// Of a master: the part that has the head, whose the group, facts, place and task are.
   const StoredMaps* part = nullptr;
 
-  /// The same head as its part has it.
+  /// This head as its part has it: as one of an export of its own.
   StoredHead in_part() const {
     StoredHead own = *this;
     own.part = nullptr;
@@ -42,7 +42,7 @@ struct StoredHead {
   }
 };
 
-/// What of a map lies under a rectangle and in one chunk.
+/// The entries of a map that lie under a rectangle and in one chunk.
 struct ChunkPart {
   IndexRange rows;                ///< positions among StoredFacts::queries
   IndexRange keys;                ///< the capture's indices
@@ -63,13 +63,13 @@ class StoredMaps {
   const ExportManifest& stored() const { return stored_; }
   const std::filesystem::path& path() const { return path_; }
   const std::vector<StoredHead>& heads() const { return heads_; }
-  /// What chunk() holds beside its result.
+  /// The bytes that chunk() holds beside its result.
   int64_t buffer_bytes(const StoredHead& head) const;
   bool is_logits() const { return stored_.product == "logits"; }
   /// How a head's entries are stored: "f32", "f16", "u8".
   std::string_view dtype_name(const StoredHead& head) const;
 
-  /// Whether a chunk is there.
+  /// True where the chunk is there.
   bool has_chunk(const StoredHead& head, int64_t row_chunk, int64_t col_chunk) const;
   /// One chunk as numbers, [chunk_rows, chunk_cols]; nothing where it is missing. Throws
   /// Error(file) naming call, head, rows and columns where it is not what was written.
@@ -84,7 +84,7 @@ class StoredMaps {
   void read(const StoredHead& head, IndexRange queries, IndexRange keys,
             const TakePart& take) const;
   int64_t reading_bytes(const StoredHead& head) const;
-  /// Whether anything of queries × keys is there; reads no entries.
+  /// True where anything of queries × keys is there; reads no entries.
   bool holds(const StoredHead& head, IndexRange queries, IndexRange keys) const;
   /// The entries of some queries, ascending, over a range of keys, row after row; NaN where they
   /// are missing. Whether none is.

@@ -35,7 +35,7 @@ class StoredShard {
   int64_t unpacking_bytes() const { return 2 * packing_.chunk_bytes; }
 
   float lse(int64_t head, int64_t row) const;
-  /// Whether the LSEs of a head are what was written.
+  /// True where the LSEs of a head match their checksum.
   bool lse_holds(int64_t head) const;
 
  private:
@@ -48,7 +48,7 @@ class StoredShard {
   std::optional<Hdf5ChunkIndex> index_;
 };
 
-/// What it asks (io/helper).
+/// The question that StoredShard asks the helper process (io/helper): the structure of a shard.
 extern const HelperQuestion kShardQuestion;
 
 }  // namespace attnscope

@@ -128,7 +128,7 @@ TEST_CASE("files hold what is printed") {
   CHECK(contains(first, printed["pairs"][0]["js_mean"].dump()));
   REQUIRE(with({"-o", folder / "d.h5"}).exit_code == 0);
   CHECK(read_file(folder / "d.h5").substr(1, 3) == "HDF");
-  // What is there stays there.
+  // A file that exists is replaced with --force alone.
   const auto again = with({"-o", folder / "d.csv"});
   CHECK(again.exit_code == 1);
   CHECK(contains(again.err, "already exists"));

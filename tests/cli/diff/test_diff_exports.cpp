@@ -177,7 +177,7 @@ TEST_CASE("an export beside a capture differs by what their captures differ by")
     CHECK(second[h]["stored_a"].is_null());
   }
   CHECK(first == pairs_of({of_a, b, "--memory", "1500KiB", "--threads", "1"}));
-  // What its own export rounded.
+  // An export in f16 differs from its capture by the rounding.
   const std::string half = exports.make("a", "f16.h5", {"--dtype", "f16", "--compress", "gzip"});
   const Json rounded = pairs_of({half, a})[0];
   CHECK(rounded["max_abs"] > 0);

@@ -26,7 +26,7 @@ ReferenceCall call_with(int64_t text, uint64_t seed, const std::string& grid = "
       .fact("text", std::to_string(text) + "@start");
 }
 
-/// What the numbers of video → video are, of rows divided by their sums over the video.
+/// The expected numbers of video → video, of rows divided by their sums over the video.
 struct VideoNumbers {
   double mean_abs = 0, js = 0, variation = 0, cosine = 0, entropy = 0, mass_a = 0, mass_b = 0;
 };
@@ -99,7 +99,7 @@ TEST_CASE("captures with other prompts are compared over their video") {
   check_video(rows[0], video_numbers(a, 10, b, 14));
   CHECK(rows[0]["max_query"] >= 10);
   CHECK(rows[0]["max_key"] >= 10);
-  // The same in little memory, by one thread.
+  // Little memory and one thread give equal rows.
   CHECK(rows == rows_of(run_diff(folder, "a.safetensors", "b.safetensors",
                                  {"--json", "--memory", "1500KiB", "--threads", "1"})));
   const std::string text = run_diff(folder, "a.safetensors", "b.safetensors").out;

@@ -1,5 +1,5 @@
-// What pictures say that their numbers were normalised over: read from the pixels of their headers,
-// beside headers that are drawn here.
+// Pictures name the softmax domain of their numbers: read from the pixels of their headers, beside
+// headers that are drawn here.
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/picture_page.h"
 #include "tests/support/catch.h"
@@ -29,7 +29,7 @@ void run(const std::vector<std::string>& arguments) {
   REQUIRE(result.exit_code == 0);
 }
 
-/// Whether the picture begins with these lines; what stands below them may reach up to them.
+/// True where the picture begins with these lines; what stands below them may reach up to them.
 bool has_header(const Picture& picture, const PictureText& text) {
   Canvas expected(static_cast<int>(picture.width), header_height(text), kBackground);
   draw_header(expected, text);

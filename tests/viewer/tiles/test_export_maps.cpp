@@ -64,7 +64,7 @@ class ExportHarness {
   std::unique_ptr<TileService> source_;
 };
 
-/// What a texel should show: NaN where `entry` is NaN for all of its entries.
+/// The numbers that a texel should show: NaN where `entry` is NaN for all of its entries.
 struct Texel {
   double max = std::numeric_limits<double>::quiet_NaN();
   double mean = max;

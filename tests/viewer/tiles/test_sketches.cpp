@@ -82,7 +82,7 @@ void check_numbers(const HeadSketch& sketch, const HeadMetrics& expected, double
   CHECK(sketch.head_class == expected.head_class);
 }
 
-/// What `stats` says of these rows.
+/// The numbers that `stats` gives of a head over these rows.
 HeadMetrics stats_of(const TileBackend& backend, const AttentionProblem& problem,
                      const std::vector<int64_t>& rows, const std::vector<int64_t>& counted) {
   struct Sink : ReductionSink {

@@ -1,4 +1,4 @@
-// What the words' pane asks for: sums of rows and columns, and mean weights on some keys.
+// The numbers that the words' pane asks for: sums of rows and columns, mean weights on some keys.
 #include <algorithm>
 #include <cmath>
 #include <limits>
