@@ -22,7 +22,7 @@ class PairRunner {
       : sides_(sides), budget_(budget), threads_(threads), console_(console) {}
 
   MemoryBudget& budget() const { return budget_; }
-  /// The work and memory of all pairs, without the time. Throws Error(resource) where one is too big.
+  /// Work and memory of all pairs, without the time. Throws Error(resource) where one is too big.
   RunPlan plan(const std::vector<ComparedPair>& pairs, const MakePairSink& make) const;
   /// How long that is: by some rows of the first pair, which are compared now.
   double seconds(const std::vector<ComparedPair>& pairs, const RunPlan& plan) const;

@@ -25,11 +25,11 @@ class CaptureFollower {
                   Captures known, std::function<void()> wake);
   ~CaptureFollower();
 
-  /// What was added since it was last asked, one after the other.
+  /// The captures that were added since the last call, one after the other.
   Captures take();
-  /// What keeps the newest calls from being opened, one line, told once; empty: nothing.
+  /// The problem that keeps the newest calls from being opened, one line, told once; empty: none.
   std::string take_problem();
-  /// Whether there is something to open where nothing was.
+  /// True once there is something to open where nothing was, if only to see why that fails.
   bool begun() const;
 
  private:

@@ -27,12 +27,12 @@ class MapWork {
   }
   /// Throws Error(usage) where there is no such head.
   virtual MapGeometry geometry(const HeadId& id) const = 0;
-  /// Whether there are such numbers of a head.
+  /// True where the head's map has numbers of this quantity.
   virtual bool has(const HeadId& id, Quantity quantity) const = 0;
   /// Throws Error(usage) where a wish is for what is not there. Its heads, tiles, tokens and
   /// entries are those of a map.
   virtual void check(const WantedTiles&) const {}
-  /// What a head's map is computed from; null where it is read.
+  /// The call that a head's map is computed from; null where it is read.
   virtual const MapCall* call(const HeadId&) const { return nullptr; }
   /// Which reads all maps; null where they are computed.
   virtual std::shared_ptr<const TexelReader> reader() const { return nullptr; }
@@ -54,7 +54,7 @@ class MapWork {
     (void)id, (void)exact;
     return nullptr;
   }
-  /// The same of tracks.
+  /// Null where tracks are not made.
   virtual std::shared_ptr<MapJob> tracks_job(const HeadId& id, bool exact) const {
     (void)id, (void)exact;
     return nullptr;

@@ -107,7 +107,7 @@ void MaskKeeper::want(std::optional<Wish> wish) {
   const bool same =
       wish.has_value() == wish_.has_value() && (!wish || wish->request == wish_->request);
   if (same) return;
-  // What failed may be tried again: a file may have been put right.
+  // A mask that failed may be tried again: a file may have been put right.
   std::erase_if(kept_, [](const Kept& each) { return !each.mask->problem.empty(); });
   wish_ = std::move(wish);
   current_.request_stop();

@@ -41,7 +41,7 @@ class MaskKeeper {
   /// As far as it is known by now; null before its blocks are. One that cannot be had has a
   /// problem; where it found no memory it is measured again once less is taken.
   std::shared_ptr<const HeadMask> find(const MaskRequest& request) const;
-  /// Whether the wanted mask is still worked on.
+  /// True while the wanted mask is still worked on.
   bool busy() const;
   int64_t bytes() const;
 
@@ -57,7 +57,7 @@ class MaskKeeper {
                const std::stop_token& stop);
   void publish(const HeadMask& mask, MemoryReservation* memory, std::optional<int64_t> taken = {});
   const Kept* find_kept(const MaskRequest& request) const;
-  /// What is known of the same mask but for HeadMask::mass, of all rows; of the same head's mass.
+  /// The mask that is kept, measured over all rows, with HeadMask::mass or not; the head's mass.
   std::optional<HeadMask> measured_before(const MaskRequest& request) const;
   std::vector<float> mass_before(const MaskRequest& request) const;
   void measure_numbers(const Wish& wish, HeadMask& mask, MemoryReservation& memory,

@@ -27,8 +27,8 @@ class NormCache {
     const AttentionProblem* problem = nullptr;
     const TensorSource* mask = nullptr;
   };
-  /// What was found of a head, [num_queries], and a problem or an empty text. From the keeper's
-  /// thread, without locks.
+  /// Takes the norms that were found of a head, [num_queries]. This and `Failed`, which takes the
+  /// text of a problem, are called from the keeper's thread, without locks.
   using Found = std::function<void(const HeadId& id, std::vector<RowNorm> norms)>;
   using Failed = std::function<void(const std::string& problem)>;
 

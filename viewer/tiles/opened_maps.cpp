@@ -28,7 +28,7 @@ OpenedMaps open_exports(const CaptureOrigin& origin, const std::filesystem::path
   return maps;
 }
 
-/// What is read and what is computed have no pair of numbers that one source brings.
+/// Throws Error(usage) where one of two is an export: no one source both reads and computes maps.
 void check_both_alike(const CaptureOrigin& origin, const std::filesystem::path& second) {
   const bool first_read = !origin.path.empty() && is_export_file(origin.path);
   if (first_read == is_export_file(second)) return;

@@ -21,7 +21,7 @@ class QuickCheck {
   QuickCheck(const Capture& capture, const TileBackend& backend, int64_t memory,
              std::function<void()> finished);
   bool done() const { return done_; }
-  /// What does not agree, one line; empty where everything does, or before it is done.
+  /// The outputs that do not agree, one line; empty where all of them do, or before it is done.
   std::string warning() const { return done_ ? warning_ : std::string(); }
 
  private:

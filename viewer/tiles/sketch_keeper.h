@@ -26,7 +26,7 @@ class SketchKeeper {
   /// Gives a stamp for each call, see Capture::call_stamps(); asked on the keeper's thread, again
   /// where calls were added.
   using Stamps = std::function<std::vector<std::string>()>;
-  /// What was found, one a head, or nothing. From the keeper's thread, without locks.
+  /// Takes the sketches that were found, one a head, or none. From the keeper's thread, unlocked.
   using Answer = std::function<void(const Source& source, Sketches sketches)>;
   using Failed = std::function<void(const std::string& problem)>;
 

@@ -41,7 +41,7 @@ std::string cause_text(const std::string& problem) {
   return problem.empty() ? "the work failed without saying why" : problem;
 }
 
-/// What the thread of lines takes too, so that it follows the mouse.
+/// True of jobs that the thread of lines takes too, so that they follow the mouse.
 bool follows_mouse(const JobKey& key) {
   return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
 }
@@ -329,7 +329,7 @@ std::optional<Assignment> TileScheduler::take_piece(const Ordered& ordered, Head
       fail(assignment, {error.what(), error.code() == ErrorCode::resource});
       return std::nullopt;
     }
-    // What is under way may leave room when it is done.
+    // Pieces that are under way may leave room when they are done.
   }
   if (assignment.piece) return assignment;
   --head.running;
@@ -400,7 +400,7 @@ bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
           tile->level >= heads_.at(tile->head).geometry.base_level);
 }
 
-/// What waits for the failed job would wait forever, also where it is wanted only afterwards.
+/// Jobs that wait for the failed one would wait forever, also those that are wanted only later.
 void TileScheduler::fail_dependents(const JobKey& key) {
   for (const Ordered& other : order_) {
     if (waits_for(other.key, key) && !is_failed(other.key)) {

@@ -47,11 +47,11 @@ struct TracksKey {
   bool exact = false;
   friend auto operator<=>(const TracksKey&, const TracksKey&) = default;
 };
-/// What a job makes.
+/// The result that a job makes, as the key of the job.
 using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey,
                             MassRequest, DivergenceKey, TracksKey>;
 
-/// What a worker is to do next: a piece of a job, or, without one, binding the head.
+/// The next work of a worker: a piece of a job, or, without one, binding the head.
 struct Assignment {
   JobKey key;
   std::shared_ptr<MapJob> job;
@@ -152,7 +152,7 @@ class TileScheduler {
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; nothing: it did not.
   std::optional<Failure> failure_of(const JobKey& key) const;
-  /// The same to be shown; empty as well where it may be taken up again.
+  /// The failure's text to be shown; empty as well where the job may be taken up again.
   std::string cause_of(const JobKey& key) const;
   bool any_failed() const { return !failed_.empty() || !failed_heads_.empty(); }
   bool is_failed(const JobKey& key) const;
@@ -189,8 +189,8 @@ class TileScheduler {
   bool made_sketch_ = false;  ///< the last piece was of a sampled sketch
   std::map<JobKey, Failure> failed_;
   std::map<HeadId, Failure> failed_heads_;
-  /// What was taken when work that had failed for memory was last tried; nothing: not yet since
-  /// these wishes are wanted.
+  /// Bytes that were taken when work that had failed for memory was last tried; nothing: not yet
+  /// since these wishes are wanted.
   std::optional<int64_t> taken_at_try_;
   std::string problem_, warning_;
 };

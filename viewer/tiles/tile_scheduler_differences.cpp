@@ -4,7 +4,7 @@
 
 #include "viewer/tiles/jobs/difference_jobs.h"
 
-// What the scheduler does about two maps that are compared.
+// The scheduler's work on two maps that are compared.
 
 namespace attnscope {
 
@@ -40,7 +40,7 @@ std::string TileScheduler::divergence_problem() const {
   return cause.empty() ? cause_of(DivergenceKey{a, b, true}) : cause;
 }
 
-/// Whether some tile or pass of these numbers is wanted.
+/// True where some tile or pass of these numbers is wanted.
 bool TileScheduler::is_wanted(const HeadId& id, const MapNumbers& numbers) const {
   const auto is_tile = [&](const TileId& tile) {
     return tile.head == id && tile.quantity == numbers.quantity && tile.against == numbers.against;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-// What the scheduler does where memory is short.
+// The scheduler makes room where memory is short, and takes up again what failed for it.
 
 namespace attnscope {
 namespace {
@@ -109,7 +109,7 @@ bool TileScheduler::lacks_memory() const {
          std::any_of(failed_heads_.begin(), failed_heads_.end(), for_memory);
 }
 
-/// What failed for memory is not given up.
+/// True where work that failed for memory is not given up: some runs, or less is taken than then.
 bool TileScheduler::may_find_memory() const {
   return lacks_memory() && (any_running() || !taken_at_try_ || budget_.used() < *taken_at_try_);
 }

@@ -5,7 +5,7 @@
 #include "viewer/tiles/jobs/difference_jobs.h"
 #include "viewer/tiles/jobs/overview_job.h"
 
-// What the scheduler does about tiles, and the passes and samples that they are cut from.
+// The scheduler orders tiles, and the passes and samples that they are cut from.
 
 namespace attnscope {
 
@@ -45,7 +45,7 @@ void TileScheduler::order_fine_tile(const TileId& id) {
 void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
   HeadCache& of = head(id.head);
   if (of.exact_tile(id) != nullptr) return;
-  // What is read is not sampled.
+  // A map that is read is not sampled.
   const int stages = of.problem == nullptr ? 0 : SamplePlan(of.geometry.rows).stages();
   if (stages == 0 && id.against) {
     return order_difference({id.head, id.quantity, *id.against});

@@ -1,6 +1,6 @@
 #include "viewer/tiles/tile_scheduler.h"
 
-// What the scheduler does about tracks.
+// The scheduler orders and finds tracks.
 
 namespace attnscope {
 

@@ -200,7 +200,7 @@ class TileService::Impl {
   void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
   void keep_sketches(const Assignment& done);
   void take_warning(const std::string& problem);
-  /// Whether what is found of a call may be kept on disk.
+  /// True of a head in its tokens' own order, of a call whose norms and sketches are kept on disk.
   bool can_keep(const HeadId& id) const {
     return id.order == 0 && (kept_calls_ < 0 || id.call < kept_calls_);
   }
@@ -307,7 +307,7 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
     failure = failure_from(error);
   }
   if (scratch) scratch->bind_to(nullptr);
-  // What it holds has to be free before others look for room.
+  // The memory that the piece holds has to be free before others look for room.
   assignment.piece.reset();
   {
     const std::lock_guard lock(mutex_);

@@ -32,8 +32,8 @@ namespace attnscope {
 /// Sketches come from a sample of a head's rows after the tiles that are wanted, in turn with
 /// passes; those of all rows come last.
 ///
-/// What failed is told by status().problem and not tried again before it was not wanted for once;
-/// what found no memory is tried again as soon as less is taken. A sample gives way to the pass.
+/// Work that failed is told by status().problem and not tried again before it was not wanted for
+/// once; where it found no memory it is, as soon as less is taken. A sample gives way to the pass.
 class TileService : public TileSource {
  public:
   struct Settings {
@@ -43,13 +43,13 @@ class TileService : public TileSource {
     /// Where row norms are kept: all are looked through, the first that can be written takes new
     /// ones. None: they are not kept.
     std::vector<std::filesystem::path> cache_folders = {};
-    /// What the maps are computed from: norms are kept while it is as it was when it was opened.
+    /// The files that the maps are computed from: norms are kept while they are as when opened.
     std::shared_ptr<const InputSet> sources = nullptr;
     /// Calls, the first ones, whose norms and sketches are kept: those of `sources`, where there
     /// are others. −1: all.
     int64_t kept_calls = -1;
-    /// The same of the calls behind those, of a second capture: their norms alone. None: they are
-    /// not kept.
+    /// As cache_folders, for the calls behind those, of a second capture: their norms alone. None:
+    /// they are not kept.
     std::vector<std::filesystem::path> other_cache_folders = {};
     std::shared_ptr<const InputSet> other_sources = nullptr;
     /// Capture::call_stamps() of all calls that there are by now, under which sketches are kept

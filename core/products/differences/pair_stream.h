@@ -17,7 +17,7 @@ struct RowPair {
   double lse_a = 0, lse_b = 0;
 };
 
-/// Takes the rows of two maps, pair by pair, and reduces them to a result.
+/// Takes the rows of two maps, row by row, and reduces them to a result.
 class PairSink {
  public:
   virtual ~PairSink() = default;

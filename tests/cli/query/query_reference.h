@@ -23,7 +23,7 @@ using Keys = std::vector<std::pair<int64_t, double>>;
 std::vector<double> columns(const ReferenceCall& call, const Keys& keys, const std::string& domain,
                             int64_t video, int64_t video_count, bool weigh = false);
 
-/// The numbers that `query` with these arguments writes to a .npy; the test fails where it does not.
+/// The numbers that `query` with these arguments writes to a .npy; the test fails where it cannot.
 std::vector<float> query_npy(std::vector<std::string> arguments, const TemporaryFolder& folder);
 
 }  // namespace attnscope::test

@@ -54,7 +54,7 @@ class UndefinedTexels {
         masked_a_(quantity == Quantity::weights ? masked_of(a) : std::nullopt),
         masked_b_(quantity == Quantity::weights ? masked_of(b) : std::nullopt) {}
 
-  /// Whether there may be any to mark.
+  /// True where there may be texels to mark.
   bool any() const { return reader_ || (masked_a_ && masked_a_->any() && masked_b_->any()); }
   /// Marks the tile's texels in these rows: −inf or NaN. True where there are such.
   bool mark(MapTile& tile, const MapGeometry& geometry, IndexRange texel_rows) const {

@@ -71,7 +71,7 @@ class FineTileJob : public MapJob {
     slabs_ = ceil_div(rows_.size(), slab_rows_);
   }
 
-  /// Whether the backend has pooled the slab.
+  /// Has the backend pool the slab to texels; false where it did not.
   bool fill_pooled(WorkerScratch& scratch, IndexRange slab, std::span<RowNorm> norms, bool& known) {
     const TexelPooler* const pooler = scratch.pooler(id_.level);
     if (pooler == nullptr) return false;

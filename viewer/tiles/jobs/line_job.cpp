@@ -11,7 +11,7 @@
 namespace attnscope {
 namespace {
 
-/// What a run of keys costs beside its keys.
+/// The cost of a run of keys beside that of its keys, as a number of keys.
 constexpr int64_t kRunKeys = 256;
 constexpr int64_t kMostSlabRows = 8192;
 constexpr int64_t kLineSlabEntries = int64_t{1} << 21;

@@ -17,10 +17,10 @@ using Completion = std::function<bool(HeadCache& head, TileStore& store)>;
 /// scratch of the thread that runs them; others null.
 using WorkItem = std::function<Completion(WorkerScratch* scratch)>;
 
-/// What jobs may use; with the service's lock held.
+/// The service's functions that jobs may use, with its lock held.
 struct JobTools {
   Reserve reserve;
-  /// What is kept of another head.
+  /// The cache of another head.
   std::function<HeadCache&(const HeadId& id)> head;
 };
 
@@ -32,7 +32,7 @@ class MapJob {
   virtual ~MapJob() = default;
 
   const HeadId& head() const { return head_; }
-  /// Whether its pieces need the head to be bound: all but those that read.
+  /// True where its pieces need the head to be bound: by default where its map is computed.
   virtual bool needs_bound(const HeadCache& head) const { return head.problem != nullptr; }
   /// A second head that has to be bound as well, where it is computed.
   virtual std::optional<HeadId> other_head() const { return std::nullopt; }

@@ -18,9 +18,9 @@ class MaskedEntries {
   MaskedEntries(const AttentionProblem& problem, const HeadId& head)
       : problem_(&problem), head_(head) {}
 
-  /// Whether there is a mask at all.
+  /// True where there is a mask at all.
   bool any() const { return !problem_->mask().is_none(); }
-  /// Whether none of these entries may be attended to.
+  /// True where the mask leaves out all of these entries.
   bool all(IndexRange queries, IndexRange keys) const;
   /// Gives the texels of weights in these rows of the tile −inf where all entries are masked; true
   /// where there are such.

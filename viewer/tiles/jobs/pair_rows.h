@@ -41,8 +41,8 @@ class SideRows {
   bool known_ = false;
 };
 
-/// The same rows and keys of two heads, both of which are computed or both read. Copies share the
-/// memory that reading takes.
+/// Some rows over a range of keys, taken of two heads, both of which are computed or both read.
+/// Copies share the memory that reading takes.
 class PairRows {
  public:
   PairRows(HeadCache& a, HeadCache& b, Quantity quantity, const std::vector<int64_t>& rows,
@@ -70,7 +70,7 @@ class PairRows {
 bool mark_masked_in_both(MapTile& tile, const MapGeometry& geometry, IndexRange texel_rows,
                          const std::optional<MaskedEntries>& a,
                          const std::optional<MaskedEntries>& b);
-/// What the head's mask leaves out; nothing where that is not known.
+/// The entries that the head's mask leaves out; nothing where the map is read: its mask is unknown.
 std::optional<MaskedEntries> masked_of(const HeadCache& head);
 
 }  // namespace attnscope

@@ -8,7 +8,7 @@
 
 namespace attnscope {
 
-/// What a panel of rows gives.
+/// The completed tiles and the row norms that a panel of rows gives.
 struct PanelResult {
   std::vector<TilePtr> completed;
   std::vector<RowNorm> norms;             ///< of the rows, or none

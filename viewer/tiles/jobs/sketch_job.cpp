@@ -15,7 +15,7 @@ namespace {
 
 /// Rows on which keys are counted, as `stats` does it.
 constexpr int64_t kCountedRows = 256;
-/// What a piece of an exact sketch takes: some 20 ms of one core.
+/// The FLOP of a piece of an exact sketch: some 20 ms of one core.
 constexpr double kSketchFlops = 4e9;
 
 /// The completion that keeps the sketch with its head.

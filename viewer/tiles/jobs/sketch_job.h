@@ -9,7 +9,7 @@ namespace attnscope {
 /// A head's sketch from a sample of its rows, in one piece of some milliseconds. The head is made
 /// ready for it alone, so that a whole atlas takes nothing away from the heads that are looked at.
 std::shared_ptr<MapJob> make_sketch_job(const HeadId& id);
-/// What that piece computes: leaves the scratch bound to the head. Throws Error(value) where q or k
+/// Computes that sketch, and leaves the scratch bound to the head. Throws Error(value) where q or k
 /// are not finite.
 HeadSketch sampled_sketch(WorkerScratch& scratch, const AttentionProblem& problem,
                           const HeadId& id);

@@ -26,7 +26,7 @@ class TileStore {
   std::optional<ProbedEntry> find(const ProbeRequest& request);
   MassPtr find(const MassRequest& request);
 
-  /// Whether there is one; does not count as use.
+  /// True where there is one; does not count as use.
   bool holds(const TileId& id) const { return tiles_.contains(id); }
   bool holds(const LineRequest& request) const { return lines_.contains(request); }
   bool holds(const ProbeRequest& request) const { return probes_.contains(request); }
@@ -43,7 +43,7 @@ class TileStore {
   /// A time stamp: how often anything was used so far.
   uint64_t tick() { return ++clock_; }
 
-  /// What is looked at, and stays.
+  /// The tiles and lines that are looked at, and stay.
   struct Pinned {
     std::set<TileId> tiles;
     std::set<LineRequest> lines;

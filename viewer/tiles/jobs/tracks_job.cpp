@@ -14,7 +14,7 @@
 namespace attnscope {
 namespace {
 
-/// What a piece of the exact tracks takes: some 20 ms of one core.
+/// The FLOP of a piece of the exact tracks: some 20 ms of one core.
 constexpr double kTracksFlops = 4e9;
 
 ReductionRequest tracks_request(const AttentionProblem& problem) {

@@ -14,8 +14,8 @@ namespace {
 
 /// The fastest first: a backend reads K once for all rows of a call.
 constexpr int64_t kCallRows[] = {96, 48, 24, 12};
-/// What a call should take at most where it can be cut: closing the window, and the next tile, wait
-/// for it.
+/// The time that a call should take at most where it can be cut: closing the window, and the next
+/// tile, wait for it.
 constexpr double kCallSeconds = 0.25;
 /// Rows whose norms are asked of a device at once: enough to fill one.
 constexpr int64_t kDeviceRows = 4096;

@@ -79,8 +79,8 @@ class WorkerScratch {
   /// does. Norms are as for entries(), and `known` where they were found on the way.
   bool pool(IndexRange rows, std::span<RowNorm> norms, bool& known, const TexelRequest& request,
             const TexelTarget& target);
-  /// What makes memory for texels on the head's device; null: texels of this level are not pooled
-  /// by the backend.
+  /// Makes memory for texels on the head's device; null: the backend does not pool texels of this
+  /// level.
   const TexelPooler* pooler(int level) const { return pooler_of(*map_, level); }
   static const TexelPooler* pooler_of(const BoundMap& map, int level) {
     return map.pooler != nullptr && level <= map.pooler->most_level() ? map.pooler : nullptr;
@@ -88,8 +88,8 @@ class WorkerScratch {
   /// The reductions of whole rows, a panel beginning at a multiple of the request's rows.
   const PanelReduction& reduce(IndexRange rows, const ReductionRequest& request,
                                const PanelReduction::BlockRow& block_row);
-  /// The same of rows at `positions` of a task of this head with all keys, which must live as long
-  /// as the result is used.
+  /// The reductions of the rows at `positions` of a task of this head with all keys. The task must
+  /// live as long as the result is used.
   const PanelReduction& reduce(const HeadTask& task, IndexRange positions,
                                const ReductionRequest& request,
                                const PanelReduction::BlockRow& block_row);

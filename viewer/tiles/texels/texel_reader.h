@@ -16,8 +16,8 @@ namespace attnscope {
 class StoredBlocks;
 class StoredMaps;
 
-/// What an export holds of its maps, as texels and lines. Rows and columns are places in the whole
-/// sequences; what is not in the file is left out. All members are thread-safe and throw
+/// Reads the maps of an export, as texels and as entries. Rows and columns are places in the whole
+/// sequences; entries that are not in the file are left out. All members are thread-safe and throw
 /// Error(file) where the file is not what was written.
 class TexelReader {
  public:
@@ -38,7 +38,7 @@ class TexelReader {
   /// MapSource::block is 1.
   virtual void entries(const HeadId& head, IndexRange rows, IndexRange cols,
                        std::span<float> out) const = 0;
-  /// Whether anything of rows × cols is in the file.
+  /// True where anything of rows × cols is in the file.
   virtual bool holds(const HeadId& head, IndexRange rows, IndexRange cols) const = 0;
 
   /// NaN where it is not in the file.
@@ -56,7 +56,7 @@ std::unique_ptr<TexelReader> read_export_texels(const std::filesystem::path& pat
 std::unique_ptr<TexelReader> join_texels(std::shared_ptr<const TexelReader> first,
                                          std::shared_ptr<const TexelReader> second);
 
-/// What an export says of a call; its name, and what of its maps is there, are left to fill in.
+/// A call as an export describes it; its name and the extent of its maps are left to fill in.
 MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& batch,
                         const std::vector<int64_t>& heads);
 

@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// What the entries above one row of texels add up to: the largest and the sum of each texel's.
+/// One row of texels while entries are added: the largest and the sum of each texel's entries.
 /// Masked logits (−inf) are left out, so those that were not are counted; weights need no count.
 struct TexelRow {
   std::vector<float> max;
