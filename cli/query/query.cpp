@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -17,7 +16,6 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
 #include "cli/query/query_output.h"
-#include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "cli/run/head_run.h"
 #include "cli/run/run_backend.h"
@@ -238,7 +236,6 @@ class QueryWork final : public HeadRun {
   void keep_own_share(SegmentQuery& t);
   std::optional<QueryValues> compute_together(const SegmentQuery& t);
   static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache);
-  OrderedJson set_all_values(SegmentQuery& t, QueryValues& computed) const;
   void write(const SegmentQuery& t) const;
 
   const QueryRequest& o_;
@@ -310,33 +307,13 @@ std::optional<QueryValues> QueryWork::compute(const QueryRun& run, LseCache& cac
   return run.tasks.reverse ? compute_columns(run, cache) : compute_rows(run);
 }
 
-/// Gives the volumes their values where they are written; the summaries where they are printed.
-OrderedJson QueryWork::set_all_values(SegmentQuery& t, QueryValues& computed) const {
-  OrderedJson heads = OrderedJson::array();
-  for (size_t i = 0; i < t.volumes.volumes.size(); ++i) {
-    QueryVolume& volume = t.volumes.volumes[i];
-    std::vector<float>& values = computed.values[i];
-    if (!t.format || o_.json) {
-      const double lse = mean_.any() ? std::nan("") : computed.lse[i];
-      heads.push_back(summarise_values(t.volumes, volume, t.shown, values, lse, o_.top));
-      if (!o_.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
-    }
-    if (t.format) set_values(volume, t.shown, std::move(values));
-  }
-  if (t.format) mark_evicted(t.q, mean_.any(), t.volumes);
-  return heads;
-}
-
 void QueryWork::write(const SegmentQuery& t) const {
   if (t.part) {
     write_volume_part(t.volumes, *t.part, t.o.out, o_.force);
   } else {
     write_volumes(*t.format, t.volumes, t.o.out, o_.force);
   }
-  const size_t volumes = t.volumes.volumes.size();
-  console_.say(fmt::format("wrote {} ({} {}{}, {})", t.o.out, volumes,
-                           mean_.any() ? "volume" : "head", volumes == 1 ? "" : "s",
-                           describe_output(t.volumes)));
+  say_written(t.o, t.volumes, console_);
 }
 
 void QueryWork::run(SegmentQuery& t) {
@@ -356,8 +333,13 @@ void QueryWork::run(SegmentQuery& t) {
   auto computed = compute_together(t);
   if (!computed) return;
   if (mean_.any()) average_volumes(mean_, t.volumes, computed->values, budget());
-  const OrderedJson heads = set_all_values(t, *computed);
-  if (t.format) write(t);
+  if (mean_.any()) computed->lse.clear();
+  const OrderedJson heads =
+      set_all_values(t.o, t.shown, {std::move(computed->values), computed->lse}, t.volumes);
+  if (t.format) {
+    mark_evicted(t.q, mean_.any(), t.volumes);
+    write(t);
+  }
   print_summaries(t.o, t.volumes, heads);
 }
 

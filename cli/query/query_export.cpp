@@ -3,14 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "cli/common/command.h"
 #include "cli/common/stored_input.h"
 #include "cli/query/query_output.h"
-#include "cli/query/query_summary.h"
-#include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
@@ -170,25 +167,15 @@ int query_export(const QueryRequest& o, const Console& console) {
   std::vector<double> lse;
   for (size_t i = 0; i < heads.size(); ++i) {
     values.push_back(mean_row(maps, heads[i], positions[i]));
-    const bool one = positions[i].size() == 1 && !mean.any();
-    lse.push_back(one ? maps.lse(heads[i], positions[i].front())
-                      : std::numeric_limits<double>::quiet_NaN());
+    lse.push_back(positions[i].size() == 1 ? maps.lse(heads[i], positions[i].front())
+                                           : std::numeric_limits<double>::quiet_NaN());
   }
   if (mean.any()) average_volumes(mean, volumes, values, budget);
-  OrderedJson summaries = OrderedJson::array();
-  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
-    QueryVolume& volume = volumes.volumes[i];
-    if (!format || o.json) {
-      summaries.push_back(summarise_values(volumes, volume, keys, values[i],
-                                           mean.any() ? std::nan("") : lse[i], o.top));
-    }
-    if (format) set_values(volume, keys, std::move(values[i]));
-  }
+  if (mean.any()) lse.clear();
+  const OrderedJson summaries = set_all_values(o, keys, {std::move(values), lse}, volumes);
   if (format) {
     write_volumes(*format, volumes, o.out, o.force);
-    console.say(fmt::format("wrote {} ({} of an export, {})", o.out,
-                            heads_text(static_cast<int64_t>(volumes.volumes.size())),
-                            describe_output(volumes)));
+    say_written(o, volumes, console, " of an export");
   }
   print_summaries(o, volumes, summaries);
   return kExitOk;

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <limits>
+
 #include "cli/common/left_out_names.h"
 #include "cli/query/query_summary.h"
 #include "cli/run/run_steps.h"
@@ -23,14 +25,15 @@ OrderedJson tokens_json(const QueryVolumes& volumes, size_t volume) {
   return tokens.empty() ? OrderedJson() : OrderedJson(tokens);
 }
 
-}  // namespace
-
+/// "domain video, weighting value, mean over heads"
 std::string describe_output(const QueryVolumes& volumes) {
   std::string text = "domain " + volumes.domain;
   if (volumes.weighting != "none") text += ", weighting " + volumes.weighting;
   if (volumes.mean != "none") text += ", mean over " + volumes.mean;
   return text;
 }
+
+}  // namespace
 
 std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequence& shown,
                                           size_t count) {
@@ -55,6 +58,30 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
                      static_cast<int64_t>(count));
   OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
   return format;
+}
+
+OrderedJson set_all_values(const QueryRequest& o, const TokenGrid& shown, FoundValues found,
+                           QueryVolumes& volumes) {
+  OrderedJson heads = OrderedJson::array();
+  for (size_t i = 0; i < volumes.volumes.size(); ++i) {
+    QueryVolume& volume = volumes.volumes[i];
+    if (o.out.empty() || o.json) {
+      const double lse =
+          found.lse.empty() ? std::numeric_limits<double>::quiet_NaN() : found.lse[i];
+      heads.push_back(summarise_values(volumes, volume, shown, found.values[i], lse, o.top));
+      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
+    }
+    if (!o.out.empty()) set_values(volume, shown, std::move(found.values[i]));
+  }
+  return heads;
+}
+
+void say_written(const QueryRequest& o, const QueryVolumes& volumes, const Console& console,
+                 const std::string& origin) {
+  const size_t count = volumes.volumes.size();
+  console.say(fmt::format("wrote {} ({} {}{}{}, {})", o.out, count,
+                          volumes.mean == "none" ? "head" : "volume", count == 1 ? "" : "s", origin,
+                          describe_output(volumes)));
 }
 
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const OrderedJson& heads) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <vector>
 
+#include "cli/common/console.h"
 #include "cli/query/query_tasks.h"
 #include "io/files/json_types.h"
 #include "io/results/volume_output.h"
@@ -24,8 +25,20 @@ struct ShownSequence {
 std::optional<VolumeFormat> choose_format(const QueryRequest& request, const ShownSequence& shown,
                                           size_t count);
 
-/// "domain video, weighting value, mean over heads"
-std::string describe_output(const QueryVolumes& volumes);
+/// The values that were found for the volumes.
+struct FoundValues {
+  std::vector<std::vector<float>> values;  ///< a volume each, of every token of the sequence shown
+  std::vector<double> lse;                 ///< a volume each, or NaN; empty: of none of them
+};
+
+/// Gives the volumes their values where they are written; returns the summaries where they are
+/// printed, else an empty array. `shown`: the sequence that the volumes show.
+OrderedJson set_all_values(const QueryRequest& request, const TokenGrid& shown, FoundValues found,
+                           QueryVolumes& volumes);
+
+/// Says which file was written, of how many heads or means. `origin`: " of an export" or empty.
+void say_written(const QueryRequest& request, const QueryVolumes& volumes, const Console& console,
+                 const std::string& origin = "");
 
 /// The summaries of all heads on standard output: as JSON with --json, as text without -o.
 void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,

@@ -110,10 +110,8 @@ int64_t block_of(const ExportPicture& picture, int64_t longer, int64_t usual_cel
     throw usage_error(fmt::format("--block {}: the export has blocks of {} (expected a multiple)",
                                   o.block, unit));
   }
-  if (ceil_div(longer, o.block) <= kMostCells) return o.block;
-  throw usage_error(fmt::format(
-      "--block {}: makes {} cells of {} tokens, more than the {} of a picture; take at least {}",
-      o.block, ceil_div(longer, o.block), longer, kMostCells, ceil_div(longer, kMostCells)));
+  check_cells(longer, o.block);
+  return o.block;
 }
 
 ColourChoice colours_of(const ExportPicture& picture) {

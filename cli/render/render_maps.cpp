@@ -29,12 +29,7 @@ int64_t chosen_block(const RenderJob& job, std::span<const HeadTask> tasks, int6
   const int64_t block = job.request.block;
   if (block == 0) return fitting_block(tasks, cells);
   for (const HeadTask& task : tasks) {
-    const int64_t longer = ceil_div(std::max(task.num_rows(), task.keys.size()), block);
-    if (longer <= kMostCells) continue;
-    throw usage_error(fmt::format(
-        "--block {}: makes {} cells of {} tokens, more than the {} of a picture; take at least {}",
-        block, longer, std::max(task.num_rows(), task.keys.size()), kMostCells,
-        ceil_div(std::max(task.num_rows(), task.keys.size()), kMostCells)));
+    check_cells(std::max(task.num_rows(), task.keys.size()), block);
   }
   return block;
 }

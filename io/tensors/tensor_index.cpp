@@ -1,5 +1,6 @@
 #include "io/tensors/tensor_index.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -34,14 +35,7 @@ class IndexedTensors : public TensorFile {
       keys_.push_back(key);
       places_[key] = name;
     }
-    for (const auto& [name, indexed] : files_) {
-      if (!indexed.file) continue;
-      for (const auto& [key, text] : indexed.file->metadata()) {
-        const auto [known, is_new] = metadata_.emplace(key, text);
-        // The first value keeps the plain key; another one gets its file's name before it.
-        if (!is_new && known->second != text) metadata_.emplace(name + ": " + key, text);
-      }
-    }
+    join_metadata();
   }
 
   std::vector<std::string> keys() const override { return keys_; }
@@ -64,6 +58,25 @@ class IndexedTensors : public TensorFile {
     std::shared_ptr<const TensorFile> file;
     std::optional<Error> fault;  ///< where there is none
   };
+
+  /// A key that the files agree on stays as it is. Where they differ, each value gets the name of
+  /// its file before the key: none of them is true of the tensors of another file.
+  void join_metadata() {
+    std::map<std::string, std::map<std::string, std::string>> values;  // key, file's name
+    for (const auto& [name, indexed] : files_) {
+      if (!indexed.file) continue;
+      for (const auto& [key, text] : indexed.file->metadata()) values[key][name] = text;
+    }
+    for (const auto& [key, of_files] : values) {
+      const std::string& first = of_files.begin()->second;
+      const bool alike = std::all_of(of_files.begin(), of_files.end(),
+                                     [&](const auto& each) { return each.second == first; });
+      if (alike) metadata_[key] = first;
+      for (const auto& [name, text] : of_files) {
+        if (!alike) metadata_[name + "/" + key] = text;
+      }
+    }
+  }
 
   [[noreturn]] void fail(const std::string& where, const std::string& what) const {
     throw file_error(path().string(), where, what);

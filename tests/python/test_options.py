@@ -71,6 +71,7 @@ class Options(CaptureTest):
             ("text_valid", 7, "7 of 6"),
             ("text_valid", {"cond": 9}, "9 of 6"),
             ("text_valid", [3, 4], "one for all items of a branch"),
+            ("text_valid", [], "one a batch item"),
         ):
             with self.subTest(f"{name}={value!r}"), self.refused(name, word):
                 with capture(small.pipe, self.folder / "wrong", force=True, **{name: value}):
@@ -84,6 +85,12 @@ class Options(CaptureTest):
             with self.refused("2 text tokens"):
                 record(q, q, q, self.folder / "one", grid=(1, 2, 3), text="2@start", kind="joint", **given)
         self.assertFalse((self.folder / "one" / "capture.json").exists())
+
+    def test_numbers_from_an_iterator(self) -> None:
+        small = small_models.cogvideox()
+        with capture(small.pipe, self.folder / "d", steps=iter([1]), layers=iter([0])):
+            small.run(2)
+        self.assertEqual({call.facts["step"] for call in read_capture(self.folder / "d")}, {1})
 
     def test_a_module_of_no_such_name(self) -> None:
         with self.refused("no attention modules"):

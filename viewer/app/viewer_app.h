@@ -69,7 +69,7 @@ class ViewerApp {
     const bool remote = document_ && document_->remote != nullptr;
     return follower_ != nullptr || (remote && settings_.follow);
   }
-  /// A capture or a session; the same.
+  /// Opens a capture or a session. Throws where that cannot be; what was open stays then.
   void open(const std::filesystem::path& path);
   /// As open(), but a dialog shows what went wrong.
   void try_open(const std::filesystem::path& path);

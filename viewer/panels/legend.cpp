@@ -15,11 +15,10 @@ constexpr float kHatchStep = 6;
 
 /// True where some of the evicted entries are in the part of the map.
 bool is_seen(const EvictedKeys& evicted, const MapRect& rect) {
-  return static_cast<double>(
-             evicted.queries.begin)<rect.q1&& static_cast<double>(evicted.queries.end)>
-             rect.q0 &&
-         static_cast<double>(evicted.keys.begin)<rect.k1&& static_cast<double>(evicted.keys.end)>
-             rect.k0;
+  const auto overlap = [](IndexRange range, double low, double high) {
+    return static_cast<double>(range.begin) < high && low < static_cast<double>(range.end);
+  };
+  return overlap(evicted.queries, rect.q0, rect.q1) && overlap(evicted.keys, rect.k0, rect.k1);
 }
 
 /// Dots, as the map has them where the mask leaves entries out.

@@ -54,8 +54,9 @@ bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
     }
     if (!interrupted) file.remove_partial();
     return true;
-  } catch (const Error&) {
-    if (options.force) return false;
+  } catch (const Error& error) {
+    // --force gives up a file that is wrong, not one that could not be read for want of memory.
+    if (options.force && error.code() == ErrorCode::file) return false;
     throw;
   }
 }

@@ -270,8 +270,8 @@ def _wrong_count(tokens: int, grid: Grid | None, words: int) -> CaptureError:
 def one_of(name: str, given: Any, branch: str) -> Any:
     """The value that the user gave for a branch: one for all of its items."""
     value = given.get(branch) if isinstance(given, Mapping) else given
-    if isinstance(value, (list, tuple)) and not isinstance(value[0], str):
-        if len(value) > 1:
+    if isinstance(value, (list, tuple)) and not any(isinstance(v, str) for v in value):
+        if len(value) != 1:
             raise CaptureError(f"{name}: expected one for all items of a branch, or a dict by branch (got {value!r})")
         return value[0]
     return value

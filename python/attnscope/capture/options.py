@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,3 +44,10 @@ class Options:
     force: bool = False
     quiet: bool = False
     strict: bool = False
+
+    def __post_init__(self) -> None:
+        # These are read several times, which an iterator cannot be.
+        for name in ("layers", "steps", "chunks", "heads"):
+            value = getattr(self, name)
+            if isinstance(value, Iterator):
+                object.__setattr__(self, name, tuple(value))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -89,6 +89,7 @@ def _estimate_grid(
 
 def _step_count(steps: Any, num_steps: int | None) -> int:
     """How many of the run's steps are chosen."""
+    steps = tuple(steps) if isinstance(steps, Iterator) else steps
     test, last = parse_numbers(steps, "steps"), largest_named(steps)
     count = num_steps if num_steps is not None else None if last is None else last + 1
     if count is None:

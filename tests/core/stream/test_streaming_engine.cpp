@@ -83,7 +83,9 @@ class CollectingSink : public TileSink {
     for (size_t r = 0; r < tile.norms.size(); ++r) {
       const int64_t row = tile.rows.begin + static_cast<int64_t>(r);
       const RowNorm norm = fake_norm(task.batch, task.head, task.row_at(row));
-      if (tile.norms[r].exponent != norm.exponent) problems += "norm of another row; ";
+      if (tile.norms[r].exponent != norm.exponent || tile.norms[r].sum != norm.sum) {
+        problems += "norm of another row; ";
+      }
       ++head.norms_seen[static_cast<size_t>(row)];
     }
   }

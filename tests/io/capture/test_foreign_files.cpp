@@ -3,6 +3,7 @@
 
 #include "io/capture/capture.h"
 #include "io/capture/capture_location.h"
+#include "io/capture/computable.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/temporary_folder.h"
@@ -260,6 +261,29 @@ TEST_CASE("an index of safetensors files is one file of their tensors") {
             Capture::from_tensors({index.string() + ":q", index.string() + ":lost", ""}, {});
           }),
       "a-3.safetensors: "));
+  // A fact that the files state differently is taken from none of them, and is told.
+  CallFile()
+      .version(0)
+      .fact("format", "pt")
+      .fact("scale", "0.25")
+      .tensor("q", "F32", {1, 2, 6, 4}, ramp(48))
+      .write(folder.path() / "a-1.safetensors");
+  write(both);
+  const Capture differing = Capture::open(index);
+  CHECK(differing.calls().front().problem->scale() == 0.5);  // 1/sqrt(4 channels)
+  CHECK(differing.calls().front().unknown_keys ==
+        std::vector<std::string>{"metadata key a-1.safetensors/scale",
+                                 "metadata key a-2.safetensors/scale"});
+  // One that shapes the map still stops it.
+  for (const char* file : {"a-1.safetensors", "a-2.safetensors"}) {
+    CallFile()
+        .version(0)
+        .fact("format", "pt")
+        .fact("softcap", file[2] == '1' ? "30" : "50")
+        .tensor(file[2] == '1' ? "q" : "k", "F32", {1, 2, 6, 4}, ramp(48))
+        .write(folder.path() / file);
+  }
+  CHECK(contains(shaping_fault(Capture::open(index)), "--ignore softcap"));
   const auto refusal = [&] { return thrown_text(ErrorCode::file, [&] { Capture::open(index); }); };
   for (const char* outside : {"../a-1.safetensors", "/etc/passwd", ""}) {
     write(R"("q":")" + std::string(outside) + "\"");
