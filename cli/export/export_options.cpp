@@ -61,6 +61,11 @@ void add_write_options(CommandParser& command, ExportOptions& o) {
           "weights, logits, rows: chunks stand at multiples of SIZE, a power of two of 4KiB\n"
           "to 64MiB (a parallel file system's stripe), and are as large, where maps are")
       .type_name("SIZE");
+  command
+      .add_option("--max-size", o.max_size,
+                  "refuse a file that would be larger, before anything is written, and say which\n"
+                  "--dtype fits (compressed or with --threshold: by its size at most)")
+      .type_name("SIZE");
   command.add_flag("--resume", o.resume,
                    "go on with what an interrupted run left; start afresh where there is nothing");
   command.add_flag("--verify-all", o.verify_all,

@@ -18,6 +18,7 @@ struct ExportOptions : HeadRunOptions {
   std::string cols;
   std::string compress = "none";
   std::string align;
+  std::string max_size;
   int64_t topk = 0;
   double threshold = 0;
   int64_t block = 0;

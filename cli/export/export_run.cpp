@@ -13,6 +13,7 @@
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
+#include "cli/export/export_size.h"
 #include "cli/export/export_steps.h"
 #include "cli/run/forecast.h"
 #include "cli/run/head_run.h"
@@ -280,6 +281,7 @@ void ExportRun::write(const OpenExport& opened, const RowUnits& units, const Til
 
 int ExportRun::work() {
   ExportPlan plan = make_export_spec(o_, capture(), backend(), share());
+  check_max_size(o_, plan);
   partial_ = o_.out + (plan.spec.is_sharded() ? ".d.part" : ".part");
   agree({{"options", OrderedJson::parse(plan.spec.options_json)},
          {"heads", plan.tasks.size()},

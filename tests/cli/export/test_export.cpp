@@ -4,12 +4,14 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/base/memory_budget.h"
 #include "core/problem/attention_problem.h"
 #include "io/capture/capture.h"
 #include "io/files/json_types.h"
 #include "io/tensors/npy.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
+#include "tests/support/helpers.h"
 #include "tests/support/program.h"
 
 using namespace attnscope;
@@ -252,6 +254,42 @@ TEST_CASE("a dry run tells sizes and writes nothing") {
   CHECK(result.out.find("\"payload_bytes\":" + std::to_string(2 * 1024 * (1024 * 2 + 4))) !=
         std::string::npos);
   CHECK(std::filesystem::is_empty(folder.path()));
+}
+
+TEST_CASE("a file larger than --max-size is refused before anything is written") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5";
+  const auto size_of = [&](std::vector<std::string> options) {
+    options.insert(options.end(), {"--dry-run", "--json"});
+    const auto plan = Json::parse(run_attnscope(export_sample(out, options)).out);
+    return plan.value("file_bytes", plan["payload_bytes"].get<int64_t>());
+  };
+  const auto refusal = [&](std::vector<std::string> options, int64_t limit) {
+    options.insert(options.end(), {"--max-size", std::to_string(limit) + "B"});
+    const auto result = run_attnscope(export_sample(out, options));
+    CHECK(result.exit_code == 1);
+    CHECK(std::filesystem::is_empty(folder.path()));
+    return result.err;
+  };
+  const int64_t f16 = size_of({}), u8 = size_of({"--dtype", "u8"});
+  REQUIRE(u8 < f16);
+  CHECK(contains(refusal({}, f16 - 1), "--dtype u8 takes " + format_bytes(u8)));
+  CHECK(contains(refusal({"--dry-run"}, f16 - 1), out + " takes " + format_bytes(f16)));
+  CHECK(contains(refusal({"--dtype", "f32"}, f16), "--dtype f16 takes " + format_bytes(f16)));
+  CHECK(contains(refusal({}, u8 - 1), ", too; take fewer heads"));
+  CHECK(contains(refusal({"--threshold", "0.01"}, 4096), " takes up to "));
+  const int64_t lse = size_of({"--product", "lse"}), pooled = size_of({"--block", "64"});
+  CHECK(contains(refusal({"--product", "lse"}, lse - 1), "; take fewer heads, --rows or --cols"));
+  CHECK(contains(refusal({"--block", "64"}, pooled - 1), "takes " + format_bytes(pooled)));
+  for (const char* wrong : {"50%", "5", "many", "0B"}) {
+    CHECK(run_attnscope(export_sample(out, {"--max-size", wrong})).exit_code == 2);
+  }
+  CHECK(std::filesystem::is_empty(folder.path()));
+  const auto fits = run_attnscope(export_sample(out, {"--max-size", std::to_string(f16) + "B"}));
+  INFO(fits.err);
+  REQUIRE(fits.exit_code == 0);
+  const auto written = static_cast<int64_t>(std::filesystem::file_size(out));
+  CHECK(written <= f16);
 }
 
 TEST_CASE("what an export has written is told as JSON, also of one that was complete") {
