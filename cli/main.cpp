@@ -62,6 +62,35 @@ int reject_extras(const CLI::App& parser, const std::vector<std::string>& extras
       kExitUsage);
 }
 
+/// An unknown option of the subcommand that a complaint about a missing one would hide; empty where
+/// there is none.
+std::vector<std::string> unknown_options(const CLI::App& program) {
+  const auto parsed = program.get_subcommands();
+  if (parsed.empty()) return {};
+  std::vector<std::string> extras = parsed.front()->remaining();
+  std::erase_if(extras, [](const std::string& word) { return word.size() < 2 || word[0] != '-'; });
+  std::erase(extras, "--");
+  return extras;
+}
+
+/// Takes --output, which other programs have, for -o of a command that has it; up to a "--".
+void take_output_option(const std::vector<Command>& commands, std::vector<std::string>& words) {
+  const auto command = std::find_if(commands.begin(), commands.end(), [&](const Command& each) {
+    return !words.empty() && each.parser.app().get_name() == words.front();
+  });
+  if (command == commands.end() || !command->parser.has("-o")) return;
+  constexpr std::string_view kOutput = "--output", kValue = "--output=";
+  for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
+    if (words[i].starts_with(kValue)) {
+      const std::string value = words[i].substr(kValue.size());
+      words[i] = "-o";
+      words.insert(words.begin() + static_cast<int64_t>(++i), value);
+    } else if (words[i] == kOutput) {
+      words[i] = "-o";
+    }
+  }
+}
+
 bool asks_for_help(const std::string& word) {
   return word == "--help" || word == "-h" || word == "--version";
 }
@@ -103,6 +132,25 @@ size_t leading_options(const std::vector<std::string>& words,
   return std::min(at, words.size());
 }
 
+/// Runs the subcommand that was parsed, or prints the help where none was named.
+int run_parsed(const CLI::App& app, const std::vector<Command>& commands) {
+  for (const Command& command : commands) {
+    if (!command.parser.app().parsed()) continue;
+    std::vector<std::string> extras = command.parser.app().remaining();
+    // Words behind a "--" that the subcommand has no use for are the program's.
+    const std::vector<std::string> others = app.remaining();
+    extras.insert(extras.end(), others.begin(), others.end());
+    std::erase(extras, "--");
+    if (!extras.empty()) return reject_extras(command.parser.app(), extras);
+    command.parser.finish();
+    check_option_use(command.parser);
+    return command.run();
+  }
+  if (!app.remaining().empty()) return reject_extras(app, app.remaining());
+  write_error_text(app.help());
+  return kExitUsage;
+}
+
 int run(int argc, char** argv) {
   if (argc == 2 && argv[1] == kHelperWord) return serve_helper(helper_questions());
   // Also where the program's file has been replaced meanwhile.
@@ -142,6 +190,7 @@ int run(int argc, char** argv) {
       return reject_extras(app, {words[leading]});
     }
   }
+  take_output_option(commands, words);
   std::reverse(words.begin(), words.end());  // as the parser takes them
   try {
     app.parse(words);
@@ -149,24 +198,14 @@ int run(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);
+  } catch (const CLI::RequiredError& e) {
+    const std::vector<std::string> unknown = unknown_options(app);
+    if (!unknown.empty()) return reject_extras(*app.get_subcommands().front(), unknown);
+    return fail(parse_complaint(app, e), kExitUsage);
   } catch (const CLI::ParseError& e) {
     return fail(parse_complaint(app, e), kExitUsage);
   }
-  for (const Command& command : commands) {
-    if (!command.parser.app().parsed()) continue;
-    std::vector<std::string> extras = command.parser.app().remaining();
-    // Words behind a "--" that the subcommand has no use for are the program's.
-    const std::vector<std::string> others = app.remaining();
-    extras.insert(extras.end(), others.begin(), others.end());
-    std::erase(extras, "--");
-    if (!extras.empty()) return reject_extras(command.parser.app(), extras);
-    command.parser.finish();
-    check_option_use(command.parser);
-    return command.run();
-  }
-  if (!app.remaining().empty()) return reject_extras(app, app.remaining());
-  write_error_text(app.help());
-  return kExitUsage;
+  return run_parsed(app, commands);
 }
 
 /// Left alone, glibc raises the size from which memory goes back to the system when it is freed up

@@ -45,6 +45,12 @@ TEST_CASE("misspelt words are errors with a suggestion") {
       {{"info", capture, "--laeyrs", "0"}, "did you mean --layers?"},
       {{"info", capture, "--laeyrs=0"}, "did you mean --layers?"},
       {{"info", capture, "more"}, "unexpected argument more"},
+      // An unknown option is named before one that is missing for it.
+      {{"export", capture, "--outptu", "x.h5"}, "export: unknown option --outptu"},
+      {{"render", capture, "--pictur", "matrix", "-o", "x.png"}, "did you mean --picture?"},
+      {{"export", capture, "--hepl"}, "export: unknown option --hepl; did you mean --help?"},
+      {{"export", capture}, "export: -o OUT.h5 is missing"},
+      {{"export", capture, "--output"}, "-o OUT.h5: its value is missing"},
       {{"export", capture, "-o", "x.h5", "--product", "wieghts"}, "did you mean weights?"},
       {{"export", capture, "-o", "x.h5", "--backend", "cpuu"}, "did you mean cpu?"},
       {{"info", capture, "--preset", "cogvideo-5b"}, "cogvideox-5b"},
@@ -62,6 +68,22 @@ TEST_CASE("misspelt words are errors with a suggestion") {
     CHECK(contains(result.err, c.part));
     CHECK(result.out.empty());
   }
+}
+
+TEST_CASE("the option --output is taken for -o") {
+  const TemporaryFolder folder;
+  const std::string by_space = folder / "space.npy", by_sign = folder / "sign.npy";
+  const std::vector<std::string> query{
+      "query", sample("moving-shapes"), "--layers", "0", "--heads", "0", "--index", "700"};
+  auto words = query;
+  words.insert(words.end(), {"--output", by_space});
+  REQUIRE(run_attnscope(words).exit_code == 0);
+  words = query;
+  words.insert(words.end(), {"--output=" + by_sign});
+  REQUIRE(run_attnscope(words).exit_code == 0);
+  const std::string bytes = read_file(by_space);
+  CHECK(bytes.size() > 128);
+  CHECK(read_file(by_sign) == bytes);
 }
 
 TEST_CASE("what stands before the subcommand is taken or refused, never ignored") {
