@@ -12,6 +12,7 @@
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/help.h"
 #include "cli/common/option_use.h"
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
@@ -160,11 +161,13 @@ int run(int argc, char** argv) {
       "and K,\nstreamed within a memory budget."};
   app.name("attnscope");
   app.set_version_flag("--version", std::string(version()));
+  set_help(app);
   app.require_subcommand(0, 1);
   app.allow_extras();
   app.footer(
-      "Every subcommand has its own --help with examples. --memory, --threads, --backend, --quiet\n"
-      "and --json, where it has them, may also stand before its name.");
+      "Every subcommand has -h, a page with examples, and --help, all its options. --memory,\n"
+      "--threads, --backend, --quiet and --json, where it has them, may also stand before its "
+      "name.");
   const std::vector<Command> commands{
       add_info_command(app),    add_export_command(app),  add_query_command(app),
       add_stats_command(app),   add_render_command(app),  add_mask_command(app),
@@ -195,6 +198,8 @@ int run(int argc, char** argv) {
   try {
     app.parse(words);
   } catch (const CLI::CallForHelp& e) {
+    return app.exit(e);
+  } catch (const CLI::CallForAllHelp& e) {
     return app.exit(e);
   } catch (const CLI::CallForVersion& e) {
     return app.exit(e);

@@ -7,7 +7,8 @@ namespace attnscope {
 CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   CommandParser command(app, "view", "the window: a map at any zoom, and any token's volume");
   add_capture_options_of_two(command, o.capture, o.second);
-  command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
+  command.add_option("SECOND", o.second, "a second capture, of which a head is side B")
+      .type_name("SECOND");
   const std::string start = "What is shown first";
   command
       .add_option(

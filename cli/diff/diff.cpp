@@ -339,8 +339,10 @@ Command add_diff_command(CLI::App& app) {
       app, "diff",
       "heads, layers, steps, branches, captures, exports or tables of metrics against each other");
   add_capture_options_of_two(command, o.capture, o.second);
-  command.add_option("SECOND", o.second,
-                     "the capture, export or table that side B is of (default: the first)");
+  command
+      .add_option("SECOND", o.second,
+                  "the capture, export or table that side B is of (default: the first)")
+      .type_name("SECOND");
   command
       .add_option("-o", o.out,
                   "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed")

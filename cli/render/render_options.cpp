@@ -50,10 +50,10 @@ const std::vector<OptionUse>& option_uses() {
 void add_picture_options(CommandParser& command, RenderRequest& o) {
   command
       .add_option("--picture", o.picture,
-                  "matrix: one head's whole map      filmstrip: one token's attention\n"
-                  "frames: frame x frame masses      mosaic: a small map a head\n"
-                  "heatmap: a metric of every head   text: where each word is attended from\n"
-                  "offsets: mass by (dt, dy, dx) from the query")
+                  "matrix (one head's whole map), filmstrip (one token's attention),\n"
+                  "frames (frame x frame masses), mosaic (a small map a head),\n"
+                  "heatmap (a metric of every head), text (where each word is attended from),\n"
+                  "offsets (mass by dt, dy, dx from the query)")
       .required()
       .type_name("NAME");
   command.add_option("-o", o.out, "the picture: .png; a filmstrip also as .gif, which plays it")

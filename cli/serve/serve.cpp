@@ -269,11 +269,15 @@ Command add_serve_command(CLI::App& app) {
   ServeRequest& o = *options;
   CommandParser command(app, "serve", "the window in a browser, here or on another machine");
   add_capture_options_of_two(command, o.capture, o.second);
-  command.add_option("SECOND", o.second, "a second capture, of which a head is side B");
+  command.add_option("SECOND", o.second, "a second capture, of which a head is side B")
+      .type_name("SECOND");
   command.add_option("--port", o.port, "the port of 127.0.0.1 that it listens at; a free one")
-      .in_range(1, 65535);
-  command.add_option("--socket", o.socket,
-                     "listen at a Unix socket of this path instead, which only you can open");
+      .in_range(1, 65535)
+      .type_name("PORT");
+  command
+      .add_option("--socket", o.socket,
+                  "listen at a Unix socket of this path instead, which only you can open")
+      .type_name("PATH");
   command.add_flag("--stdio", o.stdio,
                    "speak to the window by standard input and output; `attnscope view "
                    "ssh://HOST/PATH` does that");

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <fstream>
+#include <sstream>
 
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -32,6 +33,36 @@ TEST_CASE("help and version") {
     CHECK(contains(result.out, "Examples:"));
     CHECK(result.err.empty());
   }
+}
+
+TEST_CASE("the help -h of every command is a page of 40 lines of 80 columns") {
+  const std::string list = run_attnscope({"--help"}).out;
+  std::istringstream lines(list.substr(list.find("Subcommands:\n") + 13));
+  size_t commands = 0;
+  for (std::string line; std::getline(lines, line) && line.starts_with("  ");) {
+    const std::string command = line.substr(2, line.find(' ', 2) - 2);
+    INFO(command);
+    const auto page = run_attnscope({command, "-h"}), all = run_attnscope({command, "--help"});
+    CHECK(page.exit_code == 0);
+    CHECK(page.err.empty());
+    CHECK(std::count(page.out.begin(), page.out.end(), '\n') <= 40);
+    std::istringstream text(page.out);
+    for (std::string row; std::getline(text, row);) CHECK(row.size() <= 80);
+    CHECK(page.out.starts_with("Usage: attnscope " + command + " [OPTIONS]"));
+    CHECK(contains(page.out, "Examples:\n  attnscope " + command));
+    CHECK(contains(page.out, "All options: attnscope " + command + " --help\n"));
+    // An option of the page stands in --help too, where nothing of the parsing library shows.
+    const size_t options = page.out.find("\nOptions:\n  -");
+    REQUIRE(options != std::string::npos);
+    const size_t name = options + 12;
+    CHECK(contains(all.out, page.out.substr(name, page.out.find("  ", name) - name)));
+    for (const char* foreign :
+         {" INT", ":INT", " TEXT", ":{", "{false}", "REQUIRED", "[capture", "\n\n\n"}) {
+      CHECK_FALSE(contains(all.out, foreign));
+    }
+    ++commands;
+  }
+  CHECK(commands == 17);
 }
 
 TEST_CASE("misspelt words are errors with a suggestion") {
