@@ -302,9 +302,10 @@ TEST_CASE("kills at random places lose nothing that was committed") {
     feed(*sink, {}, {.seed = run, .threads = 2, .segment_chunks = 1});
   };
   unsigned run = 1;
-  for (; kills < wanted; ++run) {
-    INFO("run " << run << ", " << kills << " kills");
-    REQUIRE(run < 10U * static_cast<unsigned>(wanted));
+  // On a busy machine many a run ends before it is killed, or is killed before its first tile.
+  for (; kills < wanted || with_tiles <= wanted / 4; ++run) {
+    INFO("run " << run << ", " << kills << " kills, " << with_tiles << " with tiles");
+    REQUIRE(run < 100U * static_cast<unsigned>(wanted));
     const pid_t child = fork();
     REQUIRE(child >= 0);
     if (child == 0) {
@@ -339,7 +340,6 @@ TEST_CASE("kills at random places lose nothing that was committed") {
       with_tiles += report.tiles_good > 0 ? 1 : 0;
     }
   }
-  CHECK(with_tiles > wanted / 4);
   // The part that the last kill left is resumed to the same bytes.
   run_export(run);
   take_whole();
