@@ -9,6 +9,7 @@
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
@@ -229,7 +230,8 @@ int run_convert(const ConvertOptions& asked) {
   if (o.stitch && is_of_ranks(o.capture.capture)) return run_stitch(o, console);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
-  std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
+  std::vector<SelectedCall> calls = select_and_tell(capture, o.selection, console);
+  require_equal_heads(calls, "a capture");
   JoinedChunks joined;
   if (o.stitch) {
     joined = stitch_chunks(calls, console);

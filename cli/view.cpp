@@ -115,7 +115,8 @@ HeadId first_selected(const Capture& capture, const SelectionOptions& options) {
 }
 
 /// Of an export.
-HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOptions& options) {
+HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOptions& options,
+                      const Console& console) {
   std::vector<HeadName> names;
   std::vector<HeadId> ids;
   for (size_t c = 0; c < calls.size(); ++c) {
@@ -130,13 +131,14 @@ HeadId first_selected(const std::vector<MapSource>& calls, const SelectionOption
       }
     }
   }
-  return ids[select_stored(names, options).front()];
+  return ids[select_stored(names, options, console).front()];
 }
 
 /// Of maps on another machine.
-HeadId first_selected(const RemoteHello& hello, const SelectionOptions& options) {
+HeadId first_selected(const RemoteHello& hello, const SelectionOptions& options,
+                      const Console& console) {
   const auto own = hello.calls.begin() + static_cast<ptrdiff_t>(hello.own_calls);
-  return first_selected(std::vector<MapSource>(hello.calls.begin(), own), options);
+  return first_selected(std::vector<MapSource>(hello.calls.begin(), own), options, console);
 }
 
 /// Shows the first of the selected heads, and the query.
@@ -144,8 +146,9 @@ void prepare(const ViewRequest& o, Document& document) {
   const auto apply = [&](const Action& action) {
     document.history.apply(action, document.limits, 0);
   };
-  const HeadId first = document.capture ? first_selected(*document.capture, o.selection)
-                                        : first_selected(document.calls, o.selection);
+  const HeadId first = document.capture
+                           ? first_selected(*document.capture, o.selection)
+                           : first_selected(document.calls, o.selection, Console(true).silenced());
   apply(action::SelectHead{first});
   if (document.other || (document.remote != nullptr && document.has_second())) {
     const HeadValues values = document.picker.values(first);
@@ -206,7 +209,7 @@ RunOptions remote_run(const ViewRequest& o) {
 void tell_of_capture(const ViewRequest& o, const Console& console) {
   if (is_export_file(o.capture.capture)) {
     check_export_options(o.capture, o.run);
-    first_selected(read_export_texels(o.capture.capture)->calls(), o.selection);
+    first_selected(read_export_texels(o.capture.capture)->calls(), o.selection, console);
     return;
   }
   const Capture capture = open_capture(o.capture, o.run, console);
@@ -216,7 +219,7 @@ void tell_of_capture(const ViewRequest& o, const Console& console) {
                       "complete (the capture format does)");
   }
   first_selected(capture, o.selection);
-  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
+  select_and_tell(capture, o.selection, console);
 }
 
 int run_view(const ViewRequest& asked) {
@@ -261,7 +264,7 @@ int run_view(const ViewRequest& asked) {
   if (is_remote_name(o.capture.capture)) {
     first_link =
         open_link(o.capture.capture, o.second, settings.origin->facts, way, interrupt.token());
-    first_selected(first_link->hello(), o.selection);
+    first_selected(first_link->hello(), o.selection, console);
   }
   const auto backend = make_run_backend(remote_run(o), console);
   const TilesOptions tiles{o.run, o.cache, o.follow};

@@ -1,12 +1,16 @@
 #include "cli/common/capture_options.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <span>
 
+#include "cli/common/head_list.h"
 #include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -15,6 +19,7 @@
 #include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/name_pattern.h"
+#include "io/files/checksum.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {
@@ -306,9 +311,28 @@ void add_selection_options(CommandParser& command, SelectionOptions& o) {
   add_names("--kind", o.kinds, "KIND", "self, cross or joint");
   add_names("--blocks", o.blocks, "NAME", "blocks of the model by name, * for any characters");
   add_names("--slots", o.slots, "NAME", "attentions within a block by name: attn1, audio_*, ...");
+  add_names("--pick", o.pick, "HEADS",
+            "of these the heads 3.1,12.7 (layer.head), 10:3.1 (step:layer.head) or\n"
+            "refiner.0/attn.1 (block/slot.head)");
+  command
+      .add_option("--from", o.from,
+                  "of these the heads that a file lists: a .json of heads, or of stats, mask or\n"
+                  "diff, or a .csv or .h5 of stats")
+      .type_name("FILE")
+      .group(group);
+  command.after_parsing([&o] {
+    if (!o.from.empty()) o.listed = read_head_list(o.from);
+  });
 }
 
 CallSelection parse_selection(const SelectionOptions& o) {
+  std::vector<std::shared_ptr<const HeadSet>> sets;
+  if (!o.pick.empty()) {
+    std::vector<HeadPattern> picked;
+    for (const std::string& text : o.pick) picked.push_back(HeadPattern::parse(text, "--pick"));
+    sets.push_back(std::make_shared<const HeadSet>(std::move(picked), "--pick"));
+  }
+  if (o.listed) sets.push_back(o.listed);
   return {Selection::parse(o.steps, "--steps"),
           Selection::parse(o.layers, "--layers"),
           Selection::parse(o.heads, "--heads"),
@@ -317,7 +341,26 @@ CallSelection parse_selection(const SelectionOptions& o) {
           o.kinds,
           o.blocks,
           o.slots,
-          Selection::parse(o.chunks, "--chunks")};
+          Selection::parse(o.chunks, "--chunks"),
+          std::move(sets)};
+}
+
+void require_equal_heads(std::span<const SelectedCall> calls, std::string_view what,
+                         bool by_branch) {
+  std::set<std::pair<const CallEntry*, std::string>> seen;
+  for (const SelectedCall& selected : calls) {
+    std::set<std::pair<const CallEntry*, std::string>> own;
+    for (const int64_t item : selected.batch) {
+      own.emplace(selected.call, by_branch ? branch_of(selected.call->id, item) : "");
+    }
+    for (const auto& each : own) {
+      if (seen.insert(each).second) continue;
+      throw usage_error(fmt::format(
+          "{}: other heads are chosen of some of its batch items than of others, for which {} has "
+          "no room: choose items with --batch",
+          one_line(selected.call->problem->name()), what));
+    }
+  }
 }
 
 void add_run_options(CommandParser& command, RunOptions& o) {
@@ -383,6 +426,13 @@ OrderedJson selection_json(const SelectionOptions& o) {
   if (!o.blocks.empty()) json["blocks"] = o.blocks;
   if (!o.slots.empty()) json["slots"] = o.slots;
   if (o.chunks != "all") json["chunks"] = o.chunks;
+  if (!o.pick.empty()) json["pick"] = o.pick;
+  if (o.listed) {
+    // The list itself, not the file's name, decides which heads there are.
+    const std::string text = o.listed->text();
+    json["from"] = fmt::format("{} heads {:016x}", o.listed->size(),
+                               checksum64(std::as_bytes(std::span(text))));
+  }
   return json;
 }
 

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/console.h"
@@ -78,14 +81,23 @@ struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
   std::vector<std::string> branches, kinds, blocks, slots;
   std::string chunks = "all";
+  std::vector<std::string> pick;  ///< heads one by one, as HeadPattern::parse() reads them
+  std::string from;               ///< a file with a list of heads; empty: none
+  /// The heads of `from`, read when the command line is known to be right.
+  std::shared_ptr<const HeadSet> listed = nullptr;
 
   friend bool operator==(const SelectionOptions&, const SelectionOptions&) = default;
 };
-/// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots.
+/// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots --pick --from.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
 CallSelection parse_selection(const SelectionOptions& options);
-/// The selection as an output records it among its options; chunks, blocks and slots only where
-/// they are restricted.
+/// Throws Error(usage) where a call is there several times, since its batch items have other heads
+/// chosen; `by_branch`: only where these items are of one branch. `what` is what has no room for
+/// it.
+void require_equal_heads(std::span<const SelectedCall> calls, std::string_view what,
+                         bool by_branch = false);
+/// The selection as an output records it among its options; chunks, blocks, slots, picked heads
+/// and the digest of a list of them only where they are restricted.
 OrderedJson selection_json(const SelectionOptions& options);
 
 /// Adds --memory --threads --backend --vram --tf32 --profile.

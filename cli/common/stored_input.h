@@ -16,12 +16,13 @@ void check_export_options(const CaptureOptions& capture, const RunOptions& run);
 /// The first of these options that was given; empty where none was.
 std::string capture_option_given(const CaptureOptions& capture, const RunOptions& run);
 
-/// The places of the selected heads, in their order. Steps, layers, heads and batch items are
-/// chosen among those that the export holds. Throws Error(usage) naming what exists.
+/// The places of the selected heads, in their order. Warns of what the selection names and the
+/// export lacks. Throws Error(usage) naming what exists where nothing is left.
 std::vector<size_t> select_stored(const std::vector<HeadName>& heads,
-                                  const SelectionOptions& options);
+                                  const SelectionOptions& options, const Console& console);
 /// The selected heads of these maps, chosen in the same way.
-std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options);
+std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOptions& options,
+                                      const Console& console);
 
 /// The name of a head of what an export holds of a call.
 HeadName stored_name(const StoredFacts& facts, int64_t batch, int64_t head);

@@ -74,4 +74,13 @@ void tell_unknown_state(std::span<const SelectedCall> calls, const Console& cons
   if (!text.empty()) console.say("note: " + text);
 }
 
+std::vector<SelectedCall> select_and_tell(const Capture& capture, const SelectionOptions& options,
+                                          const Console& console) {
+  std::vector<std::string> missing;
+  std::vector<SelectedCall> calls = capture.select(parse_selection(options), &missing);
+  for (const std::string& line : missing) console.warn("warning: " + line);
+  tell_unknown_state(calls, console);
+  return calls;
+}
+
 }  // namespace attnscope

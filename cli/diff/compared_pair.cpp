@@ -270,11 +270,12 @@ void share_lists(const ComparedPair& before, ComparedPair& pair) {
 }  // namespace
 
 std::vector<ComparedPair> compared_pairs(const DiffSides& sides, const SelectionOptions& selection,
-                                         const OtherValues& other, const DiffCut& cut) {
+                                         const OtherValues& other, const DiffCut& cut,
+                                         const Console& console) {
   std::vector<ComparedPair> pairs;
-  for (const auto& [a, b] :
-       pair_heads(sides.a.selected(selection), OtherHeads(sides.b.heads(), sides.b.path().string()),
-                  other, &sides.a == &sides.b)) {
+  for (const auto& [a, b] : pair_heads(sides.a.selected(selection, console),
+                                       OtherHeads(sides.b.heads(), sides.b.path().string()), other,
+                                       &sides.a == &sides.b)) {
     ComparedPair pair = compared_pair(sides.a.head(a), sides.b.head(b), cut);
     if (!pairs.empty()) share_lists(pairs.back(), pair);
     pairs.push_back(std::move(pair));

@@ -54,7 +54,8 @@ ComparedPair compared_pair(const SideHead& a, const SideHead& b, const DiffCut& 
 
 /// Each selected head of A with that of B. Throws Error(usage).
 std::vector<ComparedPair> compared_pairs(const DiffSides& sides, const SelectionOptions& selection,
-                                         const OtherValues& other, const DiffCut& cut);
+                                         const OtherValues& other, const DiffCut& cut,
+                                         const Console& console);
 
 /// The pair's sides, which borrow it.
 struct OpenedPair {

@@ -151,7 +151,9 @@ void check_captures(const DiffOptions& o, const DiffRun& run, const Console& con
   const auto check = [&](const DiffSide& side, const SelectionOptions& selection) {
     if (side.capture() == nullptr) return;
     check_capture(*side.capture(), o.capture, *run.backend, run.memory, console);
-    const auto selected = side.capture()->select(parse_selection(selection));
+    std::vector<std::string> missing;
+    const auto selected = side.capture()->select(parse_selection(selection), &missing);
+    for (const std::string& line : missing) console.warn("warning: " + line);
     calls.insert(calls.end(), selected.begin(), selected.end());
   };
   check(*run.a, o.selection);
@@ -187,16 +189,18 @@ void check_table_options(const DiffOptions& o) {
                   given, one_line(o.capture.capture)));
 }
 
-std::vector<HeadName> selected_heads(const NumberTable& table, const SelectionOptions& selection) {
+std::vector<HeadName> selected_heads(const NumberTable& table, const SelectionOptions& selection,
+                                     const Console& console) {
   const std::vector<HeadName> all = heads_of_table(table);
   std::vector<HeadName> selected;
-  for (const size_t i : select_stored(all, selection)) selected.push_back(all[i]);
+  for (const size_t i : select_stored(all, selection, console)) selected.push_back(all[i]);
   return selected;
 }
 
 /// Side A's heads by themselves, or each with side B's.
-TableReport report_of(const DiffOptions& o, const NumberTable& a, const NumberTable* b) {
-  const std::vector<HeadName> heads = selected_heads(a, o.selection);
+TableReport report_of(const DiffOptions& o, const NumberTable& a, const NumberTable* b,
+                      const Console& console) {
+  const std::vector<HeadName> heads = selected_heads(a, o.selection, console);
   if (b == nullptr && !o.other.any()) return {a.name, "", summarise_table(a, heads)};
   if (o.classes) {
     throw usage_error("--classes: changes of class along the steps are those of one table");
@@ -235,7 +239,7 @@ int diff_tables(const DiffOptions& o, const Console& console) {
   const NumberTable a = read_number_table(first, budget, held_a);
   std::optional<NumberTable> b;
   if (!o.second.empty()) b = read_number_table(second, budget, held_b);
-  const TableReport report = report_of(o, a, b ? &*b : nullptr);
+  const TableReport report = report_of(o, a, b ? &*b : nullptr, console);
   if (!report.found.left_out.empty()) {
     console.warn(fmt::format("only one of the tables has {}",
                              one_line(fmt::format("{}", fmt::join(report.found.left_out, ", ")))));
@@ -262,7 +266,7 @@ int run_diff(const CommandParser& command, const DiffOptions& o) {
     throw usage_error("--classes lists changes of class in tables of numbers of heads");
   const DiffRun run = open_run(o, console);
   const DiffSides sides = run.sides();
-  auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment});
+  auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment}, console);
   const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
   check_captures(o, run, console);
   MemoryBudget budget(run.memory);

@@ -35,7 +35,7 @@ class CaptureSide final : public DiffSide {
     for (const auto& [name, call] : calls_) names.push_back(name);
     return names;
   }
-  std::vector<HeadName> selected(const SelectionOptions& selection) const override {
+  std::vector<HeadName> selected(const SelectionOptions& selection, const Console&) const override {
     std::vector<HeadName> names;
     for (const SelectedCall& call : capture_.select(parse_selection(selection))) {
       for (const int64_t item : call.batch) {
@@ -94,9 +94,10 @@ class ExportSide final : public DiffSide {
     for (const auto& [name, head] : heads_) names.push_back(name);
     return names;
   }
-  std::vector<HeadName> selected(const SelectionOptions& selection) const override {
+  std::vector<HeadName> selected(const SelectionOptions& selection,
+                                 const Console& console) const override {
     std::vector<HeadName> names;
-    for (const StoredHead& head : select_stored(maps_, selection)) {
+    for (const StoredHead& head : select_stored(maps_, selection, console)) {
       names.push_back(stored_name(*head.facts, head.batch, head.head));
     }
     return names;

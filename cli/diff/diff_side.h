@@ -54,8 +54,9 @@ class DiffSide {
   virtual ~DiffSide() = default;
   virtual const std::filesystem::path& path() const = 0;
   virtual std::vector<HeadName> heads() const = 0;
-  /// Throws Error(usage) where nothing is selected.
-  virtual std::vector<HeadName> selected(const SelectionOptions& selection) const = 0;
+  /// Warns of what an export lacks of it. Throws Error(usage) where nothing is selected.
+  virtual std::vector<HeadName> selected(const SelectionOptions& selection,
+                                         const Console& console) const = 0;
   virtual SideHead head(const HeadName& name) const = 0;
   virtual std::vector<std::filesystem::path> files() const = 0;
   /// The capture; null: an export.

@@ -184,7 +184,9 @@ ExportSpec make_export_spec(const ExportOptions& o, const Capture& capture,
   ExportSpec spec;
   spec.product = parse_product(o);
   spec.encoding = parse_encoding(spec.product, o.dtype);
-  for (const SelectedCall& selected : capture.select(parse_selection(o.selection))) {
+  const std::vector<SelectedCall> calls = capture.select(parse_selection(o.selection));
+  require_equal_heads(calls, "a group of an export", true);
+  for (const SelectedCall& selected : calls) {
     const AttentionProblem& problem = *selected.call->problem;
     check_products_fit(o, spec.product, problem);
     ExportCall call;

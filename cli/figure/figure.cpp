@@ -166,7 +166,7 @@ int run_figure(const FigureRequest& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   const ChosenHead chosen = choose_head(o, capture);
   const AttentionProblem& problem = *chosen.call->problem;
-  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
+  select_and_tell(capture, o.selection, console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
   require_page(cut);
   if (o.dry_run) {

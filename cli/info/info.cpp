@@ -461,10 +461,9 @@ int run_info(const InfoOptions& o) {
   const Capture capture = open_any_capture(o.capture, {}, console);
   const bool partial = has_partial_calls(capture);
   if (!partial) check_capture(capture, o.capture, console);
-  const auto selected = capture.select(parse_selection(o.selection));
+  const auto selected = select_and_tell(capture, o.selection, console);
   std::vector<std::string> missing;
   if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
-  tell_unknown_state(selected, console);
   const std::string shaping = shaping_fault(capture);
   if (!shaping.empty()) console.warn("warning: no map is computed of " + shaping);
   const InterruptWatch interrupts(console);

@@ -52,7 +52,8 @@ struct MaskTasks {
   /// The heads that are selected of a task's call, in the whole plan.
   std::span<const int64_t> selected_heads(const HeadTask& task) const {
     const auto of = std::find_if(selected.begin(), selected.end(), [&](const SelectedCall& call) {
-      return call.call->problem.get() == task.problem;
+      return call.call->problem.get() == task.problem &&
+             std::find(call.batch.begin(), call.batch.end(), task.batch) != call.batch.end();
     });
     return of->heads;
   }

@@ -138,7 +138,7 @@ int query_export(const QueryRequest& o, const Console& console) {
   check_request(o);
   const MeanAxes mean = parse_mean_axes(o.mean);
   const StoredMaps maps(o.capture.capture);
-  const std::vector<StoredHead> heads = select_stored(maps, o.selection);
+  const std::vector<StoredHead> heads = select_stored(maps, o.selection, console);
   check_heads(maps, heads);
   std::vector<ChosenTokens> chosen;
   std::vector<std::vector<int64_t>> positions;

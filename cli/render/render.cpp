@@ -59,7 +59,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
-  tell_unknown_state(capture.select(parse_selection(o.selection)), console);
+  select_and_tell(capture, o.selection, console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);
   std::vector<std::filesystem::path> inputs = guarded_inputs(capture);

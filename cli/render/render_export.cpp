@@ -59,10 +59,11 @@ void check_request(const RenderRequest& o, PictureKind kind) {
   check_export_options(o.capture, o.run);
 }
 
-std::vector<size_t> selected_heads(const ExportMaps& maps, const RenderRequest& o) {
+std::vector<size_t> selected_heads(const ExportMaps& maps, const RenderRequest& o,
+                                   const Console& console) {
   std::vector<HeadName> names;
   for (const ExportedMap& map : maps.heads()) names.push_back(map.name);
-  return select_stored(names, o.selection);
+  return select_stored(names, o.selection, console);
 }
 
 /// The indices of the capture that --rows or --cols names; without it all that were exported.
@@ -239,7 +240,7 @@ int render_export(const RenderRequest& o, PictureKind kind, const Console& conso
   check_request(o, kind);
   const std::filesystem::path path = o.capture.capture;
   const auto maps = open_export_maps(path);
-  const ExportPicture picture{o, kind, console, *maps, selected_heads(*maps, o)};
+  const ExportPicture picture{o, kind, console, *maps, selected_heads(*maps, o, console)};
   OutputFile::check_target(o.out,
                            {.force = o.force, .inputs = files_of_export(path, maps->stored())});
   if (kind == PictureKind::matrix) {

@@ -98,7 +98,7 @@ int render_stats(const RenderRequest& o, const Console& console) {
   std::vector<HeadName> names, selected;
   for (const HeadNumber& head : all) names.push_back(head.name);
   std::vector<double> values;
-  for (const size_t i : select_stored(names, o.selection)) {
+  for (const size_t i : select_stored(names, o.selection, console)) {
     selected.push_back(names[i]);
     values.push_back(all[i].value);
   }

@@ -193,6 +193,7 @@ class RolloutRun final : public HeadRun {
 
 std::vector<SelectedCall> RolloutRun::choose() {
   std::vector<SelectedCall> calls = select();
+  require_equal_heads(calls, "a rollout");
   layers_ = steps_of(calls);
   if (!o_.queries.any()) {
     throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");

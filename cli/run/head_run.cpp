@@ -45,6 +45,15 @@ void HeadRun::open() {
   tell_unknown_state(calls_, console_);
 }
 
+std::vector<SelectedCall> HeadRun::select() const {
+  std::vector<std::string> missing;
+  std::vector<SelectedCall> calls = capture().select(parse_selection(common_.selection), &missing);
+  for (const std::string& line : missing) {
+    if (team_.is_first()) console_.warn("warning: " + line);
+  }
+  return calls;
+}
+
 void HeadRun::agree(OrderedJson own) {
   own.update(OrderedJson{{"-o", common_.out},
                          {"--json", common_.json},

@@ -50,9 +50,8 @@ class HeadRun : public TeamWork {
   /// Lets go of the output, once all processes know that it is there; before they leave.
   virtual void close() {}
 
-  std::vector<SelectedCall> select() const {
-    return capture().select(parse_selection(common_.selection));
-  }
+  /// The selection; the first process warns of what it names and the capture lacks.
+  std::vector<SelectedCall> select() const;
   const std::optional<PlanShare>& share() const { return share_; }
   const Capture& capture() const { return *capture_; }
   const std::vector<SelectedCall>& calls() const { return calls_; }

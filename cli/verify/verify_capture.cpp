@@ -203,7 +203,9 @@ int64_t head_count(const std::vector<SelectedCall>& selected) {
 
 Report check_all(const Capture& capture, const VerifyCaptureRequest& request,
                  const CheckMeans& means, const Console& console, std::stop_token stop) {
-  const auto selected = capture.select(parse_selection(request.selection));
+  std::vector<std::string> missing;
+  const auto selected = capture.select(parse_selection(request.selection), &missing);
+  for (const std::string& line : missing) console.warn("warning: " + line);
   const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
   Report report{capture.path().string(), capture.calls_left_out(), {}, capture.log()};
   Progress progress(

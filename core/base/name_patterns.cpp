@@ -33,26 +33,23 @@ bool matches_any(std::span<const std::string> patterns, std::string_view name) {
                      [&](const std::string& p) { return matches_pattern(p, name); });
 }
 
-void check_patterns(std::span<const std::string> patterns, const std::set<std::string>& names,
-                    std::string_view option, std::string_view where) {
-  for (const std::string& pattern : patterns) {
-    const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
-      return matches_pattern(pattern, name);
-    });
-    if (found) continue;
-    std::vector<std::string> known;
-    std::string list;
-    for (const std::string& name : names) {
-      if (name.empty()) continue;
-      known.push_back(name);
-      list += (list.empty() ? "" : ", ") + one_line(name);
-    }
-    const std::string nearest = nearest_word(pattern, known);
-    throw usage_error(std::string(option) + " " + one_line(pattern) + ": not in " +
-                      std::string(where) +
-                      (nearest.empty() ? "" : ", did you mean " + one_line(nearest) + "?") +
-                      " (it has " + (list.empty() ? "none recorded" : list) + ")");
+std::string pattern_problem(const std::string& pattern, const std::set<std::string>& names,
+                            std::string_view option, std::string_view where) {
+  const bool found = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+    return matches_pattern(pattern, name);
+  });
+  if (found) return "";
+  std::vector<std::string> known;
+  std::string list;
+  for (const std::string& name : names) {
+    if (name.empty()) continue;
+    known.push_back(name);
+    list += (list.empty() ? "" : ", ") + one_line(name);
   }
+  const std::string nearest = nearest_word(pattern, known);
+  return std::string(option) + " " + one_line(pattern) + ": not in " + std::string(where) +
+         (nearest.empty() ? "" : ", did you mean " + one_line(nearest) + "?") + " (it has " +
+         (list.empty() ? "none recorded" : list) + ")";
 }
 
 }  // namespace attnscope

@@ -111,37 +111,49 @@ std::string Selection::prefix() const {
 
 /// Marks in `chosen` the recorded values that the term names.
 void Selection::mark(const Term& term, std::span<const int64_t> recorded, bool value,
-                     std::vector<bool>& chosen) const {
-  const auto exists = [&] { return " (there are " + format_index_list(recorded) + ")"; };
+                     std::vector<bool>& chosen) {
   if (term.kind == Term::Kind::last) {
     chosen.back() = value;
     return;
   }
-  if (term.kind == Term::Kind::number) {
-    const auto found = std::lower_bound(recorded.begin(), recorded.end(), term.begin);
-    if (found == recorded.end() || *found != term.begin) {
-      throw usage_error(prefix() + std::to_string(term.begin) + " does not exist" + exists());
-    }
-    chosen[static_cast<size_t>(found - recorded.begin())] = value;
-    return;
-  }
   const int64_t begin = term.open_begin ? recorded.front() : term.begin;
   const int64_t end = term.open_end ? recorded.back() : term.end;
-  for (int64_t bound : {begin, end}) {
-    if (bound < recorded.front() || bound > recorded.back()) {
-      throw usage_error(prefix() + std::to_string(bound) + " in " + in_quotes(term.text) +
-                        " is out of range" + exists());
-    }
-  }
-  bool any = false;
   for (size_t i = 0; i < recorded.size(); ++i) {
     if (recorded[i] < begin || recorded[i] > end || (recorded[i] - begin) % term.step != 0) {
       continue;
     }
     chosen[i] = value;
-    any = true;
   }
-  if (!any) throw usage_error(prefix() + in_quotes(term.text) + " holds nothing" + exists());
+}
+
+/// What the term names and is not recorded; empty where all is.
+std::string Selection::problem_of(const Term& term, std::span<const int64_t> recorded) {
+  if (term.kind == Term::Kind::last) return "";
+  if (term.kind == Term::Kind::number) {
+    const bool exists = std::binary_search(recorded.begin(), recorded.end(), term.begin);
+    return exists ? "" : std::to_string(term.begin) + " does not exist";
+  }
+  const int64_t begin = term.open_begin ? recorded.front() : term.begin;
+  const int64_t end = term.open_end ? recorded.back() : term.end;
+  for (const int64_t bound : {begin, end}) {
+    if (bound < recorded.front() || bound > recorded.back()) {
+      return std::to_string(bound) + " in " + in_quotes(term.text) + " is out of range";
+    }
+  }
+  std::vector<bool> held(recorded.size());
+  mark(term, recorded, true, held);
+  const bool any = std::find(held.begin(), held.end(), true) != held.end();
+  return any ? "" : in_quotes(term.text) + " holds nothing";
+}
+
+std::vector<std::string> Selection::missing(std::span<const int64_t> recorded) const {
+  std::vector<std::string> lines;
+  for (const Term& term : terms_) {
+    const std::string problem = recorded.empty() ? "" : problem_of(term, recorded);
+    if (problem.empty()) continue;
+    lines.push_back(prefix() + problem + " (there are " + format_index_list(recorded) + ")");
+  }
+  return lines;
 }
 
 std::vector<int64_t> Selection::resolve(std::span<const int64_t> recorded) const {
@@ -161,10 +173,10 @@ std::vector<int64_t> Selection::resolve(std::span<const int64_t> recorded) const
   for (size_t i = 0; i < recorded.size(); ++i) {
     if (chosen[i]) result.push_back(recorded[i]);
   }
-  if (result.empty()) {
-    throw usage_error(prefix() + "nothing is left (there are " + format_index_list(recorded) + ")");
-  }
-  return result;
+  if (!result.empty()) return result;
+  const std::vector<std::string> lacks = missing(recorded);
+  if (!lacks.empty()) throw usage_error(lacks.front());
+  throw usage_error(prefix() + "nothing is left (there are " + format_index_list(recorded) + ")");
 }
 
 std::vector<int64_t> Selection::resolve_count(int64_t count) const {

@@ -21,12 +21,16 @@ class Selection {
   /// `option` is how messages name it, for example "--heads".
   static Selection parse(std::string_view text, std::string_view option);
 
-  /// The selected ones of `recorded` (ascending, unique), ascending and unique. A single number
-  /// must be recorded; a range keeps the recorded values inside it and must lie within their span;
-  /// an empty result is an error. Errors are Error(usage) and name what exists.
+  /// The selected ones of `recorded` (ascending, unique), ascending and unique. Numbers that are
+  /// not recorded are left out (missing() tells them). Throws Error(usage) that names what exists
+  /// where nothing is left.
   std::vector<int64_t> resolve(std::span<const int64_t> recorded) const;
   /// As resolve(), over the indices 0 … count−1.
   std::vector<int64_t> resolve_count(int64_t count) const;
+  /// What the list names and `recorded` lacks, a line each: numbers, ends of ranges beyond the
+  /// smallest and the largest, ranges that hold nothing. "--layers 3,40: 40 does not exist (there
+  /// are 0-29)".
+  std::vector<std::string> missing(std::span<const int64_t> recorded) const;
 
   bool is_all() const { return terms_.empty(); }
   const std::string& text() const { return text_; }
@@ -43,8 +47,9 @@ class Selection {
     std::string text;
   };
   static Term parse_term(std::string_view part);
-  void mark(const Term& term, std::span<const int64_t> recorded, bool value,
-            std::vector<bool>& chosen) const;
+  static void mark(const Term& term, std::span<const int64_t> recorded, bool value,
+                   std::vector<bool>& chosen);
+  static std::string problem_of(const Term& term, std::span<const int64_t> recorded);
   /// "--heads 0-9: ", the beginning of messages.
   std::string prefix() const;
 

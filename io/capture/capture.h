@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/selection.h"
+#include "core/problem/head_choice.h"
 #include "io/capture/call/call_entry.h"
 #include "io/capture/facts/capture_catalogue.h"
 #include "io/capture/facts/fact_overrides.h"
@@ -26,17 +26,6 @@ struct SelectedCall {
   const CallEntry* call = nullptr;
   std::vector<int64_t> batch;
   std::vector<int64_t> heads;
-};
-
-/// The selection by --steps --layers --heads --batch --branch --kind --blocks --slots --chunks.
-/// Layers and chunks leave out the calls that have none, unless all are asked for.
-struct CallSelection {
-  Selection steps, layers, heads, batch;
-  std::vector<std::string> branches;     ///< empty: all; otherwise exact names
-  std::vector<std::string> kinds;        ///< empty: all
-  std::vector<std::string> blocks = {};  ///< patterns with *; empty: all
-  std::vector<std::string> slots = {};   ///< patterns with *; empty: all
-  Selection chunks = {};
 };
 
 /// Catalogue of the attention calls in a folder with capture.json, in a folder of tensor files that
@@ -94,8 +83,11 @@ class Capture {
   /// the tensors' data. An estimate.
   int64_t held_bytes() const;
 
-  /// Throws Error(usage) naming what exists when something asked for does not, or nothing is left.
-  std::vector<SelectedCall> select(const CallSelection& selection) const;
+  /// The selected calls in the capture's order; one is there several times where its batch items
+  /// have other heads chosen. `missing` gets what the selection names and the capture lacks, a line
+  /// each. Throws Error(usage) naming what exists where nothing is left.
+  std::vector<SelectedCall> select(const CallSelection& selection,
+                                   std::vector<std::string>* missing = nullptr) const;
 
   /// A hex digest a selected call over the bytes of the tensors that it uses (q, k, mask, and v
   /// where `with_values`) and the facts that decide its maps; independent of file times and names.

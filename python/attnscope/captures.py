@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,17 @@ import numpy as np
 from .errors import make_error
 from .exports import Export
 from .facts import counted, place_text, told_facts
-from .heads import Call, stats_words
+from .heads import Call, Head, stats_words
 from .metrics import Metrics, open_metrics
-from .native import _native, take_engine, word
+from .native import _native, selection_word, take_engine
 from .progress import Progress, Reporter
 from .tables import CallTable, stats_table
+
+
+# What chooses heads, among the options of what measures them.
+_SELECTION = frozenset(
+    {"steps", "layers", "heads", "batch", "branch", "kind", "blocks", "slots", "chunks", "pick", "from_"}
+)
 
 
 def open(  # noqa: A001 - attnscope.open, as one says it
@@ -150,8 +156,8 @@ class Capture:
 
     def select(self, **selection: Any) -> list[Call]:
         """The calls that selection words choose, as the command line's: steps="0,3-7", layers=range(3, 8), branch,
-        kind, blocks="single*", slots, chunks, batch. Usage error where nothing is left."""
-        words = {name: word(value) for name, value in selection.items() if value is not None}
+        kind, blocks="single*", slots, chunks, batch. Warns of what they name and the capture lacks. Usage error where
+        nothing is left."""
         return [
             Call(
                 self._opened.call(number),
@@ -160,22 +166,41 @@ class Capture:
                 self._cache,
                 self._folder,
             )
-            for number, heads in self._opened.select(words)
+            for number, heads in self._chosen(selection)
         ]
+
+    def heads(self, **selection: Any) -> list[Head]:
+        """The heads that selection words choose: those of select() and heads="0-3"; of these pick=["3.1", (12, 7)]
+        (layer, head), "10:3.1" (step:layer.head), "refiner.0/attn.1", and from_="picked.json", a file that lists heads
+        (docs/inputs.md). Warns and raises as select()."""
+        return [
+            self.call(number).head(head, batch=item)
+            for number, heads in self._chosen(selection)
+            for item, head in heads
+        ]
+
+    def _chosen(self, selection: Mapping[str, Any]) -> list[tuple[int, list[tuple[int, int]]]]:
+        """Numbers of calls, each with its (batch item, head); called by what the user calls."""
+        words = dict(selection_word(name, value) for name, value in selection.items() if value is not None)
+        chosen, missing = self._opened.select(words)
+        for line in missing:
+            warnings.warn(line, stacklevel=3)
+        return chosen
 
     def stats(self, *, progress: Progress = None, **options: Any) -> np.ndarray:
         """The numbers of every head, as `attnscope stats` (docs/metrics.md): a structured array with step, layer
         (−1 outside the main stack), branch, kind, batch, head, block, slot, chunk (−1: none), class, and a float64
         field a metric, NaN where it is not defined; rows and masked_rows are int64. pandas.DataFrame() takes it.
 
-        options: which heads (layers="3-7", steps, heads, batch, branch, kind, blocks, slots, chunks); sample=N rows
-        a head, evenly spread, which adds NAME_stderr; exact=True; band=N; threshold={"sink": 0.2}; sort="entropy".
+        options: which heads (layers="3-7", steps, heads, batch, branch, kind, blocks, slots, chunks, pick, from_, as
+        heads() has them); sample=N rows a head, evenly spread, which adds NAME_stderr; exact=True; band=N; threshold={"sink": 0.2}; sort="entropy".
         """
         return stats_table(self.records(progress=progress, **options), options)
 
     def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
         """The numbers of stats() as a dict a head, None where a number is not defined, with sinks, class_scores and
         arrays: those that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
+        self._chosen({name: value for name, value in options.items() if name in _SELECTION})
         with Reporter("stats", progress) as report:
             return _native.capture_stats(self._opened, self._engine, stats_words(options), report)
 

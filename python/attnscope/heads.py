@@ -19,7 +19,7 @@ import numpy as np
 
 from .errors import make_error
 from .facts import counted, place_text
-from .native import word
+from .native import selection_word, word
 from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
@@ -291,5 +291,9 @@ def stats_words(options: Mapping[str, Any]) -> dict[str, str]:
             continue
         if name == "threshold" and isinstance(value, Mapping):
             value = [f"{which}={least}" for which, least in value.items()]
-        words["with" if name == "arrays" else name] = "yes" if value is True else word(value)
+        if value is True or name == "arrays":
+            words["with" if name == "arrays" else name] = "yes" if value is True else word(value)
+            continue
+        key, text = selection_word(name, value)
+        words[key] = text
     return words

@@ -69,3 +69,24 @@ def word(value: Any) -> str:
     if isinstance(value, (list, tuple, range, set, frozenset)):
         return ",".join(str(item) for item in value)
     return str(value)
+
+
+def selection_word(name: str, value: Any) -> tuple[str, str]:
+    """A selection option as the command line has it: from_ is --from, pick=[(3, 1), "12.7"] is --pick 3.1,12.7."""
+    if name == "from_":
+        return "from", os.fspath(value)
+    if name == "pick" and not isinstance(value, str):
+        return name, ",".join(_picked(item) for item in value)
+    return name, word(value)
+
+
+def _picked(item: Any) -> str:
+    """A head of pick=: (layer, head), (step, layer, head) or a word such as "refiner.0/attn.1"."""
+    if isinstance(item, str):
+        return item
+    if isinstance(item, tuple) and len(item) == 2:
+        return f"{item[0]}.{item[1]}"
+    if isinstance(item, tuple) and len(item) == 3:
+        return f"{item[0]}:{item[1]}.{item[2]}"
+    # 3.10 would be head 1.
+    raise make_error(f'pick: expected "3.1", (layer, head) or (step, layer, head) (got {item!r})', "usage")

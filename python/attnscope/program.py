@@ -35,8 +35,10 @@ def _require_program() -> None:
 
 
 def _values(name: str, value: Any) -> list[str]:
-    from .native import word
+    from .native import selection_word, word
 
+    if name == "pick":
+        return [selection_word(name, value)[1]]
     if name == "grid" and isinstance(value, (list, tuple)):
         return ["x".join(map(str, value))]
     if name == "as_" and isinstance(value, Mapping):

@@ -70,17 +70,22 @@ nb::dict facts_of(const CallHandle& handle) {
   return facts;
 }
 
-std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>> selection_of(
+/// Calls by their numbers, each with its (batch item, head).
+using ChosenHeads = std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>>;
+
+std::pair<ChosenHeads, std::vector<std::string>> selection_of(
     const Capture& capture, const std::map<std::string, std::string>& words) {
-  std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>> result;
-  for (const SelectedCall& selected : capture.select(parse_selection(selection_of_words(words)))) {
+  ChosenHeads result;
+  std::vector<std::string> missing;
+  for (const SelectedCall& selected :
+       capture.select(parse_selection(selection_of_words(words)), &missing)) {
     std::vector<std::pair<int64_t, int64_t>> heads;
     for (const int64_t b : selected.batch) {
       for (const int64_t h : selected.heads) heads.emplace_back(b, h);
     }
     result.emplace_back(selected.call - capture.calls().data(), std::move(heads));
   }
-  return result;
+  return {std::move(result), std::move(missing)};
 }
 
 void bind_captures(nb::module_& module) {
@@ -102,7 +107,9 @@ void bind_captures(nb::module_& module) {
             return selection_of(*c.capture, words);
           },
           "selection"_a,
-          "Numbers of the calls, each with its (batch item, head), that selection words choose.");
+          "Numbers of the calls, each with its (batch item, head), that selection words choose; "
+          "and "
+          "what they name and the capture lacks, a line each.");
   module.def(
       "open_capture",
       [](const std::map<std::string, std::string>& options, const Engine& engine,

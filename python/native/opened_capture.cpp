@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/common/console.h"
+#include "cli/common/head_list.h"
 #include "cli/common/unknown_state.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -99,7 +100,7 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
 
 SelectionOptions selection_of_words(const Words& words) {
   SelectionOptions o;
-  std::string branch, kind, blocks, slots;
+  std::string branch, kind, blocks, slots, pick;
   take_words(words, {{"steps", &o.steps},
                      {"layers", &o.layers},
                      {"heads", &o.heads},
@@ -108,11 +109,15 @@ SelectionOptions selection_of_words(const Words& words) {
                      {"branch", &branch},
                      {"kind", &kind},
                      {"blocks", &blocks},
-                     {"slots", &slots}});
+                     {"slots", &slots},
+                     {"pick", &pick},
+                     {"from", &o.from}});
   o.branches = split(branch);
   o.kinds = split(kind);
   o.blocks = split(blocks);
   o.slots = split(slots);
+  o.pick = split(pick);
+  if (!o.from.empty()) o.listed = read_head_list(o.from);
   return o;
 }
 

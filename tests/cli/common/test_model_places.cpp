@@ -109,7 +109,7 @@ TEST_CASE("blocks and slots select calls and name them") {
                  "(it has attn, attn1, audio_attn1)"));
   const auto nothing = run_attnscope({"stats", path, "--blocks", "refiner.0", "--slots", "attn1"});
   CHECK(nothing.exit_code == 2);
-  CHECK(contains(nothing.err, "the selection leaves no call"));
+  CHECK(contains(nothing.err, "the selection leaves no head"));
 
   const auto table = run_well({"stats", path});
   CHECK(contains(table.out, "refiner.0.attn"));

@@ -234,7 +234,7 @@ TEST_CASE("what an export cannot show is said") {
       {render(maps, "matrix", {"--heads", "1", "--grid", "1x2x3"}), "--grid"},
       {render(maps, "matrix", {"--heads", "1", "--rope", "wan"}), "--rope"},
       {render(maps, "matrix", {"--heads", "1", "--cu-seqlens", "0,9"}), "--cu-seqlens"},
-      {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}), "the export has cond"},
+      {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}), "--branch uncond: not in the export"},
       {render(maps, "heatmap", {"--metric", "entropy"}), "not of numbers (expected stats)"},
       {render(maps, "frames"), "of one matrix, mosaic and heatmap are drawn"},
       {render(stats, "heatmap", {"--metric", "entropi"}), "did you mean entropy?"},

@@ -99,21 +99,50 @@ TEST_CASE("selections that cannot be read name the option, the text and the part
   }
 }
 
-TEST_CASE("selections that do not fit name what exists") {
+TEST_CASE("what a selection names and does not exist is left out, and told") {
   const Values steps{2, 10, 18};
-  const std::vector<std::pair<std::string, std::string>> cases{
-      {"3", "3 does not exist"},      {"19", "19 does not exist"},
-      {"!3", "3 does not exist"},     {"0-10", "0 in '0-10' is out of range"},
-      {"2-19", "19 in '2-19'"},       {"19-", "19 in '19-'"},
-      {"3-9", "'3-9' holds nothing"}, {"3-9:2", "'3-9:2' holds nothing"},
-      {"!2-18", "nothing is left"},   {"!all", "nothing is left"},
-      {"2,!2", "nothing is left"},    {"!11-12", "'!11-12' holds nothing"}};
+  struct Case {
+    std::string text;
+    Values left;
+    std::vector<std::string> told;
+  };
+  const std::vector<Case> cases{{"2,3", {2}, {"3 does not exist"}},
+                                {"!3", steps, {"3 does not exist"}},
+                                {"0-10", {2, 10}, {"0 in '0-10' is out of range"}},
+                                {"2-19", steps, {"19 in '2-19' is out of range"}},
+                                {"10-40:8", {10, 18}, {"40 in '10-40:8' is out of range"}},
+                                {"18,3-9", {18}, {"'3-9' holds nothing"}},
+                                {"!11-12", steps, {"'!11-12' holds nothing"}},
+                                {"10,5,30", {10}, {"5 does not exist", "30 does not exist"}},
+                                {"2-18", steps, {}},
+                                {"all", steps, {}}};
+  for (const Case& c : cases) {
+    INFO(c.text);
+    CHECK(resolve(c.text, steps) == c.left);
+    std::vector<std::string> lines;
+    for (const std::string& told : c.told) {
+      lines.push_back("--layers " + c.text + ": " + told + " (there are 2, 10, 18)");
+    }
+    CHECK(Selection::parse(c.text, "--layers").missing(steps) == lines);
+  }
+}
+
+TEST_CASE("selections that leave nothing name what exists") {
+  const Values steps{2, 10, 18};
+  const std::vector<std::pair<std::string, std::string>> cases{{"3", "3 does not exist"},
+                                                               {"19", "19 does not exist"},
+                                                               {"19-", "19 in '19-'"},
+                                                               {"3-9", "'3-9' holds nothing"},
+                                                               {"3-9:2", "'3-9:2' holds nothing"},
+                                                               {"!2-18", "nothing is left"},
+                                                               {"!all", "nothing is left"},
+                                                               {"2,!2", "nothing is left"}};
   for (const auto& [text, part] : cases) {
     INFO(text);
     CHECK(refused([&, &text = text] { resolve(text, steps); }, ErrorCode::usage,
                   {"--layers " + text + ": ", part, "2, 10, 18"}) == "");
   }
-  CHECK(refused([] { resolve("0-4", upto(4)); }, ErrorCode::usage, {"there are 0-3"}) == "");
+  CHECK(refused([] { resolve("4-9", upto(4)); }, ErrorCode::usage, {"there are 0-3"}) == "");
   CHECK(refused([] { resolve("all", {}); }, ErrorCode::usage, {"nothing exists"}) == "");
   CHECK(refused([] { Selection().resolve_count(0); }, ErrorCode::usage, {"nothing exists"}) == "");
 }

@@ -457,9 +457,9 @@ TEST_CASE("selection names what exists when it asks for what does not") {
     return thrown_text(ErrorCode::usage, [&] { select(steps, layers, heads); });
   };
   CHECK(contains(error("5", "all"), "0, 10"));
-  CHECK(contains(error("all", "0-3"), "3-4"));
+  CHECK(contains(error("all", "0-2"), "3-4"));
   CHECK(contains(error("all", "all", "2"), "0-1"));
-  CHECK(contains(error("10", "4"), "leaves no call"));
+  CHECK(contains(error("10", "4"), "leaves no head"));
   CallSelection branch;
   branch.branches = {"al"};
   CHECK(contains(thrown_text(ErrorCode::usage, [&] { capture.select(branch); }),
