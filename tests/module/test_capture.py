@@ -68,6 +68,34 @@ class Calls(unittest.TestCase):
             with self.subTest(key=key), self.assertRaisesRegex(attnscope.Error, words):
                 self.cap[key]
 
+    def test_heads_one_by_one(self) -> None:
+        def places(**words: object) -> list[tuple[int, int, int]]:
+            return [(head.call.layer, head.batch, head.number) for head in self.cap.heads(**words)]
+
+        self.assertEqual(places(layers=1, heads="2-"), [(1, 0, 2), (1, 0, 3)])
+        two = [(0, 0, 1), (2, 0, 3)]
+        self.assertEqual(places(pick=[(2, 3), "0.1"]), two)
+        self.assertEqual(places(pick="10:2.3,0.1"), two)
+        self.assertEqual(places(pick=[(10, 2, 3), (0, 1)], layers="1-"), two[1:])
+        with tempfile.TemporaryDirectory() as folder:
+            listed = Path(folder) / "picked.json"
+            rows = [{"layer": layer, "head": head} for layer, _, head in two]
+            listed.write_text(json.dumps({"format": "attnscope-heads/1", "heads": rows}))
+            self.assertEqual(places(from_=listed), two)
+            stats = self.cap.stats(from_=listed, sample=4)
+            self.assertEqual([(int(row["layer"]), 0, int(row["head"])) for row in stats], two)
+        with self.assertWarnsRegex(UserWarning, "pick: 1 of 2 heads are not in this capture: 9.1"):
+            self.assertEqual(places(pick="9.1,0.1"), two[:1])
+        with self.assertWarnsRegex(UserWarning, "99 does not exist"):
+            self.assertEqual([call.layer for call in self.cap.select(layers=[1, 99])], [1])
+        for words, message in (
+            ({"pick": [3.1]}, "pick: expected"),
+            ({"pick": "9.1"}, "not in this capture"),
+            ({"from_": "nowhere.json"}, "nowhere.json"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex(attnscope.Error, message):
+                places(**words)
+
     def test_words_that_mean_nothing(self) -> None:
         for make, words, code in (
             (lambda: attnscope.open(SAMPLE / "nowhere"), "nowhere", "file"),
