@@ -68,7 +68,7 @@ TEST_CASE("a picked head is named by layer, step or block") {
       {"refiner.0/attn.2", head_at(0, kNoLayer, 2, "cond", refiner),
        head_at(0, kNoLayer, 2, "cond", {.block = "refiner.0", .slot = "cross"})},
       {"5:refiner.0/attn.2", head_at(5, 1, 2, "cond", refiner), head_at(6, 1, 2, "cond", refiner)},
-      {"a.b.3", head_at(0, 0, 3, "cond", {.block = "a.b"}), head_at(0, 0, 3)}};
+      {"a.b.3", head_at(0, 0, 3, "cond", {.block = "a.b", .slot = ""}), head_at(0, 0, 3)}};
   for (const Case& c : cases) {
     INFO(c.text);
     const HeadPattern pattern = HeadPattern::parse(c.text, "--pick");
