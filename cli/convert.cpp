@@ -11,6 +11,7 @@
 #include "cli/common/left_out_names.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
+#include "cli/run/head_where.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -222,6 +223,7 @@ int run_convert(const ConvertOptions& asked) {
   refuse_tasks(o.shard, o.alone, o.out, o.stitch ? kOneProcess : kPartOfEach);
   const std::optional<PlanShare> share = chosen_share(o.shard, console);
   o.out = name_of_share(o.out, share);
+  set_answer_out(o.out);
   if (o.stitch)
     refuse_shard(o.shard, "--stitch joins what several processes wrote, and is not cut");
   if (is_single_capture_file(o.out)) {
@@ -230,6 +232,7 @@ int run_convert(const ConvertOptions& asked) {
   if (o.stitch && is_of_ranks(o.capture.capture)) return run_stitch(o, console);
   const Capture capture = open_capture(o.capture, {}, console);
   check_capture(capture, o.capture, console);
+  settle_where(o.selection, capture, {}, console, o.dry_run);
   std::vector<SelectedCall> calls = select_and_tell(capture, o.selection, console);
   require_equal_heads(calls, "a capture");
   JoinedChunks joined;

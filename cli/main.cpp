@@ -14,8 +14,9 @@
 #include "cli/common/console.h"
 #include "cli/common/help.h"
 #include "cli/common/option_use.h"
+#include "cli/common/report_error.h"
 #include "core/base/error.h"
-#include "core/base/failure_text.h"
+#include "core/base/error_kind.h"
 #include "core/base/nearest_word.h"
 #include "core/base/version.h"
 #include "io/helper/ask_helper.h"
@@ -25,9 +26,9 @@
 namespace attnscope {
 namespace {
 
-int fail(std::string_view message, int code) {
-  write_error_text(fmt::format("attnscope: {}\n", one_line(message)));
-  return code;
+int fail_usage(std::string_view message) {
+  report_error(error_kind(ErrorCode::usage), message);
+  return kExitUsage;
 }
 
 /// "did you mean …" for a word that no option or subcommand matches; may be empty.
@@ -57,10 +58,9 @@ int reject_extras(const CLI::App& parser, const std::vector<std::string>& extras
   const std::string_view what = option                           ? "unknown option"
                                 : parser.get_parent() == nullptr ? "unknown subcommand"
                                                                  : "unexpected argument";
-  return fail(
-      fmt::format("{}{} {}{} (see attnscope {}--help)", where, what, word, suggestion(parser, word),
-                  parser.get_parent() == nullptr ? "" : parser.get_name() + " "),
-      kExitUsage);
+  return fail_usage(fmt::format("{}{} {}{} (see attnscope {}--help)", where, what, word,
+                                suggestion(parser, word),
+                                parser.get_parent() == nullptr ? "" : parser.get_name() + " "));
 }
 
 /// An unknown option of the subcommand that a complaint about a missing one would hide; empty where
@@ -133,6 +133,24 @@ size_t leading_options(const std::vector<std::string>& words,
   return std::min(at, words.size());
 }
 
+/// The files that the command line names as inputs and output.
+AnswerFiles files_named(const CLI::App& parser) {
+  AnswerFiles files;
+  for (const CLI::Option* option : parser.get_options()) {
+    if (option->get_name() == "-o") {
+      if (!option->results().empty()) files.out = option->results().back();
+    } else if (option->get_positional()) {
+      files.inputs.insert(files.inputs.end(), option->results().begin(), option->results().end());
+    }
+  }
+  for (const char* tensor : {"--q", "--k", "--v"}) {
+    const CLI::Option* const option = parser.get_option_no_throw(tensor);
+    if (option == nullptr) continue;
+    files.inputs.insert(files.inputs.end(), option->results().begin(), option->results().end());
+  }
+  return files;
+}
+
 /// Runs the subcommand that was parsed, or prints the help where none was named.
 int run_parsed(const CLI::App& app, const std::vector<Command>& commands) {
   for (const Command& command : commands) {
@@ -143,6 +161,7 @@ int run_parsed(const CLI::App& app, const std::vector<Command>& commands) {
     extras.insert(extras.end(), others.begin(), others.end());
     std::erase(extras, "--");
     if (!extras.empty()) return reject_extras(command.parser.app(), extras);
+    set_answer_files(files_named(command.parser.app()));
     command.parser.finish();
     check_option_use(command.parser);
     return command.run();
@@ -181,8 +200,7 @@ int run(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   const size_t leading = leading_options(words, names);
   if (!words.empty() && leading == words.size()) {
-    return fail(fmt::format("{}: which subcommand? (see attnscope --help)", words.back()),
-                kExitUsage);
+    return fail_usage(fmt::format("{}: which subcommand? (see attnscope --help)", words.back()));
   }
   if (leading < words.size()) {
     if (std::find(names.begin(), names.end(), words[leading]) != names.end()) {
@@ -206,9 +224,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::RequiredError& e) {
     const std::vector<std::string> unknown = unknown_options(app);
     if (!unknown.empty()) return reject_extras(*app.get_subcommands().front(), unknown);
-    return fail(parse_complaint(app, e), kExitUsage);
+    return fail_usage(parse_complaint(app, e));
   } catch (const CLI::ParseError& e) {
-    return fail(parse_complaint(app, e), kExitUsage);
+    return fail_usage(parse_complaint(app, e));
   }
   return run_parsed(app, commands);
 }
@@ -222,14 +240,17 @@ void give_back_freed_memory() {
 }
 
 int run_and_report(int argc, char** argv) {
+  const std::vector<std::string_view> words(argv + 1, argv + argc);
+  const auto end = std::find(words.begin(), words.end(), "--");
+  if (std::find(words.begin(), end, "--json") != end) report_errors_as_json();
   try {
     return run(argc, argv);
   } catch (const Error& e) {
-    return fail(e.what(), exit_code_of(e.code()));
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory: give a smaller --memory", kExitFailure);
+    report_error(e);
+    return exit_code_of(e.code());
   } catch (const std::exception& e) {
-    return fail(failure_text(e), kExitFailure);
+    report_error(e);
+    return kExitFailure;
   }
 }
 
@@ -243,6 +264,6 @@ int main(int argc, char** argv) {
   give_back_freed_memory();
   const int code = run_and_report(argc, argv);
   if (finish_standard_output()) return code;
-  const int lost = fail("standard output cannot be written", kExitFailure);
-  return code == kExitOk ? lost : code;
+  write_error_text("attnscope: standard output cannot be written\n");
+  return code == kExitOk ? kExitFailure : code;
 }

@@ -14,6 +14,7 @@
 #include "cli/common/interrupt.h"
 #include "cli/common/stored_input.h"
 #include "cli/common/unknown_state.h"
+#include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "cli/run/shard_option.h"
 #include "cli/serve/capture_tiles.h"
@@ -205,8 +206,9 @@ RunOptions remote_run(const ViewRequest& o) {
   return here;
 }
 
-/// Before there is a window, which opens it once more: its notes, and what is wrong with it.
-void tell_of_capture(const ViewRequest& o, const Console& console) {
+/// Before there is a window, which opens it once more: its notes, what is wrong with it, and the
+/// heads of --where.
+void tell_of_capture(ViewRequest& o, const Console& console) {
   if (is_export_file(o.capture.capture)) {
     check_export_options(o.capture, o.run);
     first_selected(read_export_texels(o.capture.capture)->calls(), o.selection, console);
@@ -218,6 +220,7 @@ void tell_of_capture(const ViewRequest& o, const Console& console) {
                       ": its files are told by their names, which do not say when a call is "
                       "complete (the capture format does)");
   }
+  settle_where(o.selection, capture, o.run, console);
   first_selected(capture, o.selection);
   select_and_tell(capture, o.selection, console);
 }
@@ -259,7 +262,7 @@ int run_view(const ViewRequest& asked) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
   const InterruptWatch interrupt(console);
-  const WayThere way{o.remote_program, o.run, o.cache, o.follow};
+  const WayThere way{o.remote_program, o.run, o.selection.cache, o.follow};
   std::unique_ptr<RemoteLink> first_link;
   if (is_remote_name(o.capture.capture)) {
     first_link =
@@ -267,7 +270,7 @@ int run_view(const ViewRequest& asked) {
     first_selected(first_link->hello(), o.selection, console);
   }
   const auto backend = make_run_backend(remote_run(o), console);
-  const TilesOptions tiles{o.run, o.cache, o.follow};
+  const TilesOptions tiles{o.run, o.selection.cache, o.follow};
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
     return std::make_unique<CaptureTiles>(capture, *backend, tiles, std::move(wake));
   };

@@ -73,7 +73,6 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
                   "graphics memory for tiles (default 512MiB)")
       .type_name("SIZE")
       .group("Computation");
-  add_cache_option(command, o.cache);
   command.add_flag("--quiet", o.quiet, "no narration");
   command.footer(
       "Examples:\n"

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "cli/common/cache_option.h"
 #include "cli/common/capture_options.h"
 
 namespace attnscope {
@@ -12,7 +11,6 @@ struct ViewRequest {
   CaptureOptions capture;
   SelectionOptions selection;
   RunOptions run;
-  std::string cache;
   std::string second;  ///< a capture that is compared with the first
   std::string query, zoom, order, order_keys, script, screenshot, session, theme, size;
   std::string remote_program = "attnscope";

@@ -10,11 +10,13 @@
 #include <set>
 #include <span>
 
+#include "cli/common/cache_option.h"
 #include "cli/common/head_list.h"
 #include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
+#include "core/heads/head_condition.h"
 #include "core/problem/score.h"
 #include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
@@ -320,10 +322,45 @@ void add_selection_options(CommandParser& command, SelectionOptions& o) {
                   "diff, or a .csv or .h5 of stats")
       .type_name("FILE")
       .group(group);
+  command
+      .add_option("--where", o.where,
+                  "of these the heads that a condition holds for, over their names and the\n"
+                  "numbers of stats: 'class=temporal entropy<5 layer>=10'")
+      .type_name("CONDITION")
+      .group(group);
+  add_cache_option(command, o.cache);
   command.after_parsing([&o] {
+    if (o.where) HeadCondition::parse(*o.where, "--where");
     if (!o.from.empty()) o.listed = read_head_list(o.from);
   });
 }
+
+bool asks_for_numbers(const SelectionOptions& o) {
+  return o.where && !o.holding && HeadCondition::parse(*o.where, "--where").asks_for_numbers();
+}
+
+namespace {
+
+void add_condition(const SelectionOptions& o, CallSelection& selection) {
+  if (!o.where) return;
+  selection.condition_text = "--where " + *o.where;
+  if (o.holding) {
+    selection.condition = [holding = o.holding](const HeadName& name) {
+      return holding->count(name) != 0;
+    };
+    return;
+  }
+  const HeadCondition condition = HeadCondition::parse(*o.where, "--where");
+  if (condition.asks_for_numbers()) {
+    throw usage_error(
+        one_line(selection.condition_text) +
+        ": compares numbers of heads, which stats finds in a capture; here heads have names alone "
+        "(--from FILE takes the heads that a table of stats has)");
+  }
+  selection.condition = [condition](const HeadName& name) { return condition.holds({name}); };
+}
+
+}  // namespace
 
 CallSelection parse_selection(const SelectionOptions& o) {
   std::vector<std::shared_ptr<const HeadSet>> sets;
@@ -333,16 +370,18 @@ CallSelection parse_selection(const SelectionOptions& o) {
     sets.push_back(std::make_shared<const HeadSet>(std::move(picked), "--pick"));
   }
   if (o.listed) sets.push_back(o.listed);
-  return {Selection::parse(o.steps, "--steps"),
-          Selection::parse(o.layers, "--layers"),
-          Selection::parse(o.heads, "--heads"),
-          Selection::parse(o.batch, "--batch"),
-          o.branches,
-          o.kinds,
-          o.blocks,
-          o.slots,
-          Selection::parse(o.chunks, "--chunks"),
-          std::move(sets)};
+  CallSelection selection{Selection::parse(o.steps, "--steps"),
+                          Selection::parse(o.layers, "--layers"),
+                          Selection::parse(o.heads, "--heads"),
+                          Selection::parse(o.batch, "--batch"),
+                          o.branches,
+                          o.kinds,
+                          o.blocks,
+                          o.slots,
+                          Selection::parse(o.chunks, "--chunks"),
+                          std::move(sets)};
+  add_condition(o, selection);
+  return selection;
 }
 
 void require_equal_heads(std::span<const SelectedCall> calls, std::string_view what,
@@ -427,11 +466,16 @@ OrderedJson selection_json(const SelectionOptions& o) {
   if (!o.slots.empty()) json["slots"] = o.slots;
   if (o.chunks != "all") json["chunks"] = o.chunks;
   if (!o.pick.empty()) json["pick"] = o.pick;
-  if (o.listed) {
-    // The list itself, not the file's name, decides which heads there are.
-    const std::string text = o.listed->text();
-    json["from"] = fmt::format("{} heads {:016x}", o.listed->size(),
-                               checksum64(std::as_bytes(std::span(text))));
+  const auto digest = [](int64_t heads, const std::string& names) {
+    return fmt::format("{} heads {:016x}", heads, checksum64(std::as_bytes(std::span(names))));
+  };
+  // The list itself, not the file's name, decides which heads there are.
+  if (o.listed) json["from"] = digest(std::ssize(*o.listed), o.listed->text());
+  if (o.where) json["where"] = *o.where;
+  if (o.holding) {
+    std::string names;
+    for (const HeadName& name : *o.holding) names += HeadPattern::of(name).text() + "\n";
+    json["where_heads"] = digest(std::ssize(*o.holding), names);
   }
   return json;
 }

@@ -2,6 +2,8 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -81,16 +83,25 @@ struct SelectionOptions {
   std::string steps = "all", layers = "all", heads = "all", batch = "all";
   std::vector<std::string> branches, kinds, blocks, slots;
   std::string chunks = "all";
-  std::vector<std::string> pick;  ///< heads one by one, as HeadPattern::parse() reads them
-  std::string from;               ///< a file with a list of heads; empty: none
+  std::vector<std::string> pick;          ///< heads one by one, as HeadPattern::parse() reads them
+  std::string from;                       ///< a file with a list of heads; empty: none
+  std::optional<std::string> where = {};  ///< as HeadCondition::parse() reads it
+  std::string cache = {};                 ///< --cache, as cache_folders() reads it
   /// The heads of `from`, read when the command line is known to be right.
   std::shared_ptr<const HeadSet> listed = nullptr;
+  /// The heads that `where` holds for, where it compares numbers: settle_where() finds them.
+  std::shared_ptr<const std::set<HeadName>> holding = nullptr;
 
   friend bool operator==(const SelectionOptions&, const SelectionOptions&) = default;
 };
-/// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots --pick --from.
+/// Adds --steps --layers --heads --batch --chunks --branch --kind --blocks --slots --pick --from
+/// --where --cache.
 void add_selection_options(CommandParser& command, SelectionOptions& options);
+/// Throws Error(usage) for what is no selection, and where --where compares numbers and nothing has
+/// found them.
 CallSelection parse_selection(const SelectionOptions& options);
+/// True where --where compares numbers that are still to be found.
+bool asks_for_numbers(const SelectionOptions& options);
 /// Throws Error(usage) where a call is there several times, since its batch items have other heads
 /// chosen; `by_branch`: only where these items are of one branch. `what` is what has no room for
 /// it.

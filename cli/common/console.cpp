@@ -7,12 +7,25 @@
 #include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/base/error.h"
+#include "core/base/version.h"
 #include "io/files/json_text.h"
 #include "io/files/json_types.h"
 
 namespace attnscope {
+namespace {
+
+bool json_printed = false;
+AnswerFiles answer_files;
+
+OrderedJson inputs_json(const std::vector<std::string>& inputs) {
+  if (inputs.size() == 1) return inputs.front();
+  return inputs.empty() ? OrderedJson() : OrderedJson(inputs);
+}
+
+}  // namespace
 
 void Console::say(std::string_view text) const {
   if (!quiet_) warn(text);
@@ -87,9 +100,32 @@ void write_error_text(std::string_view text) noexcept {
   std::fflush(stderr);
 }
 
+void set_answer_files(const AnswerFiles& files) { answer_files = files; }
+
+void set_answer_out(const std::string& out) { answer_files.out = out; }
+
 void print_json(const OrderedJson& json, bool pretty) {
+  const std::pair<const char*, OrderedJson> common[] = {
+      {"format", nullptr},
+      {"attnscope_version", version()},
+      {"input", inputs_json(answer_files.inputs)},
+      {"out", answer_files.out.empty() ? OrderedJson() : OrderedJson(answer_files.out)},
+      {"capture_hash", nullptr}};
+  OrderedJson answer;
+  for (const auto& [name, value] : common) {
+    const auto own = json.find(name);
+    answer[name] = own == json.end() ? value : *own;
+  }
+  for (const auto& [name, value] : json.items()) answer[name] = value;
+  print_bare_json(answer, pretty);
+}
+
+void print_bare_json(const OrderedJson& json, bool pretty) {
+  json_printed = true;
   fmt::print("{}\n", json_text(json, pretty ? 2 : -1));
 }
+
+bool has_printed_json() noexcept { return json_printed; }
 
 bool finish_standard_output() noexcept {
   return std::fflush(stdout) == 0 && std::ferror(stdout) == 0;

@@ -4,6 +4,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/files/json_types.h"
 
@@ -64,9 +65,21 @@ class Progress {
 /// Writes `text` to standard error as it is. A standard error that is closed or full is no reason
 /// to fail: nothing is thrown.
 void write_error_text(std::string_view text) noexcept;
-/// `json` and a line break on standard output; bytes that are no UTF-8 (file names may hold any)
-/// are replaced. Indented where `pretty`.
+/// The files that a command is about, as every object that it prints says: "input" and "out".
+struct AnswerFiles {
+  std::vector<std::string> inputs;  ///< as they were named
+  std::string out;                  ///< empty: none
+};
+void set_answer_files(const AnswerFiles& files);
+/// The output under its own name: {shard} has become the part's.
+void set_answer_out(const std::string& out);
+/// A command's answer on standard output: the object, behind its "format" with what all answers
+/// have ("attnscope_version", "input", "out", "capture_hash") unless it has it itself, and a line
+/// break. Bytes that are no UTF-8 (file names may hold any) are replaced. Indented where `pretty`.
 void print_json(const OrderedJson& json, bool pretty);
+/// An object as it is, instead of an answer.
+void print_bare_json(const OrderedJson& json, bool pretty);
+bool has_printed_json() noexcept;
 /// True where all standard output was written without error; call it once, at the end.
 bool finish_standard_output() noexcept;
 

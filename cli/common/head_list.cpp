@@ -87,27 +87,12 @@ std::vector<HeadPattern> read_json_list(const std::string& file) {
   return heads;
 }
 
-HeadPattern pattern_of(const HeadName& name) {
-  HeadPattern pattern;
-  pattern.head = name.head;
-  pattern.batch = name.batch;
-  pattern.layer = name.layer;
-  if (!name.place.unrecorded.step) pattern.step = name.step;
-  if (!name.place.unrecorded.branch && !name.branch.empty()) pattern.branch = name.branch;
-  if (name.place.unrecorded.layer) pattern.layer.reset();
-  if (!name.kind.empty()) pattern.kind = name.kind;
-  if (!name.place.block.empty()) pattern.block = name.place.block;
-  if (!name.place.slot.empty()) pattern.slot = name.place.slot;
-  if (name.place.has_chunk()) pattern.chunk = name.place.chunk;
-  return pattern;
-}
-
 std::vector<HeadPattern> read_table_list(const std::string& file) {
   MemoryBudget budget(int64_t{2} << 30);
   MemoryReservation held;
   std::vector<HeadPattern> heads;
   for (const NumberTable::Line& line : read_number_table(file, budget, held).lines) {
-    heads.push_back(pattern_of(line.head));
+    heads.push_back(HeadPattern::of(line.head));
   }
   return heads;
 }

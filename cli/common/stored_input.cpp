@@ -2,7 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <set>
+
 #include "core/base/error.h"
+#include "core/heads/head_condition.h"
 
 namespace attnscope {
 std::string capture_option_given(const CaptureOptions& c, const RunOptions& run) {
@@ -65,6 +71,27 @@ std::vector<StoredHead> select_stored(const StoredMaps& maps, const SelectionOpt
 
 std::string stored_label(const StoredHead& h) {
   return head_label(stored_name(*h.facts, h.batch, h.head));
+}
+
+void settle_where_of_table(SelectionOptions& selection, const NumberTable& table) {
+  if (!asks_for_numbers(selection)) return;
+  if (table.runs.size() > 1) {
+    throw usage_error(fmt::format("--where: {} has the numbers of {} runs, and no head has one",
+                                  one_line(table.name), table.runs.size()));
+  }
+  const HeadCondition condition = HeadCondition::parse(*selection.where, "--where");
+  auto holding = std::make_shared<std::set<HeadName>>();
+  for (const NumberTable::Line& line : table.lines) {
+    const ConditionedHead head{
+        line.head, parse_head_class(line.head_class),
+        [&](const HeadField& field) -> std::optional<double> {
+          const auto found = std::find(table.metrics.begin(), table.metrics.end(), field.name);
+          if (found == table.metrics.end()) return std::nullopt;
+          return line.values[static_cast<size_t>(found - table.metrics.begin())];
+        }};
+    if (condition.holds(head)) holding->insert(line.head);
+  }
+  selection.holding = std::move(holding);
 }
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/head_table.h"
 #include "io/export/read/stored_maps.h"
+#include "io/metrics/number_table.h"
 
 namespace attnscope {
 
@@ -29,5 +30,10 @@ HeadName stored_name(const StoredFacts& facts, int64_t batch, int64_t head);
 
 /// head_label() of it.
 std::string stored_label(const StoredHead& head);
+
+/// Puts into `selection.holding` the heads of a table that --where holds for, by its numbers.
+/// Nothing to do where no number is asked for. Throws Error(usage) where the table is of several
+/// runs.
+void settle_where_of_table(SelectionOptions& selection, const NumberTable& table);
 
 }  // namespace attnscope

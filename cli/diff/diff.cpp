@@ -18,6 +18,7 @@
 #include "cli/diff/diff_report.h"
 #include "cli/diff/diff_tables_report.h"
 #include "cli/run/capture_check.h"
+#include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "cli/run/run_plan.h"
 #include "cli/run/run_steps.h"
@@ -132,9 +133,12 @@ struct DiffRun {
   }
 };
 
-DiffRun open_run(const DiffOptions& o, const Console& console) {
+DiffRun open_run(DiffOptions& o, const Console& console) {
   DiffRun run;
   run.a = open_side(o, o.capture.capture, true, console);
+  if (const Capture* const capture = run.a->capture()) {
+    settle_where(o.selection, *capture, o.run, console, o.dry_run);
+  }
   if (!o.second.empty()) run.second = open_side(o, o.second, false, console);
   run.memory = memory_of(*run.a, run.second.get(), o.run);
   if (run.a->capture() != nullptr || run.b().capture() != nullptr) {
@@ -189,8 +193,9 @@ void check_table_options(const DiffOptions& o) {
                   given, one_line(o.capture.capture)));
 }
 
-std::vector<HeadName> selected_heads(const NumberTable& table, const SelectionOptions& selection,
+std::vector<HeadName> selected_heads(const NumberTable& table, SelectionOptions selection,
                                      const Console& console) {
+  settle_where_of_table(selection, table);
   const std::vector<HeadName> all = heads_of_table(table);
   std::vector<HeadName> selected;
   for (const size_t i : select_stored(all, selection, console)) selected.push_back(all[i]);
@@ -254,7 +259,7 @@ int diff_tables(const DiffOptions& o, const Console& console) {
   return kExitOk;
 }
 
-int run_diff(const CommandParser& command, const DiffOptions& o) {
+int run_diff(const CommandParser& command, DiffOptions o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   check_diff_options(command, o);

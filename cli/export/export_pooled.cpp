@@ -151,8 +151,11 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   const CheckedRun& run = r.check_inputs(looked_at);
   if (!looked_at.empty()) run.check_logits(looked_at, r.backend, budget);
   find_hashes(plan.spec, team, r.capture, false, run.stop());
+  const std::string hash = plan.spec.capture_hash;
   if (is_there(plan.spec, r)) {
-    if (o.json && team.is_first()) print_export_result({.out = o.out, .heads = forecast.heads});
+    if (o.json && team.is_first()) {
+      print_export_result({.out = o.out, .heads = forecast.heads, .capture_hash = hash});
+    }
     return kExitOk;
   }
   const auto pooled = open_pooled(std::move(plan), r, write);
@@ -169,7 +172,8 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
     print_export_result({.out = o.out,
                          .heads = forecast.heads,
                          .bytes_written = *forecast.payload_bytes,
-                         .seconds = spent.count()});
+                         .seconds = spent.count(),
+                         .capture_hash = hash});
   }
   r.console.say(fmt::format("wrote {} ({} in {})", o.out, format_bytes(*forecast.payload_bytes),
                             format_seconds(spent.count())));

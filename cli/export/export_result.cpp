@@ -14,6 +14,7 @@ void print_export_result(const ExportResult& result) {
   if (result.tiles_kept) json["tiles_kept"] = *result.tiles_kept;
   json["bytes_written"] = result.bytes_written;
   json["seconds"] = result.seconds;
+  if (!result.capture_hash.empty()) json["capture_hash"] = result.capture_hash;
   print_json(json, false);
 }
 

@@ -13,6 +13,7 @@ struct ExportResult {
   std::optional<int64_t> tiles{}, tiles_kept{};  ///< of a stream of tiles; kept of an earlier run
   int64_t bytes_written = 0;
   double seconds = 0;
+  std::string capture_hash{};
 };
 
 /// "attnscope-export-result/1" on standard output.

@@ -43,12 +43,6 @@ int64_t least_units(const ExportSpec& spec, const Team& team) {
   return spec.is_sharded() ? 1 : kUnitsOfProcess * team.size();
 }
 
-ExportResult result_of(const ExportOptions& o, const ExportSink& sink, int64_t bytes,
-                       double seconds) {
-  return {o.out,  std::ssize(sink.tasks()), sink.tiles_total(), sink.resume().tiles_kept, bytes,
-          seconds};
-}
-
 /// Gives out the tasks of whole runs, one run after the other.
 class TasksOfRuns {
  public:
@@ -102,9 +96,19 @@ class ExportRun final : public HeadRun {
   int64_t finish_together(SharedExport& sink);
   void write(const OpenExport& opened, const RowUnits& units, const TilePlan& tiles,
              const std::stop_token& stop);
+  ExportResult result_of(const ExportSink& sink, int64_t bytes, double seconds) const {
+    return {o_.out,
+            std::ssize(sink.tasks()),
+            sink.tiles_total(),
+            sink.resume().tiles_kept,
+            bytes,
+            seconds,
+            capture_hash_};
+  }
   void say_written(const ExportSink& sink, int64_t bytes, double seconds) const;
 
   const ExportOptions& o_;
+  std::string capture_hash_;
   int64_t tiles_total_ = 0;
   std::filesystem::path partial_;  ///< what an interrupted run leaves
   int64_t pieces_left_ = 0;        ///< of this process, for the first one to put in
@@ -115,6 +119,7 @@ class ExportRun final : public HeadRun {
 int ExportRun::end_empty(ExportPlan plan) {
   if (is_only_planned([] { return RunPlan{.command = "export"}; })) return kExitOk;
   find_hashes(plan.spec, team_, capture(), false, console_.stop().get_token());
+  capture_hash_ = plan.spec.capture_hash;
   const auto sink = make_export(std::move(plan), o_.out, write_options_of(o_, capture()));
   if (sink->resume().complete) {
     say_complete(console_, o_.out);
@@ -122,7 +127,7 @@ int ExportRun::end_empty(ExportPlan plan) {
     sink->end();
     console_.say(fmt::format("wrote {} (no heads)", o_.out));
   }
-  if (o_.json) print_export_result(result_of(o_, *sink, 0, 0));
+  if (o_.json) print_export_result(result_of(*sink, 0, 0));
   return kExitOk;
 }
 
@@ -248,7 +253,7 @@ void ExportRun::say_written(const ExportSink& sink, int64_t bytes, double second
   if (!team_.is_first()) return;
   const bool found = sink.resume().complete;
   if (found) say_complete(console_, o_.out);
-  if (o_.json) print_export_result(result_of(o_, sink, bytes, seconds));
+  if (o_.json) print_export_result(result_of(sink, bytes, seconds));
   if (!found) console_.say(written_text(o_, bytes, seconds));
   for (const std::string& note : sink.notes()) console_.say(note);
 }
@@ -316,6 +321,7 @@ int ExportRun::work() {
     run.check_logits(looked_at, backend(), budget(), plan.request().quantity);
   }
   find_hashes(plan.spec, team_, capture(), with_values, run.stop());
+  capture_hash_ = plan.spec.capture_hash;
   write(open(std::move(plan), how_written), units, tiles, run.stop());
   return kExitOk;
 }

@@ -18,6 +18,7 @@
 #include "cli/common/output_options.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
+#include "cli/run/head_where.h"
 #include "cli/run/shard_option.h"
 #include "cli/run/stream_run.h"
 #include "core/base/error.h"
@@ -158,12 +159,13 @@ void report(const FigureRequest& o, const Console& console, const FigureCut& cut
   print_json(json, true);
 }
 
-int run_figure(const FigureRequest& o) {
+int run_figure(FigureRequest o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   check_request(o);
   require_figure_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
+  settle_where(o.selection, capture, o.run, console, o.dry_run);
   const ChosenHead chosen = choose_head(o, capture);
   const AttentionProblem& problem = *chosen.call->problem;
   select_and_tell(capture, o.selection, console);

@@ -19,6 +19,7 @@
 #include "cli/info/info_forwards.h"
 #include "cli/info/info_guesses.h"
 #include "cli/run/capture_check.h"
+#include "cli/run/head_where.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -448,7 +449,7 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
   }
 }
 
-int run_info(const InfoOptions& o) {
+int run_info(InfoOptions o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
   const bool is_journal = is_metric_journal(o.capture.capture);
@@ -461,6 +462,7 @@ int run_info(const InfoOptions& o) {
   const Capture capture = open_any_capture(o.capture, {}, console);
   const bool partial = has_partial_calls(capture);
   if (!partial) check_capture(capture, o.capture, console);
+  settle_where(o.selection, capture, {}, console);
   const auto selected = select_and_tell(capture, o.selection, console);
   std::vector<std::string> missing;
   if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());

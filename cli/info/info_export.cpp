@@ -193,7 +193,10 @@ int print_export_info(const std::string& path, bool json) {
   if (json) {
     OrderedJson about = export_json(stored, state, checked, lacking);
     for (const MetricRun& run : runs) about["runs"].push_back(run.json());
-    print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
+    const OrderedJson hash = about.value("capture_hash", OrderedJson());
+    print_json(
+        {{"format", "attnscope-info/1"}, {"path", path}, {"capture_hash", hash}, {"export", about}},
+        true);
     return code;
   }
   fmt::print("{}\n", one_line(path));

@@ -286,7 +286,7 @@ void QueryWork::keep_own_share(SegmentQuery& t) {
 
 /// The values of all heads on the first process; nothing on the others, and of a dry run.
 std::optional<QueryValues> QueryWork::compute_together(const SegmentQuery& t) {
-  LseCache cache(cache_folders(o_.cache, capture()), capture().inputs());
+  LseCache cache(cache_folders(o_.selection.cache, capture()), capture().inputs());
   if (o_.dry_run) {
     if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, &team_}, cache);
     return std::nullopt;
@@ -327,8 +327,8 @@ void QueryWork::run(SegmentQuery& t) {
       std::min(o_.top, t.q.tasks.empty() ? 0 : t.q.tasks.front().problem->num_keys());
   const MemoryReservation results = reserve_results(
       budget(), results_held(team_, std::ssize(t.q.tasks)), kResultBytes + top * kTopKeyBytes);
-  if (!o_.reverse && !o_.cache.empty()) {
-    console_.say("note: only --reverse keeps row sums; --cache changes nothing here");
+  if (!o_.reverse && !o_.selection.cache.empty() && !o_.selection.holding) {
+    console_.say("note: only --reverse and --where keep numbers; --cache changes nothing here");
   }
   auto computed = compute_together(t);
   if (!computed) return;
@@ -400,7 +400,6 @@ Command add_query_command(CLI::App& app) {
       .in_range(0, 1000)
       .type_name("N");
   add_head_run_options(command, o);
-  add_cache_option(command, o.cache);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
                       .json = "print the summary as JSON"});

@@ -26,7 +26,7 @@ void check_request(const QueryRequest& o) {
   const std::pair<const char*, bool> others[] = {{"--reverse", o.reverse},
                                                  {"--domain", o.domain != "all"},
                                                  {"--weighting", o.weighting != "none"},
-                                                 {"--cache", !o.cache.empty()},
+                                                 {"--cache", !o.selection.cache.empty()},
                                                  {"--text-token", !o.queries.text_tokens.empty()},
                                                  {"--dry-run", o.dry_run}};
   for (const auto& [option, given] : others) {

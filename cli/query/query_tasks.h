@@ -22,7 +22,6 @@ struct QueryRequest : HeadRunOptions {
   std::string domain = "all";
   std::string segment;  ///< of a token map, instead of its video; empty: the video
   std::string weighting = "none";
-  std::string cache;
   std::vector<std::string> mean;
   bool reverse = false;
   int64_t top = 5;

@@ -10,6 +10,7 @@
 #include "cli/render/render_job.h"
 #include "cli/render/render_maps.h"
 #include "cli/run/capture_check.h"
+#include "cli/run/head_where.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
@@ -38,7 +39,7 @@ void check_name(const std::string& out, PictureKind kind) {
                                 kind == PictureKind::filmstrip ? " or .gif" : "", extension));
 }
 
-int run_render(const CommandParser& command, const RenderRequest& o) {
+int run_render(const CommandParser& command, RenderRequest o) {
   const Console console(o.quiet);
   refuse_shard(
       o.shard,
@@ -57,6 +58,7 @@ int run_render(const CommandParser& command, const RenderRequest& o) {
   check_name(o.out, kind);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, o.run, console);
+  settle_where(o.selection, capture, o.run, console, o.dry_run);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
   select_and_tell(capture, o.selection, console);

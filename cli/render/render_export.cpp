@@ -55,7 +55,7 @@ void check_request(const RenderRequest& o, PictureKind kind) {
         picture_name(kind), one_line(o.capture.capture)));
   }
   if (o.dry_run) throw usage_error("--dry-run: nothing of an export is computed");
-  if (!o.cache.empty()) throw usage_error("--cache: nothing of an export is computed");
+  if (!o.selection.cache.empty()) throw usage_error("--cache: nothing of an export is computed");
   check_export_options(o.capture, o.run);
 }
 

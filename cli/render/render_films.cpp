@@ -110,7 +110,6 @@ QueryRequest query_request(const RenderRequest& o) {
   request.domain = o.domain;
   request.segment = o.segment;
   request.weighting = o.weighting;
-  request.cache = o.cache;
   request.mean = o.mean;
   request.reverse = o.reverse;
   return request;
@@ -146,7 +145,7 @@ void render_filmstrip(RenderJob& job) {
   }
   Overlay overlay(job.overlay, grid[0], job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
-  LseCache cache(cache_folders(request.cache, job.capture), job.capture.inputs());
+  LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return;
   if (mean.any()) average_volumes(mean, volumes, computed->values, job.run.budget());

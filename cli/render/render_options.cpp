@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "cli/common/cache_option.h"
 #include "cli/common/output_options.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
@@ -92,7 +91,6 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .delimiter(',')
       .one_value_each()
       .type_name("AXES");
-  add_cache_option(command, o.cache);
   command.add_flag("--alike", o.alike,
                    "mosaic, frames: one colour range for all heads, not one a head");
 }
@@ -163,6 +161,9 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
 void check_option_use(const CommandParser& command, PictureKind kind) {
   for (const OptionUse& use : option_uses()) {
     if (command.count(use.option) == 0) continue;
+    const bool is_of_where =
+        std::string_view(use.option) == "--cache" && command.is_given("--where");
+    if (is_of_where) continue;
     if (std::find(use.kinds.begin(), use.kinds.end(), kind) != use.kinds.end()) continue;
     std::string pictures;
     for (const PictureKind other : use.kinds) {

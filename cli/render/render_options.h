@@ -40,7 +40,7 @@ struct RenderRequest : HeadRunOptions {
   std::string metric, overlay;
   std::string segment;  ///< of filmstrips: of a token map, instead of its video
   // Of filmstrips; see QueryRequest.
-  std::string weighting = "none", cache;
+  std::string weighting = "none";
   std::vector<std::string> mean;
   bool reverse = false;
   std::vector<std::string> text_tokens;

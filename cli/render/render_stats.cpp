@@ -12,10 +12,12 @@
 #include "cli/common/stored_input.h"
 #include "cli/render/render_report.h"
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/metrics/metric_file.h"
+#include "io/metrics/read_table.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
 
@@ -98,7 +100,13 @@ int render_stats(const RenderRequest& o, const Console& console) {
   std::vector<HeadName> names, selected;
   for (const HeadNumber& head : all) names.push_back(head.name);
   std::vector<double> values;
-  for (const size_t i : select_stored(names, o.selection, console)) {
+  SelectionOptions selection = o.selection;
+  if (asks_for_numbers(selection)) {
+    MemoryBudget budget(memory_limit(o.run));
+    MemoryReservation held;
+    settle_where_of_table(selection, read_number_table(path, budget, held));
+  }
+  for (const size_t i : select_stored(names, selection, console)) {
     selected.push_back(names[i]);
     values.push_back(all[i].value);
   }

@@ -25,6 +25,7 @@ int HeadRun::run() {
   const std::unique_ptr<RunBackend, decltype(end_backend)> ended(&backend_, end_backend);
   share_ = chosen_share(common_.shard, console_);
   common_.out = name_of_share(common_.out, share_);
+  set_answer_out(common_.out);
   check_options();
   if (opens_capture()) open();
   const int code = work();
@@ -38,8 +39,14 @@ void HeadRun::open() {
   common_.run = share_of_host(common_.run, team_);
   capture_.emplace(open_capture(common_.capture, common_.run, console_));
   budget_.emplace(memory_beside(*capture_, common_.run));
+  if (asks_for_numbers(common_.selection)) {
+    backend_ = make_team_backend(common_.run, team_, console_);
+    where_ = settle_where(
+        common_.selection, choice_of_where(),
+        {*capture_, *backend_, *budget_, team_, console_, common_.run.threads, common_.dry_run});
+  }
   calls_ = choose();
-  backend_ = make_team_backend(common_.run, team_, console_);
+  if (!backend_) backend_ = make_team_backend(common_.run, team_, console_);
   if (!team_.is_first()) return;
   check_capture(*capture_, common_.capture, *backend_, budget_->room(), console_);
   tell_unknown_state(calls_, console_);
@@ -69,8 +76,13 @@ RunPlan HeadRun::shared_plan(RunPlan plan, int64_t units) const {
 }
 
 bool HeadRun::is_only_planned(const std::function<RunPlan()>& plan) const {
-  if (common_.dry_run && team_.is_first()) print_plan(plan(), common_.json);
-  return common_.dry_run;
+  if (!common_.dry_run) return false;
+  if (team_.is_first()) {
+    RunPlan whole = plan();
+    whole.where = where_.plan;
+    print_plan(whole, common_.json);
+  }
+  return true;
 }
 
 const CheckedRun& HeadRun::check_inputs(std::span<const HeadTask> tasks, bool with_values) {

@@ -10,6 +10,7 @@
 
 #include "cli/common/console.h"
 #include "cli/run/head_run_options.h"
+#include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "cli/run/run_plan.h"
 #include "cli/run/run_steps.h"
@@ -40,6 +41,8 @@ class HeadRun : public TeamWork {
  protected:
   /// Throws Error(usage) where the options cannot be meant, whatever the capture.
   virtual void check_options() {}
+  /// The numbers that --where compares.
+  virtual StatsChoice choice_of_where() const { return {}; }
   /// False where work() reads no capture.
   virtual bool opens_capture() const { return true; }
   /// Calls of the selection, of the whole plan; throws Error(usage) where the command cannot be
@@ -55,6 +58,8 @@ class HeadRun : public TeamWork {
   const std::optional<PlanShare>& share() const { return share_; }
   const Capture& capture() const { return *capture_; }
   const std::vector<SelectedCall>& calls() const { return calls_; }
+  /// The heads that --where holds for and whose numbers it compared.
+  const HeadRecords& where_records() const { return where_.records; }
   const TileBackend& backend() const { return *backend_; }
   /// Within --memory, beside the capture's calls.
   MemoryBudget& budget() { return *budget_; }
@@ -82,6 +87,7 @@ class HeadRun : public TeamWork {
   std::optional<PlanShare> share_;
   std::optional<Capture> capture_;
   std::vector<SelectedCall> calls_;
+  SettledWhere where_;
   RunBackend backend_;
   std::optional<MemoryBudget> budget_;
   std::optional<CheckedRun> checked_;

@@ -38,6 +38,10 @@ void print_plan_json(const RunPlan& p) {
     json["bound_heads"] = p.tiles->bound_heads;
     json["tiles"] = p.tiles->tiles;
   }
+  if (p.where) {
+    json["where"] = {
+        {"heads", p.where->heads}, {"flops", p.where->flops}, {"seconds", p.where->seconds}};
+  }
   print_json(json, false);
 }
 
@@ -94,6 +98,13 @@ void print_plan(const RunPlan& p, bool json) {
              p.seconds < 0 ? "not estimated" : format_seconds(p.seconds) + p.seconds_note);
   print_line("memory", format_bytes(p.memory_bytes) + " of " + format_bytes(p.budget_bytes));
   if (!p.how.empty()) print_line("plan", p.how);
+  if (p.where) {
+    print_line("--where",
+               fmt::format("first the numbers of {} heads, {}FLOP, about {}; the rest is "
+                           "of all heads that may be left",
+                           p.where->heads, format_count(p.where->flops),
+                           format_seconds(p.where->seconds)));
+  }
   if (p.processes && p.units) {
     const double each = 1.0 / static_cast<double>(*p.processes);
     const std::string bytes =

@@ -11,6 +11,13 @@
 
 namespace attnscope {
 
+/// The work that finding the heads of --where would take, before a run's own.
+struct WherePlan {
+  int64_t heads = 0;  ///< whose numbers are not known
+  double flops = 0;
+  double seconds = 0;
+};
+
 /// The work and resources that a run would take, for --dry-run of every command and for start
 /// lines. A value; fields that do not apply to a command are left out.
 struct RunPlan {
@@ -37,6 +44,8 @@ struct RunPlan {
   std::optional<int64_t> processes{}, units{};
   std::optional<TilePlan> tiles{};  ///< of the stream of tiles, where there is one
   std::string how{};                ///< the stream in words
+  /// Where --where has numbers to find: the run then has all heads that it may hold for.
+  std::optional<WherePlan> where{};
 };
 
 /// The plan of a stream of `heads` heads within the budget, which holds what else the run needs.

@@ -9,8 +9,10 @@
 #include <utility>
 
 #include "cli/common/command.h"
+#include "cli/common/report_error.h"
 #include "cli/common/system_memory.h"
 #include "cli/run/run_steps.h"
+#include "core/base/error_kind.h"
 #include "core/base/failure_text.h"
 #include "kernels/common/host_cores.h"
 
@@ -27,12 +29,12 @@ std::string processors_text() {
   return text;
 }
 
-/// The failure on its way as what the others are told of it.
-std::pair<ErrorCode, std::string> current_failure() {
+/// The failure on its way, as others are told of it.
+Error current_failure() {
   try {
     throw;
   } catch (const Error& error) {
-    return {error.code(), error.what()};
+    return error;
   } catch (const std::bad_alloc&) {
     return {ErrorCode::resource, "out of memory: give a smaller --memory"};
   } catch (const std::exception& error) {
@@ -53,7 +55,9 @@ std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork&
   return text;
 }
 
-int end_failed(Team& team, const TeamFailure& failure, const Console& console, TeamWork& work) {
+/// `place`: of this process's own failure.
+int end_failed(Team& team, const TeamFailure& failure, const Error::Place& place,
+               const Console& console, TeamWork& work) {
   const int code = exit_code_of(failure.code);
   const bool worthless = failure.kept == 0 || failure.code == ErrorCode::value;
   const bool begun = work.begun();
@@ -64,7 +68,7 @@ int end_failed(Team& team, const TeamFailure& failure, const Console& console, T
   }
   // Before the others end: a launcher that sees the first of them end so may kill the rest.
   if (!worthless && failure.code != ErrorCode::interrupted) console.warn(work.left(failure.kept));
-  console.warn(spoken(failure, team, work, begun));
+  report_error(error_kind(failure.code), spoken(failure, team, work, begun), place);
   if (failure.unanswered) {
     console.warn("other processes of the job do not answer: it ends here");
     team.stop_all(code);
@@ -81,7 +85,7 @@ int end_failed(Team& team, const TeamFailure& failure, const Console& console, T
   } catch (const Error& error) {
     if (work.begun() && error.code() == ErrorCode::value) {
       work.give_up();
-      throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+      throw Error(error.code(), error.what() + std::string("; nothing was kept"), error.place());
     }
     if (work.begun() && error.code() == ErrorCode::interrupted) {
       throw interrupted_error(work.left(kept));
@@ -140,6 +144,7 @@ RunOptions share_of_host(RunOptions options, Team& team) {
 
 int run_together(Team& team, const Console& console, TeamWork& work) {
   TeamFailure failure;
+  Error::Place place;
   try {
     const int code = work.run();
     team.leave();
@@ -148,10 +153,11 @@ int run_together(Team& team, const Console& console, TeamWork& work) {
     failure = failed.failure();
   } catch (...) {
     if (team.is_alone()) end_alone(team, console, work);
-    const auto [code, message] = current_failure();
-    failure = team.fail(code, message);
+    const Error own = current_failure();
+    place = own.place();
+    failure = team.fail(own.code(), own.what());
   }
-  return end_failed(team, failure, console, work);
+  return end_failed(team, failure, place, console, work);
 }
 
 int run_shared(const std::string& shard, bool alone, const std::string& out, const Console& console,

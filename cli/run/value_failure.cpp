@@ -17,7 +17,7 @@ void remove_partial(const std::filesystem::path& out) {
 
 void give_up_partial(const std::filesystem::path& out, const Error& error) {
   remove_partial(out);
-  throw Error(error.code(), error.what() + std::string("; nothing was kept"));
+  throw Error(error.code(), error.what() + std::string("; nothing was kept"), error.place());
 }
 
 }  // namespace attnscope

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -16,8 +17,8 @@
 #include "cli/run/run_backend.h"
 #include "cli/run/run_plan.h"
 #include "cli/run/run_steps.h"
+#include "cli/run/stats_jobs.h"
 #include "cli/run/stream_run.h"
-#include "cli/stats/stats_jobs.h"
 #include "cli/stats/stats_options.h"
 #include "core/base/error.h"
 #include "core/heads/head_record.h"
@@ -36,7 +37,7 @@ namespace attnscope {
 namespace {
 
 /// The options that decide the result beside the capture's content.
-OrderedJson content_options(const StatsOptions& o, const ClassThresholds& thresholds,
+OrderedJson content_options(const StatsOptions& o, const StatsChoice& choice,
                             const std::string& backend, const std::string& score) {
   OrderedJson json = selection_json(o.selection);
   json["score"] = score;
@@ -46,11 +47,12 @@ OrderedJson content_options(const StatsOptions& o, const ClassThresholds& thresh
   json["exact"] = o.exact;
   add_left_out(json, o.capture);
   json["with"] = o.extras;
-  json["thresholds"] = {{"sink", thresholds.sink},
-                        {"text", thresholds.text},
-                        {"temporal", thresholds.temporal},
-                        {"spatial", thresholds.spatial},
-                        {"local", thresholds.local}};
+  json["thresholds"] = {{"sink", choice.thresholds.sink},
+                        {"text", choice.thresholds.text},
+                        {"temporal", choice.thresholds.temporal},
+                        {"spatial", choice.thresholds.spatial},
+                        {"local", choice.thresholds.local}};
+  if (o.top) json["top"] = {{"heads", *o.top}, {"sort", o.sort}};
   return json;
 }
 
@@ -70,12 +72,6 @@ ExportSpec stats_spec(const std::vector<SelectedCall>& calls, const Capture& cap
   spec.options_json = options.dump();
   spec.backend = options.at("backend").get<std::string>();
   return spec;
-}
-
-ReductionPlan plan_stats(const StatsOptions& o, const StatsJobs& s, const TileBackend& backend,
-                         const MemoryBudget& budget) {
-  return plan_reductions(s.jobs, backend, budget.room(), o.run.threads,
-                         HeadRecordSink::head_bytes(o.arrays(), s.jobs));
 }
 
 /// Outside the main stack, the block instead of the layer.
@@ -145,34 +141,36 @@ class StatsRun final : public RecordedRun {
   std::vector<std::filesystem::path> inputs() const override { return guarded_inputs(capture()); }
   std::optional<int64_t> take(const OrderedJson& json) override;
   void measure(const std::stop_token& stop) override;
-  void before_writing() override { sort_records(records_, find_head_field(o_.sort)); }
+  StatsChoice choice_of_where() const override { return choice_; }
+  void before_writing() override;
   void write_file(const std::filesystem::path& path) override;
   std::string written_text() const override { return fmt::format("{} heads", records_.size()); }
+  std::vector<int64_t> measured_by_where() const;
+  std::vector<int64_t> done_already();
   OrderedJson about() const;
   OrderedJson result() const override { return stats_json(about(), records_); }
   void print_table() const override { print_stats_table(records_); }
   ExportSpec spec() const;
-  ReductionPlan plan() { return plan_stats(o_, s_, backend(), budget()); }
+  ReductionPlan plan() { return plan_stats(choice_, s_, backend(), budget(), o_.run.threads); }
 
   const StatsOptions& o_;
-  ClassThresholds thresholds_;
+  StatsChoice choice_;
   StatsJobs s_;
   std::vector<HeadRecord> records_;
 };
 
 void StatsRun::check_options() {
   check_stats_options(o_);
-  thresholds_ = parse_thresholds(o_);
+  choice_ = o_.choice();
 }
 
 std::vector<SelectedCall> StatsRun::choose() {
-  s_ = make_stats_jobs(o_, capture());
+  s_ = make_stats_jobs(choice_, select());
   return s_.calls;
 }
 
 OrderedJson StatsRun::result_options() const {
-  return content_options(o_, thresholds_, recorded_backend(backend(), calls()),
-                         score_text(calls()));
+  return content_options(o_, choice_, recorded_backend(backend(), calls()), score_text(calls()));
 }
 
 std::vector<HeadTask> StatsRun::tasks() const {
@@ -190,13 +188,24 @@ std::optional<int64_t> StatsRun::take(const OrderedJson& json) {
 }
 
 RunPlan StatsRun::forecast() {
-  if (s_.jobs.empty()) return {.command = "stats"};
-  return forecast_run("stats", s_.jobs, plan(), backend(), budget(), o_.dry_run);
+  StatsJobs left = s_;
+  drop_jobs(left, measured_by_where());
+  RunPlan plan{.command = "stats"};
+  if (!left.jobs.empty()) {
+    plan = forecast_run("stats", left.jobs,
+                        plan_stats(choice_, left, backend(), budget(), o_.run.threads), backend(),
+                        budget(), o_.dry_run);
+  }
+  plan.heads = std::ssize(s_.jobs);
+  return plan;
 }
 
 void StatsRun::start(const OutputFileOptions& file) {
   if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
   const RunPlan f = planned();
+  if (f.heads > 0 && std::ssize(measured_by_where()) == f.heads) {
+    return console_.say(fmt::format("stats of {}, whose numbers --where has", heads_text(f.heads)));
+  }
   console_.say(fmt::format("stats of {}{}: {}FLOP{}, memory {} (limit {})", heads_text(f.heads),
                            processes_text(f), format_count(f.flops), about_text(f),
                            format_bytes(f.memory_bytes), format_bytes(f.budget_bytes)));
@@ -206,19 +215,52 @@ void StatsRun::check(const CheckedRun& scope, std::span<const HeadTask> own) {
   if (!own.empty()) scope.check_logits(own, backend(), budget());
 }
 
+/// Places of the jobs whose records --where has; they lack arrays.
+std::vector<int64_t> StatsRun::measured_by_where() const {
+  std::vector<int64_t> places;
+  if (!choice_.arrays.empty()) return places;
+  for (const auto& [name, record] : where_records()) {
+    if (const auto place = place_of(name)) places.push_back(*place);
+  }
+  std::sort(places.begin(), places.end());
+  return places;
+}
+
+/// Places of the jobs that earlier runs did or that --where has measured, whose records the first
+/// process adds.
+std::vector<int64_t> StatsRun::done_already() {
+  const std::vector<int64_t> measured = measured_by_where(), &there = found().there();
+  std::vector<int64_t> both;
+  std::set_union(there.begin(), there.end(), measured.begin(), measured.end(),
+                 std::back_inserter(both));
+  if (!team_.is_first() || measured.empty()) return both;
+  for (const auto& [name, record] : where_records()) {
+    const auto place = place_of(name);
+    if (!place || std::binary_search(there.begin(), there.end(), *place)) continue;
+    found().add(head_json(record));
+    records_.push_back(record);
+  }
+  return both;
+}
+
 /// Adds the records of the jobs that this process takes. Throws Error(interrupted) when it was
 /// stopped.
 void StatsRun::measure(const std::stop_token& stop) {
-  drop_jobs(s_, found().there());
-  if (s_.jobs.empty()) return;
-  HeadRecordSink sink(s_.jobs, {o_.arrays(), thresholds_, s_.tokens}, [&](HeadRecord record) {
-    found().add(head_json(record));
-    records_.push_back(std::move(record));
-  });
-  const bool complete = run_reductions(
-      {console_, "stats", backend(), budget(), stop, shared_work()}, s_.jobs, plan(), sink);
+  drop_jobs(s_, done_already());
+  if (s_.jobs.empty()) return found().flush();
+  const bool complete = measure_heads({console_, "stats", backend(), budget(), stop, shared_work()},
+                                      choice_, s_, plan(), [&](HeadRecord record) {
+                                        found().add(head_json(record));
+                                        records_.push_back(std::move(record));
+                                      });
   found().flush();
   if (!complete) throw interrupted_error(kNothingKept);
+}
+
+void StatsRun::before_writing() {
+  sort_records(records_, HeadOrder::parse(o_.sort));
+  if (!o_.top || *o_.top >= std::ssize(records_)) return;
+  records_.erase(records_.begin() + *o_.top, records_.end());
 }
 
 /// The description of its run that an .h5 holds, as an export does.

@@ -31,20 +31,8 @@ void check_extras(const StatsOptions& o) {
   }
 }
 
-void check_sort(const StatsOptions& o) {
-  if (o.sort.empty()) return;
-  std::vector<std::string> names{"masked_rows"};
-  for (std::string_view name : metric_names()) names.emplace_back(name);
-  if (std::find(names.begin(), names.end(), o.sort) != names.end()) return;
-  const std::string nearest = nearest_word(o.sort, names);
-  throw usage_error(fmt::format("--sort {}: there is no such number{} (there are {})", o.sort,
-                                nearest.empty() ? "" : "; did you mean " + nearest + "?",
-                                fmt::join(names, ", ")));
-}
-
-}  // namespace
-
-std::vector<HeadArray> StatsOptions::arrays() const {
+/// The arrays that --with names, each once, in its order.
+std::vector<HeadArray> arrays_of(const std::vector<std::string>& extras) {
   std::vector<HeadArray> arrays;
   for (const std::string& extra : extras) {
     const HeadArray array = parse_head_array(extra).value();
@@ -53,14 +41,24 @@ std::vector<HeadArray> StatsOptions::arrays() const {
   return arrays;
 }
 
+}  // namespace
+
+StatsChoice StatsOptions::choice() const {
+  return {arrays_of(extras), sample, band, exact, parse_thresholds(*this)};
+}
+
 void check_stats_options(const StatsOptions& o) {
   check_extras(o);
-  check_sort(o);
+  HeadOrder::parse(o.sort);
+  if (o.top && o.sort.empty()) throw usage_error("--top: of which number? (--sort NAME)");
   if (extension_of(o) == ".csv" && !o.extras.empty()) {
     throw usage_error("--with: a .csv holds no arrays; write a .json or .h5");
   }
   if (!o.sort.empty() && extension_of(o) == ".h5" && !o.json) {
     throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
+  }
+  if (o.top && extension_of(o) == ".h5") {
+    throw usage_error("--top: an .h5 has all heads of its calls (-o X.json or X.csv)");
   }
   if (o.exact && o.sample > 0) {
     throw usage_error(fmt::format(
@@ -69,6 +67,7 @@ void check_stats_options(const StatsOptions& o) {
         o.sample));
   }
   if (o.shard.empty()) return;
+  if (o.top) refuse_shard(o.shard, "--top is of all heads");
   if (extension_of(o) == ".csv") {
     refuse_shard(o.shard,
                  "a .csv does not say which part it is: write a .json or .h5, of which "
@@ -139,7 +138,13 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
       .type_name("LIST")
       .delimiter(',')
       .one_value_each();
-  command.add_option("--sort", o.sort, "heads by this number, the largest first").type_name("NAME");
+  command
+      .add_option("--sort", o.sort,
+                  "heads by this number, the largest first; NAME:asc: the smallest")
+      .type_name("NAME");
+  command.add_option("--top", o.top, "of the sorted heads the first N alone")
+      .in_range(1, int64_t{1} << 31)
+      .type_name("N");
   add_head_run_options(command, o);
   command.add_flag("--resume", o.resume, "go on with what an interrupted run left of FILE");
   add_output_options(

@@ -6,6 +6,7 @@
 
 #include "cli/common/parser.h"
 #include "cli/run/head_run_options.h"
+#include "cli/run/stats_jobs.h"
 #include "core/heads/head_arrays.h"
 #include "core/reduce/head_metrics.h"
 
@@ -18,9 +19,10 @@ struct StatsOptions : HeadRunOptions {
   int64_t sample = 0;
   int64_t band = -1;
   bool exact = false;
+  std::optional<int64_t> top = {};
 
-  /// The arrays that --with names, each once, in its order; only after check_stats_options().
-  std::vector<HeadArray> arrays() const;
+  /// Only after check_stats_options(), which makes sure of it.
+  StatsChoice choice() const;
 };
 
 void add_stats_options(CommandParser& command, StatsOptions& options);

@@ -7,6 +7,7 @@
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/option_use.h"
+#include "cli/common/report_error.h"
 #include "cli/verify/verify_capture.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -73,7 +74,7 @@ int verify_stored_export(const std::string& file, bool as_json, const Console& c
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
     // It begins as HDF5 does, and is not what it was.
-    console.warn(error.what());
+    report_error("verification", error.what(), error.place());
     return kExitDifference;
   }
   print_report(file, as_json, report);

@@ -11,6 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
+#include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
@@ -268,12 +269,12 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
 
 }  // namespace
 
-int verify_capture(const VerifyCaptureRequest& request, const Console& console) {
+int verify_capture(VerifyCaptureRequest request, const Console& console) {
   if (request.capture.score != "softmax") {
     throw usage_error("--score " + request.capture.score +
                       ": recorded outputs are a softmax's; verify has no other score");
   }
-  const InterruptWatch interrupts(console);
+  std::optional<InterruptWatch> interrupts(std::in_place, console);
   const RunBackend backend = make_run_backend(request.run, console);
   MemoryBudget budget(memory_limit(request.run));
   const CheckMeans means{*backend, budget};
@@ -282,13 +283,19 @@ int verify_capture(const VerifyCaptureRequest& request, const Console& console) 
     capture.emplace(open_capture(request.capture, request.run, console));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
-    if (check_exchanged(request, means, console, error.what(), interrupts.token())) {
+    if (check_exchanged(request, means, console, error.what(), interrupts->token())) {
       return kExitDifference;
     }
     throw;
   }
   const MemoryReservation held = budget.reserve(counted_bytes(*capture), "the capture's calls");
-  const Report report = check_all(*capture, request, means, console, interrupts.token());
+  if (asks_for_numbers(request.selection)) {
+    // It watches for itself.
+    interrupts.reset();
+    settle_where(request.selection, *capture, request.run, console);
+    interrupts.emplace(console);
+  }
+  const Report report = check_all(*capture, request, means, console, interrupts->token());
   capture->require_unchanged();
   print_report(report, request);
   return exit_code(report, request.strict);

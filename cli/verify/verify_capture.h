@@ -17,6 +17,6 @@ struct VerifyCaptureRequest {
 /// Compares what the selected calls recorded of their outputs with what follows from Q, K, V and
 /// the facts, prints the report on standard output and returns the exit code: 0, or 3 where a call
 /// does not agree, and with `strict` where nothing was checked.
-int verify_capture(const VerifyCaptureRequest& request, const Console& console);
+int verify_capture(VerifyCaptureRequest request, const Console& console);
 
 }  // namespace attnscope

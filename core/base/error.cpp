@@ -1,6 +1,7 @@
 #include "core/base/error.h"
 
 #include <system_error>
+#include <utility>
 
 #include "core/base/control_characters.h"
 
@@ -24,14 +25,18 @@ std::string one_line(std::string_view text) {
   return without_controls(text.substr(0, head)) + " [...] " + without_controls(text.substr(tail));
 }
 
-Error::Error(ErrorCode code, const std::string& message)
-    : std::runtime_error(one_line(message)), code_(code) {}
+Error::Error(ErrorCode code, const std::string& message) : Error(code, message, {}) {}
+
+Error::Error(ErrorCode code, const std::string& message, Place place)
+    : std::runtime_error(one_line(message)),
+      code_(code),
+      place_(std::make_shared<const Place>(std::move(place))) {}
 
 Error file_error(std::string_view file, std::string_view where, std::string_view what) {
   std::string message(file);
   if (!where.empty()) message.append(": ").append(where);
   message.append(": ").append(what);
-  return Error(ErrorCode::file, message);
+  return Error(ErrorCode::file, message, {std::string(file), std::string(where)});
 }
 
 Error usage_error(std::string_view what) { return Error(ErrorCode::usage, std::string(what)); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -22,11 +23,21 @@ enum class ErrorCode {
 /// for defects of this program.
 class Error : public std::runtime_error {
  public:
+  /// The file that an error is about and the place in it, where they are known: empty otherwise.
+  struct Place {
+    std::string file;
+    std::string place;
+  };
+
   Error(ErrorCode code, const std::string& message);
+  Error(ErrorCode code, const std::string& message, Place place);
   ErrorCode code() const noexcept { return code_; }
+  /// Valid as long as this error or a copy of it.
+  const Place& place() const noexcept { return *place_; }
 
  private:
   ErrorCode code_;
+  std::shared_ptr<const Place> place_;  // shared: copies of an exception may not throw
 };
 
 /// `text` as a line that a terminal shows as it is: control characters become \\n, \\t or \\xNN,

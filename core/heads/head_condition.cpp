@@ -364,8 +364,8 @@ HeadCondition HeadCondition::parse(std::string_view text, std::string_view optio
   return condition;
 }
 
-bool HeadCondition::holds(const ConditionedHead& head) const {
-  return root_ == nullptr || root_->holds(head) == Truth(true);
+std::optional<bool> HeadCondition::truth(const ConditionedHead& head) const {
+  return root_ == nullptr ? Truth(true) : root_->holds(head);
 }
 
 }  // namespace attnscope

@@ -37,7 +37,9 @@ class HeadCondition {
   /// Throws Error(usage) that names the word that cannot be read, with `option` before it.
   static HeadCondition parse(std::string_view text, std::string_view option);
 
-  bool holds(const ConditionedHead& head) const;
+  /// Nothing where it cannot be told: it compares with what the head does not have.
+  std::optional<bool> truth(const ConditionedHead& head) const;
+  bool holds(const ConditionedHead& head) const { return truth(head) == std::optional(true); }
   /// True where it compares a class or a number of `stats`.
   bool asks_for_numbers() const { return asks_for_numbers_; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "core/heads/head_arrays.h"
@@ -15,8 +16,16 @@ struct HeadRecord {
   std::vector<HeadArrayValues> arrays;  ///< those that were asked for, in that order
 };
 
-/// By step, layer, batch item, kind, place, head and branch; where `by` is not null, by this number
-/// first, the largest first and undefined ones last.
-void sort_records(std::vector<HeadRecord>& records, const HeadField* by);
+/// The order of heads: by step, layer, batch item, kind, place, head and branch; where `by` is not
+/// null, by this number first, undefined ones last.
+struct HeadOrder {
+  const HeadField* by = nullptr;
+  bool ascending = false;
+
+  /// Reads NAME, the largest first, or NAME:asc; nothing of an empty text. Throws Error(usage).
+  static HeadOrder parse(std::string_view sort);
+};
+
+void sort_records(std::vector<HeadRecord>& records, const HeadOrder& order = {});
 
 }  // namespace attnscope

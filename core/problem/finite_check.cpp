@@ -88,15 +88,17 @@ float FiniteCheck::check_on_host(const HeadTensor& tensor, int64_t batch, int64_
     const int64_t bad = first_not_finite(tensor.dtype(), rows_.data());
     float value = 0;
     to_floats(tensor.dtype(), rows_.data() + bad * dtype_bytes(tensor.dtype()), 1, &value);
-    throw Error(ErrorCode::value, tensor.source().name() + ": batch " + std::to_string(batch) +
-                                      ", head " + std::to_string(head) + ", token " +
-                                      std::to_string(begin + bad / tensor.width()) + ", channel " +
-                                      std::to_string(bad % tensor.width()) + " is " +
-                                      (std::isnan(value) ? "NaN"
-                                       : value > 0       ? "+inf"
-                                                         : "-inf") +
-                                      (tensor.source().dtype() == DType::f64 ? " as f32" : "") +
-                                      " (expected finite numbers)");
+    const std::string place = "batch " + std::to_string(batch) + ", head " + std::to_string(head) +
+                              ", token " + std::to_string(begin + bad / tensor.width()) +
+                              ", channel " + std::to_string(bad % tensor.width());
+    throw Error(ErrorCode::value,
+                tensor.source().name() + ": " + place + " is " +
+                    (std::isnan(value) ? "NaN"
+                     : value > 0       ? "+inf"
+                                       : "-inf") +
+                    (tensor.source().dtype() == DType::f64 ? " as f32" : "") +
+                    " (expected finite numbers)",
+                {tensor.source().name(), place});
   }
   return largest;
 }

@@ -94,7 +94,8 @@ bool HeadChoice::takes_call(const HeadName& name) const {
 bool HeadChoice::takes(const HeadName& name) const {
   return heads_.has(name.head) && takes_call(name) &&
          std::all_of(selection_.sets.begin(), selection_.sets.end(),
-                     [&](const auto& set) { return set->contains(name); });
+                     [&](const auto& set) { return set->contains(name); }) &&
+         (!selection_.condition || selection_.condition(name));
 }
 
 Error HeadChoice::nothing_left() const {
@@ -103,6 +104,10 @@ Error HeadChoice::nothing_left() const {
     if (std::count(found_[i].begin(), found_[i].end(), true) == 0) {
       return usage_error(selection_.sets[i]->missing(found_[i], where_));
     }
+  }
+  if (selection_.condition) {
+    return usage_error(one_line(selection_.condition_text) +
+                       ": holds for no head that the other options leave of " + where_);
   }
   return usage_error("the selection leaves no head: " + where_ + " has steps " +
                      list_of(steps_.there) + ", layers " + list_of(layers_.there) + ", branches " +

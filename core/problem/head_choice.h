@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -14,7 +15,8 @@
 namespace attnscope {
 
 /// The selection by --steps --layers --heads --batch --branch --kind --blocks --slots --chunks
-/// --pick --from. Layers and chunks leave out the calls that have none, unless all are asked for.
+/// --pick --from --where. Layers and chunks leave out the calls that have none, unless all are
+/// asked for.
 struct CallSelection {
   Selection steps, layers, heads, batch;
   std::vector<std::string> branches;     ///< patterns with *; empty: all
@@ -23,6 +25,8 @@ struct CallSelection {
   std::vector<std::string> slots = {};   ///< patterns with *; empty: all
   Selection chunks = {};
   std::vector<std::shared_ptr<const HeadSet>> sets = {};  ///< a head is in each of them
+  std::function<bool(const HeadName&)> condition = {};    ///< empty: all
+  std::string condition_text = {};                        ///< "--where layer>=10"
 };
 
 /// A selection held against the heads that there are: which of them it takes, and what it names
@@ -61,7 +65,6 @@ class HeadChoice {
   const std::string where_;
   Numbers steps_, layers_, heads_, batch_, chunks_;
   Names branches_, kinds_, blocks_, slots_;
-  bool any_without_layer_ = false, any_without_chunk_ = false;
   std::vector<std::vector<bool>> found_;  ///< of each set
   std::vector<std::string> missing_;
 };

@@ -53,6 +53,21 @@ HeadPattern HeadPattern::parse(std::string_view text, std::string_view option) {
   return pattern;
 }
 
+HeadPattern HeadPattern::of(const HeadName& name) {
+  HeadPattern pattern;
+  pattern.head = name.head;
+  pattern.batch = name.batch;
+  pattern.layer = name.layer;
+  if (!name.place.unrecorded.step) pattern.step = name.step;
+  if (!name.place.unrecorded.branch && !name.branch.empty()) pattern.branch = name.branch;
+  if (name.place.unrecorded.layer) pattern.layer.reset();
+  if (!name.kind.empty()) pattern.kind = name.kind;
+  if (!name.place.block.empty()) pattern.block = name.place.block;
+  if (!name.place.slot.empty()) pattern.slot = name.place.slot;
+  if (name.place.has_chunk()) pattern.chunk = name.place.chunk;
+  return pattern;
+}
+
 bool HeadPattern::matches(const HeadName& name) const {
   return head == name.head && agrees(step, name.step) && agrees(layer, name.layer) &&
          agrees(batch, name.batch) && agrees(chunk, name.place.chunk) &&

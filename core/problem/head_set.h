@@ -23,6 +23,8 @@ struct HeadPattern {
   /// (block[/slot].head, where the last dot separates), both perhaps with a step. Throws
   /// Error(usage) that quotes the text, with `option` before it.
   static HeadPattern parse(std::string_view text, std::string_view option);
+  /// Of all facts that the name has.
+  static HeadPattern of(const HeadName& name);
   bool matches(const HeadName& name) const;
   /// As parse() reads it, with the branch and the batch item behind it where they are given:
   /// "10:3.1 cond b0".

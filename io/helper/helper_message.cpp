@@ -1,9 +1,8 @@
 #include "io/helper/helper_message.h"
 
-#include <array>
 #include <cstring>
-#include <utility>
 
+#include "core/base/error_kind.h"
 #include "core/base/version.h"
 
 namespace attnscope {
@@ -24,13 +23,6 @@ uint64_t take_length(std::string_view& bytes) {
   bytes.remove_prefix(sizeof length);
   return length;
 }
-
-constexpr std::array kErrorKinds{std::pair{ErrorCode::usage, "usage"},
-                                 std::pair{ErrorCode::file, "file"},
-                                 std::pair{ErrorCode::value, "value"},
-                                 std::pair{ErrorCode::resource, "resource"},
-                                 std::pair{ErrorCode::unavailable, "unavailable"},
-                                 std::pair{ErrorCode::interrupted, "interrupted"}};
 
 }  // namespace
 
@@ -65,18 +57,15 @@ std::optional<HelperMessage> unpack_message(std::string_view bytes) {
 HelperMessage helper_greeting() { return {"attnscope helper", std::string(version())}; }
 
 HelperMessage pack_error(const Error& error) {
-  for (const auto& [code, name] : kErrorKinds) {
-    if (code == error.code()) return {name, error.what()};
-  }
-  return {};
+  return {std::string(error_kind(error.code())), error.what(), error.place().file,
+          error.place().place};
 }
 
 std::optional<Error> unpack_error(const HelperMessage& message) {
-  if (message.size() != 2) return std::nullopt;
-  for (const auto& [code, name] : kErrorKinds) {
-    if (message[0] == name) return Error(code, message[1]);
-  }
-  return std::nullopt;
+  if (message.size() != 4) return std::nullopt;
+  const auto code = parse_error_kind(message[0]);
+  if (!code) return std::nullopt;
+  return Error(*code, message[1], {message[2], message[3]});
 }
 
 }  // namespace attnscope

@@ -78,7 +78,8 @@ class MapsMerge {
           fmt::format("{}; {} of {} tiles are kept in {}, and in {} which they are: "
                       "--resume goes on once this is mended, --force gives them up",
                       error.what(), tiles_, out_.before().total(), out_.file().part_path().string(),
-                      out_.file().journal_path().filename().string()));
+                      out_.file().journal_path().filename().string()),
+          error.place());
     }
   }
 

@@ -84,7 +84,8 @@ class ShardsMerge {
       throw Error(error.code(),
                   std::string(error.what()) + "; the shards before it are kept in " +
                       file_.part_shards_path().string() +
-                      ": --resume goes on once this is mended, --force gives them up");
+                      ": --resume goes on once this is mended, --force gives them up",
+                  error.place());
     }
     return shards;
   }

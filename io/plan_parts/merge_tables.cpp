@@ -166,15 +166,12 @@ MergeResult merge_stats(const std::vector<fs::path>& parts, const fs::path& out,
                       ": parts that are .json do not say all that an .h5 has (write them as .h5, "
                       "or the whole as .json or .csv)");
   }
-  const HeadField* const by = find_head_field(how.sort);
-  if (!how.sort.empty() && by == nullptr) {
-    throw usage_error("--sort " + one_line(how.sort) + ": there is no such number of heads");
-  }
+  const HeadOrder order = HeadOrder::parse(how.sort);
   options.inputs = parts;
   OutputFile::check_target(out, options);
   WholeStats whole = hdf5 ? stats_of_hdf5(parts, how.mixed) : stats_of_json(parts, how.mixed);
   if (how.dry_run) return {};
-  sort_records(whole.records, by);
+  sort_records(whole.records, order);
   return write_whole(out, options, [&](const fs::path& path) {
     if (extension != ".h5") {
       return write_stats_table(whole.about, whole.records, extension, path);

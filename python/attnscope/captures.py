@@ -22,7 +22,7 @@ from .tables import CallTable, stats_table
 
 # What chooses heads, among the options of what measures them.
 _SELECTION = frozenset(
-    {"steps", "layers", "heads", "batch", "branch", "kind", "blocks", "slots", "chunks", "pick", "from_"}
+    {"steps", "layers", "heads", "batch", "branch", "kind", "blocks", "slots", "chunks", "pick", "from_", "where"}
 )
 
 
@@ -171,8 +171,9 @@ class Capture:
 
     def heads(self, **selection: Any) -> list[Head]:
         """The heads that selection words choose: those of select() and heads="0-3"; of these pick=["3.1", (12, 7)]
-        (layer, head), "10:3.1" (step:layer.head), "refiner.0/attn.1", and from_="picked.json", a file that lists heads
-        (docs/inputs.md). Warns and raises as select()."""
+        (layer, head), "10:3.1" (step:layer.head), "refiner.0/attn.1", from_="picked.json", a file that lists heads,
+        and where="class=temporal entropy<5 layer>=10", a condition over names and numbers of stats, which are computed
+        where they are not kept (docs/heads.md). Warns and raises as select()."""
         return [
             self.call(number).head(head, batch=item)
             for number, heads in self._chosen(selection)
@@ -182,7 +183,8 @@ class Capture:
     def _chosen(self, selection: Mapping[str, Any]) -> list[tuple[int, list[tuple[int, int]]]]:
         """Numbers of calls, each with its (batch item, head); called by what the user calls."""
         words = dict(selection_word(name, value) for name, value in selection.items() if value is not None)
-        chosen, missing = self._opened.select(words)
+        with Reporter("where", None) as report:
+            chosen, missing = self._opened.select({**words, "cache": self._cache}, self._engine, report)
         for line in missing:
             warnings.warn(line, stacklevel=3)
         return chosen
@@ -192,17 +194,21 @@ class Capture:
         (−1 outside the main stack), branch, kind, batch, head, block, slot, chunk (−1: none), class, and a float64
         field a metric, NaN where it is not defined; rows and masked_rows are int64. pandas.DataFrame() takes it.
 
-        options: which heads (layers="3-7", steps, heads, batch, branch, kind, blocks, slots, chunks, pick, from_, as
-        heads() has them); sample=N rows a head, evenly spread, which adds NAME_stderr; exact=True; band=N; threshold={"sink": 0.2}; sort="entropy".
+        options: which heads (layers="3-7", steps, heads, batch, branch, kind, blocks, slots, chunks, pick, from_,
+        where, as heads() has them, where over the numbers of this very call); sample=N rows a head, evenly spread,
+        which adds NAME_stderr; exact=True; band=N; threshold={"sink": 0.2}; sort="entropy" or "entropy:asc", and
+        top=N of it.
         """
         return stats_table(self.records(progress=progress, **options), options)
 
     def records(self, *, progress: Progress = None, **options: Any) -> list[dict[str, Any]]:
         """The numbers of stats() as a dict a head, None where a number is not defined, with sinks, class_scores and
         arrays: those that arrays=["frame_frame", "entropy_rows", …] asks for (docs/metrics.md), float64."""
-        self._chosen({name: value for name, value in options.items() if name in _SELECTION})
+        # It warns of what is not there; the condition is held against the numbers that are found below.
+        self._chosen({name: value for name, value in options.items() if name in _SELECTION - {"where"}})
         with Reporter("stats", progress) as report:
-            return _native.capture_stats(self._opened, self._engine, stats_words(options), report)
+            words = {**stats_words(options), "cache": self._cache}
+            return _native.capture_stats(self._opened, self._engine, words, report)
 
 
 def _folder_of(path: Path) -> Path | None:

@@ -14,6 +14,7 @@
 
 #include "python/native/array_call.h"
 #include "python/native/call_maps.h"
+#include "python/native/call_numbers.h"
 #include "python/native/opened_capture.h"
 
 namespace attnscope {
@@ -73,12 +74,11 @@ nb::dict facts_of(const CallHandle& handle) {
 /// Calls by their numbers, each with its (batch item, head).
 using ChosenHeads = std::vector<std::pair<int64_t, std::vector<std::pair<int64_t, int64_t>>>>;
 
-std::pair<ChosenHeads, std::vector<std::string>> selection_of(
-    const Capture& capture, const std::map<std::string, std::string>& words) {
+std::pair<ChosenHeads, std::vector<std::string>> selection_of(const Capture& capture,
+                                                              const SelectionOptions& selection) {
   ChosenHeads result;
   std::vector<std::string> missing;
-  for (const SelectedCall& selected :
-       capture.select(parse_selection(selection_of_words(words)), &missing)) {
+  for (const SelectedCall& selected : capture.select(parse_selection(selection), &missing)) {
     std::vector<std::pair<int64_t, int64_t>> heads;
     for (const int64_t b : selected.batch) {
       for (const int64_t h : selected.heads) heads.emplace_back(b, h);
@@ -103,13 +103,22 @@ void bind_captures(nb::module_& module) {
           "number"_a)
       .def(
           "select",
-          [](const OpenedCapture& c, const std::map<std::string, std::string>& words) {
-            return selection_of(*c.capture, words);
+          [](const OpenedCapture& c, const std::map<std::string, std::string>& words,
+             const Engine& engine, const nb::object& progress) {
+            SelectionOptions selection = selection_of_words(words);
+            if (asks_for_numbers(selection)) {
+              run_watched(
+                  [&](RunWatch& watch) {
+                    EngineRun run(engine, watch);
+                    settle_where(selection, {}, *c.capture, run);
+                  },
+                  progress);
+            }
+            return selection_of(*c.capture, selection);
           },
-          "selection"_a,
+          "selection"_a, "engine"_a, "progress"_a = nb::none(),
           "Numbers of the calls, each with its (batch item, head), that selection words choose; "
-          "and "
-          "what they name and the capture lacks, a line each.");
+          "and what they name and the capture lacks, a line each.");
   module.def(
       "open_capture",
       [](const std::map<std::string, std::string>& options, const Engine& engine,

@@ -5,7 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "cli/stats/stats_jobs.h"
+#include "cli/common/cache_option.h"
+#include "cli/run/kept_numbers.h"
+#include "cli/run/stats_jobs.h"
 #include "core/base/error.h"
 #include "core/heads/head_record_sink.h"
 #include "core/patterns/mask_measurement.h"
@@ -54,18 +56,59 @@ std::vector<HeadRecord> measure(const StatsJobs& s, const StatsOptions& o, Engin
   run.check_values(tasks);
   check_logits(tasks, run.backend(), run.budget(), run.watch().stop());
   std::vector<HeadRecord> records;
-  HeadRecordSink sink(s.jobs, {o.arrays(), parse_thresholds(o), s.tokens},
+  const StatsChoice choice = o.choice();
+  HeadRecordSink sink(s.jobs, {choice.arrays, choice.thresholds, s.tokens},
                       [&](HeadRecord record) { records.push_back(std::move(record)); });
-  run.reduce(s.jobs, sink, HeadRecordSink::head_bytes(o.arrays(), s.jobs));
-  sort_records(records, find_head_field(o.sort));
+  run.reduce(s.jobs, sink, HeadRecordSink::head_bytes(choice.arrays, s.jobs));
+  sort_records(records, HeadOrder::parse(o.sort));
   return records;
 }
 
 }  // namespace
 
-std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptions& o,
+HeadRecords settle_where(SelectionOptions& selection, const StatsOptions& numbers,
+                         const Capture& capture, EngineRun& run) {
+  if (!asks_for_numbers(selection)) return {};
+  WhereQuestion question(selection, capture);
+  if (const std::vector<SelectedCall> calls = question.open_calls(); !calls.empty()) {
+    StatsOptions own = numbers;
+    own.extras.clear();
+    const StatsChoice choice = own.choice();
+    KeptNumbers kept(cache_folders(selection.cache, capture), calls,
+                     capture.call_hashes(calls, false, run.watch().stop()), choice, run.backend());
+    const HeadRecords known = kept.load();
+    HeadRecords fresh;
+    for (HeadRecord& record : measure(question.ask(known, choice), own, run)) {
+      const HeadName name = record.name;
+      fresh.emplace(name, std::move(record));
+    }
+    capture.require_unchanged();
+    question.add(fresh);
+    // Who asks again computes again where nothing can be written.
+    if (kept.enabled()) kept.store(known, fresh);
+  }
+  selection.holding = std::make_shared<const std::set<HeadName>>(question.holding());
+  return question.records();
+}
+
+std::vector<HeadRecord> measure_capture(const Capture& capture, const StatsOptions& asked,
                                         EngineRun& run) {
-  std::vector<HeadRecord> records = measure(make_stats_jobs(o, capture), o, run);
+  StatsOptions o = asked;
+  HeadRecords known = settle_where(o.selection, o, capture, run);
+  if (!o.extras.empty()) known.clear();
+  StatsJobs jobs = make_stats_jobs(o.choice(), capture.select(parse_selection(o.selection)));
+  std::vector<int64_t> there;
+  for (size_t i = 0; i < jobs.jobs.size(); ++i) {
+    const HeadTask& task = jobs.jobs[i].task;
+    if (known.count(head_name(task.problem->id(), task.batch, task.head)) != 0) {
+      there.push_back(static_cast<int64_t>(i));
+    }
+  }
+  drop_jobs(jobs, there);
+  std::vector<HeadRecord> records = measure(jobs, o, run);
+  for (auto& [name, record] : known) records.push_back(std::move(record));
+  sort_records(records, HeadOrder::parse(o.sort));
+  if (o.top && *o.top < std::ssize(records)) records.erase(records.begin() + *o.top, records.end());
   capture.require_unchanged();
   return records;
 }
@@ -76,7 +119,7 @@ std::vector<HeadRecord> measure_call(const CallHandle& call, std::span<const Hea
   for (const HeadPlace& place : heads) items[place.batch].push_back(place.head);
   std::vector<SelectedCall> calls;
   for (auto& [batch, numbers] : items) calls.push_back({call.entry.get(), {batch}, numbers});
-  return measure(make_stats_jobs(o, std::move(calls)), o, run);
+  return measure(make_stats_jobs(o.choice(), std::move(calls)), o, run);
 }
 
 StatsOptions stats_options_of_words(const std::map<std::string, std::string>& words) {
@@ -91,12 +134,13 @@ StatsOptions stats_options_of_words(const std::map<std::string, std::string>& wo
       o.extras = split(value);
     } else if (name == "sort") {
       o.sort = value;
-    } else if (name != "sample" && name != "band") {
+    } else if (name != "sample" && name != "band" && name != "top") {
       selection[name] = value;
     }
   }
   o.sample = whole_number(words, "sample", 0, 1);
   o.band = whole_number(words, "band", -1, 0);
+  if (words.count("top") != 0) o.top = whole_number(words, "top", 0, 1);
   o.selection = selection_of_words(selection);
   check_measure(o);
   return o;

@@ -46,7 +46,7 @@ std::vector<std::vector<float>> columns_of(const QueryRequest& request, const Qu
   ReverseQuery query(wanted, {parse_domain(request.domain), run.workers()}, run.backend(),
                      run.budget());
   LseCache cache(capture == nullptr ? std::vector<std::filesystem::path>()
-                                    : cache_folders(request.cache, *capture),
+                                    : cache_folders(request.selection.cache, *capture),
                  capture == nullptr ? nullptr : capture->inputs());
   const auto steps = static_cast<double>(query.steps());
   return query.run(cache.enabled() ? &cache : nullptr,
@@ -62,7 +62,7 @@ QueryAnswer answer_query(const CallHandle& call, std::span<const HeadPlace> head
   request.domain = words.domain;
   request.weighting = words.weighting;
   request.segment = words.segment;
-  request.cache = words.cache;
+  request.selection.cache = words.cache;
   request.reverse = words.reverse;
   const QueryTasks tasks = make_query_tasks(request, selected(call, heads));
   check_domain(parse_domain(words.domain), tasks);

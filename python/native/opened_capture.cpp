@@ -100,7 +100,7 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
 
 SelectionOptions selection_of_words(const Words& words) {
   SelectionOptions o;
-  std::string branch, kind, blocks, slots, pick;
+  std::string branch, kind, blocks, slots, pick, where;
   take_words(words, {{"steps", &o.steps},
                      {"layers", &o.layers},
                      {"heads", &o.heads},
@@ -111,12 +111,18 @@ SelectionOptions selection_of_words(const Words& words) {
                      {"blocks", &blocks},
                      {"slots", &slots},
                      {"pick", &pick},
-                     {"from", &o.from}});
+                     {"from", &o.from},
+                     {"where", &where},
+                     {"cache", &o.cache}});
   o.branches = split(branch);
   o.kinds = split(kind);
   o.blocks = split(blocks);
   o.slots = split(slots);
   o.pick = split(pick);
+  if (words.count("where") != 0) {
+    HeadCondition::parse(where, "where");
+    o.where = where;
+  }
   if (!o.from.empty()) o.listed = read_head_list(o.from);
   return o;
 }

@@ -45,12 +45,12 @@ TEST_CASE("records are sorted by their heads, or by a number") {
       if (head == 7) records.back().metrics.entropy = {};
     }
   }
-  sort_records(records, nullptr);
+  sort_records(records);
   for (size_t i = 0; i < records.size(); ++i) {
     CHECK(records[i].name.head == static_cast<int64_t>(i / 2));
     CHECK(records[i].name.branch == (i % 2 == 0 ? "cond" : "uncond"));
   }
-  sort_records(records, find_head_field("entropy"));
+  sort_records(records, HeadOrder::parse("entropy"));
   std::vector<int64_t> heads;
   for (const HeadRecord& record : records) heads.push_back(record.name.head);
   CHECK(heads.front() == 19);

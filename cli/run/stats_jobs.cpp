@@ -1,4 +1,4 @@
-#include "cli/stats/stats_jobs.h"
+#include "cli/run/stats_jobs.h"
 
 #include <algorithm>
 #include <set>
@@ -15,11 +15,7 @@ constexpr int64_t kShareRows = 256;
 
 }  // namespace
 
-StatsJobs make_stats_jobs(const StatsOptions& o, const Capture& capture) {
-  return make_stats_jobs(o, capture.select(parse_selection(o.selection)));
-}
-
-StatsJobs make_stats_jobs(const StatsOptions& o, std::vector<SelectedCall> calls) {
+StatsJobs make_stats_jobs(const StatsChoice& o, std::vector<SelectedCall> calls) {
   StatsJobs s;
   s.calls = std::move(calls);
   s.rows.reserve(s.calls.size());
@@ -38,7 +34,7 @@ StatsJobs make_stats_jobs(const StatsOptions& o, std::vector<SelectedCall> calls
     s.share_rows.push_back(std::move(shares));
     ReductionRequest request = metrics_request(problem, s.share_rows.back(),
                                                o.band < 0 ? std::nullopt : std::optional(o.band));
-    request_arrays(request, o.arrays());
+    request_arrays(request, o.arrays);
     if (request.offsets && !request.places) {
       throw usage_error("--with offset_kernel: queries and keys of " + problem.name() +
                         " are not the same tokens of a known grid; give --grid TxHxW");
@@ -86,6 +82,18 @@ void drop_jobs(StatsJobs& s, std::span<const int64_t> places) {
   keep_jobs(s, [&](size_t i) {
     return !std::binary_search(places.begin(), places.end(), static_cast<int64_t>(i));
   });
+}
+
+ReductionPlan plan_stats(const StatsChoice& choice, const StatsJobs& s, const TileBackend& backend,
+                         const MemoryBudget& budget, int threads) {
+  return plan_reductions(s.jobs, backend, budget.room(), threads,
+                         HeadRecordSink::head_bytes(choice.arrays, s.jobs));
+}
+
+bool measure_heads(const StreamJob& job, const StatsChoice& choice, const StatsJobs& s,
+                   const ReductionPlan& plan, const HeadRecordSink::Take& take) {
+  HeadRecordSink sink(s.jobs, {choice.arrays, choice.thresholds, s.tokens}, take);
+  return run_reductions(job, s.jobs, plan, sink);
 }
 
 }  // namespace attnscope
