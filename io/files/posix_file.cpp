@@ -33,9 +33,10 @@ int64_t free_bytes(const std::filesystem::path& folder) {
 }
 
 Error no_space(const std::filesystem::path& file, int64_t needed, int64_t available) {
-  return Error(ErrorCode::resource, file.string() + ": not enough disk space (needed " +
-                                        format_bytes(needed) + ", free " + format_bytes(available) +
-                                        ")");
+  return Error(ErrorCode::resource,
+               file.string() + ": not enough disk space (needed " + format_bytes(needed) +
+                   ", free " + format_bytes(available) + ")",
+               {file.string(), ""});
 }
 
 }  // namespace
@@ -43,7 +44,7 @@ Error no_space(const std::filesystem::path& file, int64_t needed, int64_t availa
 Error errno_error(const std::filesystem::path& file, const std::string& what, int error_number) {
   const bool used_up = error_number == ENOSPC || error_number == EDQUOT || error_number == EFBIG;
   return Error(used_up ? ErrorCode::resource : ErrorCode::file,
-               file.string() + ": " + what + ": " + errno_text(error_number));
+               file.string() + ": " + what + ": " + errno_text(error_number), {file.string(), ""});
 }
 
 std::optional<FileIdentity> file_identity(const std::filesystem::path& file) {
@@ -207,10 +208,11 @@ void require_space(const std::filesystem::path& file, int64_t bytes, int64_t rec
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
       limit.rlim_cur < static_cast<rlim_t>(bytes)) {
-    throw Error(ErrorCode::resource, file.string() +
-                                         ": the process may not write files this large (needed " +
-                                         format_bytes(bytes) + ", ulimit -f " +
-                                         format_bytes(static_cast<int64_t>(limit.rlim_cur)) + ")");
+    throw Error(ErrorCode::resource,
+                file.string() + ": the process may not write files this large (needed " +
+                    format_bytes(bytes) + ", ulimit -f " +
+                    format_bytes(static_cast<int64_t>(limit.rlim_cur)) + ")",
+                {file.string(), ""});
   }
   const int64_t available = free_bytes(folder_of(file));
   if (available >= 0 && available < bytes - reclaimed) {

@@ -22,7 +22,9 @@ auto with_name(const std::string& name, ErrorCode code, const Make& make) {
     const std::string message = e.what();
     const bool named = message.rfind(name, 0) == 0;
     const bool usage = e.code() == ErrorCode::usage;
-    throw Error(usage ? code : e.code(), named ? message : name + ": " + message);
+    const bool is_placed = !e.place().file.empty() || (usage && code == ErrorCode::usage);
+    throw Error(usage ? code : e.code(), named ? message : name + ": " + message,
+                is_placed ? e.place() : Error::Place{name, ""});
   }
 }
 

@@ -41,8 +41,8 @@ std::string write_call(const std::string& path, float value) {
   CallFile()
       .fact("layer", "2")
       .fact("q_state", "final")
-      .tensor("q", "F32", {2, 6, 4}, data)
-      .tensor("k", "F32", {2, 6, 4}, data)
+      .tensor("q", "F32", {1, 2, 6, 4}, data)
+      .tensor("k", "F32", {1, 2, 6, 4}, data)
       .write(path);
   return path;
 }

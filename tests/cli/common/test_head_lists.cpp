@@ -79,7 +79,8 @@ TEST_CASE("heads are picked one by one in every command") {
   };
   const std::string maps = folder / "maps.h5", part = folder / "part-{shard}.h5";
   works({"export", capture, "-o", maps, "--product", "lse"});
-  const std::string first = "/step0010_layer000_cond_joint", last = "/step0010_layer002_cond_joint";
+  const std::string first = "/calls/step0010_layer000_cond_joint",
+                    last = "/calls/step0010_layer002_cond_joint";
   CHECK(read_dataset(maps, first + "/head").values == std::vector<double>{1});
   CHECK(read_dataset(maps, last + "/head").values == std::vector<double>{3});
   const auto query = Json::parse(works({"query", capture, "--index", "700", "--json"}));
@@ -90,7 +91,8 @@ TEST_CASE("heads are picked one by one in every command") {
       {"render", capture, "--picture", "mosaic", "-o", folder / "m.png", "--dry-run", "--json"}));
   CHECK(plan.at("heads") == 2);
   works({"convert", capture, "-o", folder / "less"});
-  CHECK(chosen(folder / "less", {}) == two);
+  // The only head of each of its calls.
+  CHECK(chosen(folder / "less", {}) == Places{{0, 0, 0}, {2, 0, 0}});
   // Of an export as of a capture.
   works({"export", capture, "-o", folder / "rows.h5", "--index", "700"});
   const auto rows =
