@@ -21,10 +21,11 @@ std::optional<fs::path> folder_variable(const char* name) {
 
 void add_cache_option(CommandParser& command, std::string& cache) {
   command
-      .add_option("--cache", cache,
-                  "where row sums are kept for the next run: a folder, or none (default:\n"
-                  ".attnscope in the capture's folder, or the user's cache folder where that one\n"
-                  "cannot be written)")
+      .add_option(
+          "--cache", cache,
+          "where row sums and the numbers of --where are kept for the next run: a folder\n"
+          "or none (default: .attnscope in the capture's folder, or the user's cache folder\n"
+          "where that one cannot be written)")
       .type_name("DIR|none")
       .group("Computation");
 }

@@ -295,6 +295,7 @@ Command add_stats_command(CLI::App& app) {
   command.footer(
       "Examples:\n"
       "  attnscope stats dump/ --layers 12 --sort same_frame_mass\n"
+      "  attnscope stats dump/ --where 'class=temporal' --sort entropy:asc -o list.json\n"
       "  attnscope stats dump/ --sample 256 --json\n"
       "  attnscope stats dump/ -o heads.h5 --with frame_frame,column_mass\n"
       "  attnscope stats dump/ -o heads-{shard}.json --shard 0/4   # then: attnscope merge");

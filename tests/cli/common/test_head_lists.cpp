@@ -195,8 +195,8 @@ TEST_CASE("batch items of a call may have other heads listed") {
   const std::string table = folder / "t.h5";
   REQUIRE(run_attnscope({"stats", capture, "--from", list, "-o", table}).exit_code == 0);
   CHECK(chosen(capture, {"--from", table}) == wanted);
-  const auto masks = run_attnscope(
-      {"mask", capture, "--from", list, "--mask", "window:2", "--block", "2", "--json"});
+  const auto masks =
+      run_attnscope({"mask", capture, "--from", list, "--mask", "window:2", "--json"});
   INFO(masks.err);
   CHECK(places_of(Json::parse(masks.out).at("heads")) == wanted);
   for (const std::vector<std::string>& words :

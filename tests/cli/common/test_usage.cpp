@@ -178,7 +178,7 @@ TEST_CASE("requests that cannot be meant are refused and leave nothing behind") 
       {{"export", capture, "--q", "a.npy", "--k", "b.npy", "-o", out}, 2, "not both"},
       {{"export", "--q", "a.npy", "-o", out}, 2, "--k is missing"},
       {{"export", capture, "-o", out, "--layers", "9"}, 2, "9"},
-      {{"export", capture, "-o", out, "--heads", "0-4"}, 2, "0-3"},
+      {{"export", capture, "-o", out, "--heads", "4-5"}, 2, "0-3"},
       {{"export", capture, "-o", out, "--rows", "5:5"}, 2, "--rows"},
       {{"export", capture, "-o", out, "--cols", "0:1025"}, 2, "1024"},
       {{"export", capture, "-o", out, "--dtype", "u8", "--product", "logits"}, 2, "f32 or f16"},
