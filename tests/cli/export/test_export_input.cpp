@@ -8,6 +8,7 @@
 
 #include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
+#include "tests/support/answers.h"
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
@@ -171,7 +172,7 @@ TEST_CASE("words of an export that were changed are not told") {
       const std::string changed = damaged("changed.h5", out, words);
       const auto told = run_attnscope({"info", changed, "--json"});
       CHECK(told.exit_code == 1);
-      CHECK(told.out.empty());
+      CHECK(is_error_answer(told.out));
       CHECK(told.err.find(changed + ": its attributes or coordinates are not what was written") !=
             std::string::npos);
     }
@@ -201,7 +202,7 @@ TEST_CASE("an LSE of an export that was changed is not told") {
   std::ofstream(out, std::ios::binary | std::ios::trunc) << bytes;
   const auto told = query();
   CHECK(told.exit_code == 1);
-  CHECK(told.out.empty());
+  CHECK(is_error_answer(told.out));
   CHECK(told.err.find(out + ": lse of step 10 layer 2 cond joint batch 0 head 1: is not what was "
                             "written") != std::string::npos);
 }
@@ -234,7 +235,8 @@ TEST_CASE("what an export cannot show is said") {
       {render(maps, "matrix", {"--heads", "1", "--grid", "1x2x3"}), "--grid"},
       {render(maps, "matrix", {"--heads", "1", "--rope", "wan"}), "--rope"},
       {render(maps, "matrix", {"--heads", "1", "--cu-seqlens", "0,9"}), "--cu-seqlens"},
-      {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}), "--branch uncond: not in the export"},
+      {render(maps, "matrix", {"--heads", "1", "--branch", "uncond"}),
+       "--branch uncond: not in the export"},
       {render(maps, "heatmap", {"--metric", "entropy"}), "not of numbers (expected stats)"},
       {render(maps, "frames"), "of one matrix, mosaic and heatmap are drawn"},
       {render(stats, "heatmap", {"--metric", "entropi"}), "did you mean entropy?"},

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "tests/cli/merge/parts.h"
+#include "tests/support/answers.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
 
@@ -119,7 +120,7 @@ TEST_CASE("a master links the parts beside it, and every command reads through i
   const Arguments query{"query", out, "--index", "100", "--json"};
   Arguments same = query;
   same[1] = folder / "one.h5";
-  CHECK(require_run(query).out == require_run(same).out);
+  CHECK(answer_alone(require_run(query).out) == answer_alone(require_run(same).out));
   // Titles name the file.
   fs::create_directory(folder / "one");
   fs::rename(folder / "one.h5", folder / "one/maps.h5");

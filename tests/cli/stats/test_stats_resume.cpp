@@ -8,6 +8,7 @@
 
 #include "io/files/json_types.h"
 #include "tests/cli/common/fault_settings.h"
+#include "tests/support/answers.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/program_heads.h"
@@ -247,7 +248,8 @@ TEST_CASE("a complete output is not computed again, and nothing else is taken fo
     const auto printed = stats(out, {"--resume", "--json", "--quiet"});
     INFO(printed.err);
     CHECK(printed.exit_code == 0);
-    CHECK(printed.out == stats(folder / ("again-" + std::string(name)), {"--json", "--quiet"}).out);
+    CHECK(answer_alone(printed.out) ==
+          answer_alone(stats(folder / ("again-" + std::string(name)), {"--json", "--quiet"}).out));
     CHECK(read_file(out) == bytes);
     const auto other = stats(out, {"--resume", "--sample", "9"});
     INFO(other.err);
