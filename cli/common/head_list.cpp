@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "core/base/error.h"
@@ -109,6 +110,12 @@ std::shared_ptr<const HeadSet> read_head_list(const std::string& path) {
   std::vector<HeadPattern> heads = is_json ? read_json_list(path) : read_table_list(path);
   if (heads.empty()) throw file_error(path, "", "lists no head");
   return std::make_shared<const HeadSet>(std::move(heads), "--from " + one_line(path));
+}
+
+void refuse_list_as_output(const std::string& list, const std::string& out) {
+  std::error_code none;
+  if (list.empty() || out.empty() || !std::filesystem::equivalent(list, out, none)) return;
+  throw usage_error(fmt::format("-o {}: is the list of heads that --from reads", one_line(out)));
 }
 
 }  // namespace attnscope

@@ -13,4 +13,8 @@ namespace attnscope {
 /// is no such list or lists none.
 std::shared_ptr<const HeadSet> read_head_list(const std::string& path);
 
+/// Throws Error(usage) where the output would replace the list that the heads come from, also with
+/// --force. Either may be empty.
+void refuse_list_as_output(const std::string& list, const std::string& out);
+
 }  // namespace attnscope

@@ -8,6 +8,7 @@
 #include "cli/common/capture_options.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/head_list.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
 #include "cli/common/stored_input.h"
@@ -263,6 +264,7 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   check_diff_options(command, o);
+  refuse_list_as_output(o.selection.from, o.out);
   if (o.product.empty() && compares_tables(o)) {
     if (o.by_segment) throw usage_error("--segments: numbers of heads have no segments");
     return diff_tables(o, console);

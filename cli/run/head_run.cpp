@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/common/command.h"
+#include "cli/common/head_list.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/shard_option.h"
@@ -26,6 +27,7 @@ int HeadRun::run() {
   share_ = chosen_share(common_.shard, console_);
   common_.out = name_of_share(common_.out, share_);
   set_answer_out(common_.out);
+  refuse_list_as_output(common_.selection.from, common_.out);
   check_options();
   if (opens_capture()) open();
   const int code = work();

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "io/files/file_text.h"
 #include "io/files/json_types.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -209,5 +210,23 @@ TEST_CASE("batch items of a call may have other heads listed") {
     CHECK(has(refused.err, "choose items with --batch"));
     all.insert(all.end(), {"--batch", "0"});
     CHECK(run_attnscope(all).exit_code == 0);
+  }
+}
+
+TEST_CASE("no output replaces the list that its heads come from") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const std::string list = write_list(folder / "list.json", R"({"layer":0,"head":1})");
+  const std::string bytes = read_file_text(list);
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"stats", capture, "--sample", "4"},
+        {"diff", capture, "--b-head", "0", "--sample", "4"}}) {
+    std::vector<std::string> whole = words;
+    whole.insert(whole.end(), {"--from", list, "-o", list, "--force"});
+    const auto result = run_attnscope(whole);
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(has(result.err, "is the list of heads that --from reads"));
+    CHECK(read_file_text(list) == bytes);
   }
 }
