@@ -10,6 +10,7 @@
 #include "cli/common/unknown_state.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/heads/head_condition.h"
 #include "io/capture/computable.h"
 #include "io/check/self_check.h"
 
