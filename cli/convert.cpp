@@ -165,7 +165,8 @@ int convert(const ConvertOptions& o, const Console& console, const ConvertSize& 
 /// The first option that was given but does not go with --stitch; empty: none.
 std::string other_option(const ConvertOptions& o) {
   const CaptureOptions& c = o.capture;
-  const SelectionOptions all;
+  SelectionOptions all;
+  all.cache = o.selection.cache;
   const std::pair<const char*, bool> given[] = {
       {"--q", !c.tensors.q.empty()},
       {"--k", !c.tensors.k.empty()},

@@ -176,8 +176,10 @@ void prepare(const ViewRequest& o, Document& document) {
 }
 
 bool selects_something(const ViewRequest& o) {
-  return o.selection != SelectionOptions() || !o.query.empty() || !o.zoom.empty() ||
-         !o.order.empty() || !o.order_keys.empty() || o.reverse;
+  SelectionOptions all;
+  all.cache = o.selection.cache;
+  return o.selection != all || !o.query.empty() || !o.zoom.empty() || !o.order.empty() ||
+         !o.order_keys.empty() || o.reverse;
 }
 
 /// Throws where what is named cannot be one that a recorder adds to.
@@ -245,11 +247,18 @@ int run_view(const ViewRequest& asked) {
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {
     if (is_remote_name(o.capture.capture)) {
+      if (asks_for_numbers(o.selection)) {
+        throw usage_error(
+            "--where compares numbers of heads, which are found where the capture is");
+      }
       // It is opened below, before the window is.
     } else if (!o.follow || has_capture_begun(o.capture.capture)) {
       open_when_written(
           o.follow, [] { std::this_thread::sleep_for(kLook); },
           [&] { tell_of_capture(o, console); });
+    } else if (asks_for_numbers(o.selection)) {
+      throw usage_error("--where compares numbers of heads, and " + one_line(o.capture.capture) +
+                        " has none yet");
     } else {
       console.say("waiting for the first call of " + one_line(o.capture.capture));
     }

@@ -474,7 +474,7 @@ OrderedJson selection_json(const SelectionOptions& o) {
   if (o.where) json["where"] = *o.where;
   if (o.holding) {
     std::string names;
-    for (const HeadName& name : *o.holding) names += HeadPattern::of(name).text() + "\n";
+    for (const HeadName& name : *o.holding) names += HeadPattern::of(name).facts() + "\n";
     json["where_heads"] = digest(std::ssize(*o.holding), names);
   }
   return json;

@@ -38,17 +38,24 @@ void report_error(std::string_view kind, std::string_view message, const Error::
 }
 
 void report_error(const std::exception& failure) {
-  const std::string message = failure_text(failure);
+  std::string message = failure_text(failure);
+  Error::Place place;
   if (const auto* error = dynamic_cast<const Error*>(&failure)) {
-    report_error(error_kind(error->code()), message, error->place());
+    place = error->place();
   } else if (dynamic_cast<const std::bad_alloc*>(&failure) != nullptr) {
-    report_error("resource", message + ": give a smaller --memory");
+    message += ": give a smaller --memory";
   } else if (const auto* file = dynamic_cast<const std::filesystem::filesystem_error*>(&failure)) {
-    report_error("file", message, {file->path1().string(), ""});
-  } else {
-    const bool of_system = dynamic_cast<const std::system_error*>(&failure) != nullptr;
-    report_error(of_system ? "resource" : "defect", message);
+    place.file = file->path1().string();
   }
+  report_error(failure_kind(failure), message, place);
+}
+
+std::string_view failure_kind(const std::exception& failure) {
+  if (const auto* error = dynamic_cast<const Error*>(&failure)) return error_kind(error->code());
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&failure) != nullptr) return "file";
+  const bool lacks = dynamic_cast<const std::bad_alloc*>(&failure) != nullptr ||
+                     dynamic_cast<const std::system_error*>(&failure) != nullptr;
+  return lacks ? "resource" : "defect";
 }
 
 }  // namespace attnscope

@@ -16,5 +16,7 @@ void report_errors_as_json();
 void report_error(std::string_view kind, std::string_view message, const Error::Place& place = {});
 /// Of an exception of any kind, with its failure_text().
 void report_error(const std::exception& failure);
+/// The kind that report_error() says of it.
+std::string_view failure_kind(const std::exception& failure);
 
 }  // namespace attnscope

@@ -80,14 +80,21 @@ void settle_where_of_table(SelectionOptions& selection, const NumberTable& table
                                   one_line(table.name), table.runs.size()));
   }
   const HeadCondition condition = HeadCondition::parse(*selection.where, "--where");
+  const auto column = [&](const HeadField& field) {
+    return std::find(table.metrics.begin(), table.metrics.end(), field.name);
+  };
+  for (const HeadField* field : condition.fields()) {
+    if (column(*field) != table.metrics.end()) continue;
+    throw usage_error(
+        fmt::format("--where: {} is none of the numbers that tables are read for ({})", field->name,
+                    one_line(table.name)));
+  }
   auto holding = std::make_shared<std::set<HeadName>>();
   for (const NumberTable::Line& line : table.lines) {
     const ConditionedHead head{
         line.head, parse_head_class(line.head_class),
         [&](const HeadField& field) -> std::optional<double> {
-          const auto found = std::find(table.metrics.begin(), table.metrics.end(), field.name);
-          if (found == table.metrics.end()) return std::nullopt;
-          return line.values[static_cast<size_t>(found - table.metrics.begin())];
+          return line.values[static_cast<size_t>(column(field) - table.metrics.begin())];
         }};
     if (condition.holds(head)) holding->insert(line.head);
   }

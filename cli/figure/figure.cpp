@@ -63,14 +63,15 @@ struct ChosenHead {
   int64_t batch = 0, head = 0;
 };
 
-ChosenHead choose_head(const FigureRequest& o, const Capture& capture) {
+/// `supposed`: a dry run does not know which of the heads will be left.
+ChosenHead choose_head(const FigureRequest& o, const Capture& capture, bool supposed) {
   std::vector<ChosenHead> heads;
   for (const SelectedCall& selected : capture.select(parse_selection(o.selection))) {
     for (const int64_t batch : selected.batch) {
       for (const int64_t head : selected.heads) heads.push_back({selected.call, batch, head});
     }
   }
-  if (heads.size() == 1) return heads.front();
+  if (heads.size() == 1 || supposed) return heads.front();
   throw usage_error(
       fmt::format("a figure is of one head, and {} are selected: choose one with --layers and "
                   "--heads, and where there "
@@ -165,8 +166,8 @@ int run_figure(FigureRequest o) {
   check_request(o);
   require_figure_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
-  settle_where(o.selection, capture, o.run, console, o.dry_run);
-  const ChosenHead chosen = choose_head(o, capture);
+  const SettledWhere where = settle_where(o.selection, capture, o.run, console, o.dry_run);
+  const ChosenHead chosen = choose_head(o, capture, where.plan.has_value());
   const AttentionProblem& problem = *chosen.call->problem;
   select_and_tell(capture, o.selection, console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);

@@ -449,6 +449,25 @@ void print_texts(const char* name, const std::vector<SelectedCall>& selected,
   }
 }
 
+/// A call whose batch items have other heads chosen stands once, with the heads of all of them.
+std::vector<SelectedCall> each_call_once(std::vector<SelectedCall> calls) {
+  std::vector<SelectedCall> once;
+  const auto unite = [](std::vector<int64_t>& all, const std::vector<int64_t>& more) {
+    std::vector<int64_t> both;
+    std::set_union(all.begin(), all.end(), more.begin(), more.end(), std::back_inserter(both));
+    all = std::move(both);
+  };
+  for (SelectedCall& call : calls) {
+    if (once.empty() || once.back().call != call.call) {
+      once.push_back(std::move(call));
+      continue;
+    }
+    unite(once.back().batch, call.batch);
+    unite(once.back().heads, call.heads);
+  }
+  return once;
+}
+
 int run_info(InfoOptions o) {
   const Console console(o.quiet);
   if (o.scan && o.no_scan) throw usage_error("give --scan or --no-scan, not both");
@@ -463,7 +482,7 @@ int run_info(InfoOptions o) {
   const bool partial = has_partial_calls(capture);
   if (!partial) check_capture(capture, o.capture, console);
   settle_where(o.selection, capture, {}, console);
-  const auto selected = select_and_tell(capture, o.selection, console);
+  const auto selected = each_call_once(select_and_tell(capture, o.selection, console));
   std::vector<std::string> missing;
   if (!partial) missing = missing_parts(capture, selected, o.capture.capture.empty());
   const std::string shaping = shaping_fault(capture);

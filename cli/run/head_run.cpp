@@ -41,6 +41,7 @@ void HeadRun::open() {
   common_.run = share_of_host(common_.run, team_);
   capture_.emplace(open_capture(common_.capture, common_.run, console_));
   budget_.emplace(memory_beside(*capture_, common_.run));
+  agree_on_selection();
   if (asks_for_numbers(common_.selection)) {
     backend_ = make_team_backend(common_.run, team_, console_);
     where_ = settle_where(
@@ -52,6 +53,15 @@ void HeadRun::open() {
   if (!team_.is_first()) return;
   check_capture(*capture_, common_.capture, *backend_, budget_->room(), console_);
   tell_unknown_state(calls_, console_);
+}
+
+/// Finding the heads of --where is work of all, which begins before the calls are known.
+void HeadRun::agree_on_selection() {
+  agree_on_run(team_, capture(), {},
+               {{"selection", selection_json(common_.selection)},
+                {"numbers of --where", choice_json(choice_of_where())},
+                {"--cache", common_.selection.cache},
+                {"--dry-run", common_.dry_run}});
 }
 
 std::vector<SelectedCall> HeadRun::select() const {

@@ -83,6 +83,7 @@ class HeadRun : public TeamWork {
 
  private:
   void open();
+  void agree_on_selection();
 
   std::optional<PlanShare> share_;
   std::optional<Capture> capture_;

@@ -97,7 +97,11 @@ class NumberSearch {
     drop_jobs(jobs, others);
     HeadRecords mine, all;
     const bool complete = jobs.jobs.empty() || stream(jobs, mine);
-    if (!complete) throw interrupted_error(keep(mine) ? kSomeKept : kNothingKept);
+    if (!complete) {
+      // Processes together would each replace the others' files.
+      const bool kept = means_.team.is_alone() && keep(mine);
+      throw interrupted_error(kept ? kSomeKept : kNothingKept);
+    }
     for (const std::string& text : means_.team.exchange(text_of(mine))) add_records(text, all);
     means_.capture.require_unchanged();
     question_.add(all);
@@ -154,13 +158,14 @@ SettledWhere settle_where(SelectionOptions& selection, const StatsChoice& choice
   return settled;
 }
 
-void settle_where(SelectionOptions& selection, const Capture& capture, const RunOptions& run,
-                  const Console& console, bool dry_run) {
-  if (!asks_for_numbers(selection)) return;
+SettledWhere settle_where(SelectionOptions& selection, const Capture& capture,
+                          const RunOptions& run, const Console& console, bool dry_run) {
+  if (!asks_for_numbers(selection)) return {};
   const RunBackend backend = make_run_backend(run, console);
   MemoryBudget budget(memory_beside(capture, run));
   Team alone;
-  settle_where(selection, {}, {capture, *backend, budget, alone, console, run.threads, dry_run});
+  return settle_where(selection, {},
+                      {capture, *backend, budget, alone, console, run.threads, dry_run});
 }
 
 }  // namespace attnscope

@@ -40,7 +40,7 @@ struct SettledWhere {
 SettledWhere settle_where(SelectionOptions& selection, const StatsChoice& choice,
                           const WhereMeans& means);
 /// For a command that is one process and has no backend yet.
-void settle_where(SelectionOptions& selection, const Capture& capture, const RunOptions& run,
-                  const Console& console, bool dry_run = false);
+SettledWhere settle_where(SelectionOptions& selection, const Capture& capture,
+                          const RunOptions& run, const Console& console, bool dry_run = false);
 
 }  // namespace attnscope

@@ -14,15 +14,7 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 30;
 
-std::string choice_text(const StatsChoice& choice) {
-  const ClassThresholds& t = choice.thresholds;
-  return OrderedJson{choice.sample, choice.band, choice.exact, t.sink,
-                     t.text,        t.temporal,  t.spatial,    t.local}
-      .dump();
-}
-
-/// The name of the call's head that the record is of; nothing where it has no such head. Facts of
-/// the call may have other values now, which do not decide its numbers.
+/// The name of the call's head that the record is of; nothing where it has no such head.
 std::optional<HeadName> name_in(const CallEntry& call, const HeadName& recorded) {
   const AttentionProblem& problem = *call.problem;
   if (recorded.batch < 0 || recorded.batch >= problem.batch() || recorded.head < 0 ||
@@ -53,7 +45,7 @@ KeptNumbers::KeptNumbers(std::vector<std::filesystem::path> folders,
     ContentHash key{std::stop_token()};
     key.add(std::string(version()));
     key.add(call_hashes[i]);
-    key.add(choice_text(choice));
+    key.add(choice_json(choice).dump());
     key.add(std::string(backend.name_for(*calls_[i].call->problem)));
     names_.push_back("stats-" + key.hex() + ".json");
   }

@@ -1,6 +1,7 @@
 #include "cli/run/stats_jobs.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/error.h"
@@ -14,6 +15,11 @@ namespace {
 constexpr int64_t kShareRows = 256;
 
 }  // namespace
+
+OrderedJson choice_json(const StatsChoice& choice) {
+  const ClassThresholds& t = choice.thresholds;
+  return {choice.sample, choice.band, choice.exact, t.sink, t.text, t.temporal, t.spatial, t.local};
+}
 
 StatsJobs make_stats_jobs(const StatsChoice& o, std::vector<SelectedCall> calls) {
   StatsJobs s;

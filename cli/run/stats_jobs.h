@@ -12,6 +12,7 @@
 #include "core/reduce/reduction_stream.h"
 #include "io/capture/capture.h"
 #include "io/capture/selection_share.h"
+#include "io/files/json_types.h"
 
 namespace attnscope {
 
@@ -23,6 +24,9 @@ struct StatsChoice {
   bool exact = false;             ///< keys are counted on all rows
   ClassThresholds thresholds;
 };
+
+/// All of it but the arrays; equal choices have equal JSON.
+OrderedJson choice_json(const StatsChoice& choice);
 
 /// The selection as jobs, and what they borrow.
 struct StatsJobs {

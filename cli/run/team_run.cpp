@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "cli/common/command.h"
@@ -29,16 +30,22 @@ std::string processors_text() {
   return text;
 }
 
-/// The failure on its way, as others are told of it.
-Error current_failure() {
+/// A failure of this process: as others are told of it, and how it is reported.
+struct OwnFailure {
+  Error error;
+  std::string_view kind;
+};
+
+/// The failure on its way.
+OwnFailure current_failure() {
   try {
     throw;
   } catch (const Error& error) {
-    return error;
-  } catch (const std::bad_alloc&) {
-    return {ErrorCode::resource, "out of memory: give a smaller --memory"};
+    return {error, failure_kind(error)};
+  } catch (const std::bad_alloc& error) {
+    return {{ErrorCode::resource, "out of memory: give a smaller --memory"}, failure_kind(error)};
   } catch (const std::exception& error) {
-    return {ErrorCode::file, failure_text(error)};
+    return {{ErrorCode::file, failure_text(error)}, failure_kind(error)};
   }
 }
 
@@ -55,8 +62,8 @@ std::string spoken(const TeamFailure& failure, const Team& team, const TeamWork&
   return text;
 }
 
-/// `place`: of this process's own failure.
-int end_failed(Team& team, const TeamFailure& failure, const Error::Place& place,
+/// `own`: of this process, where it failed itself.
+int end_failed(Team& team, const TeamFailure& failure, const std::optional<OwnFailure>& own,
                const Console& console, TeamWork& work) {
   const int code = exit_code_of(failure.code);
   const bool worthless = failure.kept == 0 || failure.code == ErrorCode::value;
@@ -68,7 +75,8 @@ int end_failed(Team& team, const TeamFailure& failure, const Error::Place& place
   }
   // Before the others end: a launcher that sees the first of them end so may kill the rest.
   if (!worthless && failure.code != ErrorCode::interrupted) console.warn(work.left(failure.kept));
-  report_error(error_kind(failure.code), spoken(failure, team, work, begun), place);
+  report_error(own ? own->kind : error_kind(failure.code), spoken(failure, team, work, begun),
+               own ? own->error.place() : Error::Place());
   if (failure.unanswered) {
     console.warn("other processes of the job do not answer: it ends here");
     team.stop_all(code);
@@ -144,7 +152,7 @@ RunOptions share_of_host(RunOptions options, Team& team) {
 
 int run_together(Team& team, const Console& console, TeamWork& work) {
   TeamFailure failure;
-  Error::Place place;
+  std::optional<OwnFailure> own;
   try {
     const int code = work.run();
     team.leave();
@@ -153,11 +161,10 @@ int run_together(Team& team, const Console& console, TeamWork& work) {
     failure = failed.failure();
   } catch (...) {
     if (team.is_alone()) end_alone(team, console, work);
-    const Error own = current_failure();
-    place = own.place();
-    failure = team.fail(own.code(), own.what());
+    own = current_failure();
+    failure = team.fail(own->error.code(), own->error.what());
   }
-  return end_failed(team, failure, place, console, work);
+  return end_failed(team, failure, own, console, work);
 }
 
 int run_shared(const std::string& shard, bool alone, const std::string& out, const Console& console,

@@ -85,6 +85,7 @@ std::vector<std::string> hash_together(Team& team, const Capture& capture,
   for (const std::string& words : team.exchange(text)) {
     for (size_t at = 0; at < words.size();) {
       const size_t end = words.find('\n', at);
+      if (end == std::string::npos) throw usage_error("a process is about another run");
       hashes.push_back(words.substr(at, end - at));
       at = end + 1;
     }

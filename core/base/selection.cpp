@@ -126,7 +126,7 @@ void Selection::mark(const Term& term, std::span<const int64_t> recorded, bool v
   }
 }
 
-/// What the term names and is not recorded; empty where all is.
+/// Tells what the term names and is not recorded; empty where all is.
 std::string Selection::problem_of(const Term& term, std::span<const int64_t> recorded) {
   if (term.kind == Term::Kind::last) return "";
   if (term.kind == Term::Kind::number) {

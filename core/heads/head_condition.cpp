@@ -166,6 +166,7 @@ class Reader {
     return node;
   }
   bool asks_for_numbers() const { return asks_for_numbers_; }
+  const std::vector<const HeadField*>& fields() const { return fields_; }
 
  private:
   static bool is_operator(char c) { return c == '<' || c == '>' || c == '=' || c == '!'; }
@@ -214,13 +215,19 @@ class Reader {
     return nodes.size() == 1 ? nodes.front() : std::make_shared<Joined>(std::move(nodes), false);
   }
   NodePtr read_one() {
-    if (take("not")) return std::make_shared<Not>(read_one());
-    if (take("(")) {
-      NodePtr node = read_any();
+    constexpr int kDeepest = 100;
+    if (++depth_ > kDeepest) throw fail("\"(\"", "brackets and nots are nested too deeply");
+    NodePtr node;
+    if (take("not")) {
+      node = std::make_shared<Not>(read_one());
+    } else if (take("(")) {
+      node = read_any();
       if (!take(")")) throw fail("\"(\"", "the bracket is not closed");
-      return node;
+    } else {
+      node = read_test();
     }
-    return read_test();
+    --depth_;
+    return node;
   }
 
   NodePtr read_test() {
@@ -270,7 +277,8 @@ class Reader {
     if (const auto* const number = find_name(kNumbers, name)) {
       node->source = number->number;
     } else {
-      node->source = field_of(name, word);
+      fields_.push_back(field_of(name, word));
+      node->source = fields_.back();
       asks_for_numbers_ = true;
     }
     node->values = numbers_of(value, word, equality);
@@ -351,7 +359,9 @@ class Reader {
   const std::string option_;
   std::vector<std::string> tokens_;
   size_t at_ = 0;
+  int depth_ = 0;
   bool asks_for_numbers_ = false;
+  std::vector<const HeadField*> fields_;
 };
 
 }  // namespace
@@ -361,6 +371,7 @@ HeadCondition HeadCondition::parse(std::string_view text, std::string_view optio
   HeadCondition condition;
   condition.root_ = reader.read();
   condition.asks_for_numbers_ = reader.asks_for_numbers();
+  condition.fields_ = reader.fields();
   return condition;
 }
 

@@ -43,12 +43,16 @@ class HeadCondition {
   /// True where it compares a class or a number of `stats`.
   bool asks_for_numbers() const { return asks_for_numbers_; }
 
+  /// The numbers of `stats` that it compares, in its order.
+  const std::vector<const HeadField*>& fields() const { return fields_; }
+
   /// One node of the tree; in head_condition.cpp.
   struct Node;
 
  private:
   std::shared_ptr<const Node> root_;  ///< null: all heads
   bool asks_for_numbers_ = false;
+  std::vector<const HeadField*> fields_;
 };
 
 }  // namespace attnscope

@@ -43,7 +43,7 @@ class HeadChoice {
   /// True of a head that differs in nothing but its number from one that is taken.
   bool takes_call(const HeadName& name) const;
   bool takes(const HeadName& name) const;
-  /// What the selection names that none of the heads has, a line each, to be told.
+  /// Names what the selection asks for and none of the heads has, a line each, to be told.
   const std::vector<std::string>& missing() const { return missing_; }
   /// The error where, of all heads, none is taken.
   Error nothing_left() const;

@@ -75,6 +75,22 @@ bool HeadPattern::matches(const HeadName& name) const {
          agrees(block, name.place.block) && agrees(slot, name.place.slot);
 }
 
+std::string HeadPattern::facts() const {
+  std::string text = "head " + std::to_string(head);
+  for (const auto& [name, number] :
+       {std::pair("step", &step), {"layer", &layer}, {"batch", &batch}, {"chunk", &chunk}}) {
+    if (*number) text += std::string(" ") + name + " " + std::to_string(**number);
+  }
+  for (const auto& [name, word] :
+       {std::pair("branch", &branch), {"kind", &kind}, {"block", &block}, {"slot", &slot}}) {
+    // Its length keeps words apart, whatever is in them.
+    if (*word) {
+      text += std::string(" ") + name + " " + std::to_string((*word)->size()) + ":" + **word;
+    }
+  }
+  return text;
+}
+
 std::string HeadPattern::text() const {
   std::string text = step ? std::to_string(*step) + ":" : "";
   if (layer && *layer != kNoLayer) {
@@ -140,7 +156,7 @@ std::string HeadSet::missing(const std::vector<bool>& found, std::string_view wh
 
 std::string HeadSet::text() const {
   std::string text;
-  for (const HeadPattern& pattern : patterns_) text += pattern.text() + "\n";
+  for (const HeadPattern& pattern : patterns_) text += pattern.facts() + "\n";
   return text;
 }
 

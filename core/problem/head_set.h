@@ -26,6 +26,8 @@ struct HeadPattern {
   /// Of all facts that the name has.
   static HeadPattern of(const HeadName& name);
   bool matches(const HeadName& name) const;
+  /// All facts that are given, by their names: equal patterns have the same.
+  std::string facts() const;
   /// As parse() reads it, with the branch and the batch item behind it where they are given:
   /// "10:3.1 cond b0".
   std::string text() const;

@@ -20,7 +20,7 @@ from .progress import Progress, Reporter
 from .tables import CallTable, stats_table
 
 
-# What chooses heads, among the options of what measures them.
+# The options that choose heads, among those of what measures them.
 _SELECTION = frozenset(
     {"steps", "layers", "heads", "batch", "branch", "kind", "blocks", "slots", "chunks", "pick", "from_", "where"}
 )

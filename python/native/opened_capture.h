@@ -25,9 +25,9 @@ struct OpenedCapture {
 OpenedCapture open_watched(const std::map<std::string, std::string>& options, const Engine& engine,
                            RunWatch& watch);
 
-/// Reads "steps", "layers", "heads", "batch", "chunks", "branch", "kind", "blocks", "slots", "pick"
-/// and "from"; the five before the last are lists with commas. Throws Error(usage) for other words,
-/// and what reading the file of "from" throws.
+/// Reads "steps", "layers", "heads", "batch", "chunks", "branch", "kind", "blocks", "slots",
+/// "pick", "from", "where" and "cache"; those from "branch" to "pick" are lists with commas. Throws
+/// Error(usage) for other words, and what reading the file of "from" throws.
 SelectionOptions selection_of_words(const std::map<std::string, std::string>& words);
 
 }  // namespace attnscope

@@ -333,9 +333,11 @@ class Refusals(MpiExport):
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertEqual(len(own_words(result)), 1)
         self.assertRegex(result.stderr, r"process 1 on \S+ has another backend than process 0 on ")
-        other = mpi_command(export(self.out), 2)
-        other[-1:] = ["1", "--heads", "0"]
-        self.assertRegex(run(other).stderr, "process 1 on .* has another options than process 0")
+        for words in (["--heads", "0"], ["--where", "entropy<3"]):
+            with self.subTest(words):
+                other = mpi_command(export(self.out), 2)
+                other[-1:] = ["1", *words]
+                self.assertRegex(run(other).stderr, "process 1 on .* has another selection than process 0")
         missing = run(mpi_command([PROGRAM, "export", "nowhere", "-o", str(self.out)], 3))
         self.assertEqual(missing.returncode, 1)
         self.assertEqual(len(own_words(missing)), 1, missing.stderr)

@@ -97,6 +97,7 @@ class Same(MpiResults):
 
     def test_tables_are_printed_once(self):
         runs = [[PROGRAM, "stats", SAMPLE, "--layers", "1", "--threads", "1"],
+                [PROGRAM, "stats", SAMPLE, "--where", "entropy<6 layer>=1", "--cache", "none", "--threads", "1"],
                 [PROGRAM, "mask", SAMPLE, *MASKS, "--layers", "1", "--threads", "1"],
                 [PROGRAM, "query", SAMPLE, "--index", "40", "--layers", "1-2", "--threads", "1"],
                 [PROGRAM, "rollout", SAMPLE, "--index", "40", "--json", "--threads", "1"]]

@@ -34,7 +34,7 @@ Places places_of(const Json& rows) {
   return places;
 }
 
-/// What the condition should leave, by the numbers of a table of all heads.
+/// The heads that a condition should leave, by the numbers of a table of all heads.
 template <typename Holds>
 Places expected(const Json& table, const Holds& holds) {
   Places places;
@@ -103,7 +103,9 @@ TEST_CASE("conditions take the heads whose numbers hold, in every command") {
   };
   CHECK(places_of(run({"query", capture, "--index", "30", "--json"}).at("heads")) == wanted);
   CHECK(places_of(run({"mask", capture, "--mask", "window:64", "--json"}).at("heads")) == wanted);
-  CHECK(run({"export", capture, "-o", folder / "m.h5", "--json"}).at("tiles") != 0);
+  CHECK(run({"export", capture, "-o", folder / "m.h5", "--json"}).at("heads") == wanted.size());
+  const Json stored = run_json({"query", folder / "m.h5", "--index", "30", "--json"});
+  CHECK(places_of(stored.at("heads")) == wanted);
   CHECK(run({"render", capture, "--picture", "mosaic", "-o", folder / "m.png", "--json"})
             .at("heads") == wanted.size());
   CHECK(run({"convert", capture, "-o", folder / "less", "--json"}).at("heads") == wanted.size());
@@ -214,6 +216,9 @@ TEST_CASE("tables have the numbers of --where, exports have names") {
   const Json named =
       run_json({"query", folder / "m.h5", "--index", "30", "--json", "--where", "layer=1 head<2"});
   CHECK(places_of(named.at("heads")) == Places{{1, 0}, {1, 1}});
+  const auto counts = run_attnscope({"diff", folder / "all.h5", "--where", "rows>1"});
+  CHECK(counts.exit_code == 2);
+  CHECK(has(counts.err, "rows is none of the numbers"));
   const auto numbers =
       run_attnscope({"query", folder / "m.h5", "--index", "30", "--where", "entropy<3"});
   CHECK(numbers.exit_code == 2);
@@ -224,11 +229,9 @@ TEST_CASE("a condition that cannot be meant is told before anything is read") {
   const TemporaryFolder folder;
   const std::string capture = write_capture(folder);
   const std::vector<std::pair<std::string, std::string>> faults{
-      {"entropyy<3", "did you mean entropy?"},
-      {"entropy", "expected NAME=VALUE"},
-      {"(entropy<3", "the bracket is not closed"},
-      {"class<3", "is a name, which is = or !="},
-      {"", "expected a value"}};
+      {"entropyy<3", "did you mean entropy?"},        {"entropy", "expected NAME=VALUE"},
+      {"(entropy<3", "the bracket is not closed"},    {"class<3", "is a name, which is = or !="},
+      {std::string(50000, '('), "nested too deeply"}, {"", "expected a value"}};
   for (const auto& [where, complaint] : faults) {
     const auto result = run_attnscope({"stats", "no such capture", "--where", where});
     INFO(where << ": " << result.err);
