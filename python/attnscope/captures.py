@@ -15,7 +15,7 @@ from .exports import Export
 from .facts import counted, place_text, told_facts
 from .heads import Call, Head, stats_words
 from .metrics import Metrics, open_metrics
-from .native import _native, selection_word, take_engine
+from .native import _native, selection_word, take_engine, word
 from .progress import Progress, Reporter
 from .tables import CallTable, stats_table
 
