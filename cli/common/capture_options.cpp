@@ -34,12 +34,8 @@ constexpr int64_t kFreeCaptureBytes = 4 << 20;
 
 ScoreFunction score_option(const std::string& name) {
   if (const auto score = parse_score(name)) return *score;
-  const std::vector<std::string> names{"softmax", "sigmoid", "linear:elu1", "linear:relu",
-                                       "linear:normaliser"};
-  const std::string nearest = nearest_word(name, names);
-  throw usage_error("--score " + name + ": no such score function" +
-                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                    " (softmax, sigmoid, linear:elu1, linear:relu, linear:normaliser)");
+  throw unknown_name("--score", name,
+                     {"softmax", "sigmoid", "linear:elu1", "linear:relu", "linear:normaliser"});
 }
 
 /// A bar of its own for every large member of an archive whose checksum is checked.

@@ -16,16 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 7> kPictures{"matrix",  "filmstrip", "frames", "mosaic",
                                                     "heatmap", "text",      "offsets"};
 
-/// "NAME: no such THING, did you mean …? (a, b, c)".
-Error unknown_name(const std::string& option, const std::string& name,
-                   const std::vector<std::string>& names) {
-  const std::string nearest = nearest_word(name, names);
-  std::string list;
-  for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
-  return usage_error(fmt::format("{} {}: no such name{} ({})", option, name,
-                                 nearest.empty() ? "" : ", did you mean " + nearest + "?", list));
-}
-
 /// The pictures that have a use for an option that not all of them have.
 struct OptionUse {
   const char* option;

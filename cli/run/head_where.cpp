@@ -98,6 +98,7 @@ class NumberSearch {
     HeadRecords mine, all;
     const bool complete = jobs.jobs.empty() || stream(jobs, mine);
     if (!complete) {
+      means_.capture.require_unchanged();
       // Processes together would each replace the others' files.
       const bool kept = means_.team.is_alone() && keep(mine);
       throw interrupted_error(kept ? kSomeKept : kNothingKept);

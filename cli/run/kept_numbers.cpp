@@ -24,8 +24,18 @@ std::optional<HeadName> name_in(const CallEntry& call, const HeadName& recorded)
   return head_name(call.id, recorded.batch, recorded.head);
 }
 
-void add_kept(const CallEntry& call, const OrderedJson& file, HeadRecords& records) {
+/// Of the file's name and its rows, so that a changed digit or a renamed file is noticed.
+std::string checksum(const std::string& name, const OrderedJson& rows) {
+  ContentHash hash{std::stop_token()};
+  hash.add(name);
+  hash.add(rows.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+  return hash.hex();
+}
+
+void add_kept(const CallEntry& call, const std::string& file_name, const OrderedJson& file,
+              HeadRecords& records) {
   if (!file.is_object() || !file.contains("heads") || !file["heads"].is_array()) return;
+  if (!file.contains("checksum") || file["checksum"] != checksum(file_name, file["heads"])) return;
   for (const OrderedJson& row : file["heads"]) {
     std::optional<HeadRecord> record = parse_head_json(row);
     const auto name = record ? name_in(call, record->name) : std::nullopt;
@@ -59,7 +69,7 @@ HeadRecords KeptNumbers::load() const {
       if (!bytes) continue;
       const auto* const text = reinterpret_cast<const char*>(bytes->data());
       const OrderedJson file = OrderedJson::parse(text, text + bytes->size(), nullptr, false);
-      add_kept(*calls_[i].call, file, records);
+      add_kept(*calls_[i].call, names_[i], file, records);
       break;
     }
   }
@@ -86,9 +96,9 @@ std::string KeptNumbers::store(const HeadRecords& known, const HeadRecords& fres
       }
     }
     if (!is_new) continue;
-    const std::string text = stats_json(OrderedJson::object(), records)
-                                 .dump(1, ' ', false, OrderedJson::error_handler_t::replace) +
-                             "\n";
+    OrderedJson file = stats_json(OrderedJson::object(), records);
+    file["checksum"] = checksum(names_[i], file["heads"]);
+    const std::string text = file.dump(1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
     const auto wrong = folders_.store(names_[i], std::as_bytes(std::span(text)));
     if (wrong) failure = *wrong;
   }

@@ -14,8 +14,8 @@
 namespace attnscope {
 
 /// Keeps the numbers of heads on disk, a file stats-KEY.json a call: an attnscope-stats/1 of the
-/// heads that were measured so far. All that decides the numbers is in the key, so a file never has
-/// to be judged stale. One thread's.
+/// heads that were measured so far, with a checksum. All that decides the numbers is in the key, so
+/// a file never has to be judged stale. One thread's.
 class KeptNumbers {
  public:
   /// `call_hashes` as of Capture::call_hashes(), one a call, over all its heads.

@@ -53,4 +53,14 @@ std::string nearest_word(std::string_view word, std::span<const std::string> can
   return best == nullptr ? std::string() : *best;
 }
 
+Error unknown_name(std::string_view what, const std::string& name,
+                   const std::vector<std::string>& names) {
+  const std::string nearest = nearest_word(name, names);
+  std::string list;
+  for (const std::string& each : names) list += (list.empty() ? "" : ", ") + each;
+  return usage_error(std::string(what) + " " + one_line(name) + ": no such name" +
+                     (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + list +
+                     ")");
+}
+
 }  // namespace attnscope

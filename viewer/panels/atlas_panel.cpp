@@ -40,8 +40,8 @@ int place_of(const std::vector<std::string>& names, const std::string& name) {
 }
 
 std::string label_of(const std::string& line, const AtlasHead& head) {
-  const std::string layer = line.empty() ? std::to_string(head.layer) : line;
-  return fmt::format("Atlas/L{}/H{}", layer, head.head);
+  const std::string layer = line.empty() ? std::to_string(head.name.layer) : line;
+  return fmt::format("Atlas/L{}/H{}", layer, head.name.head);
 }
 
 std::string number_text(double value) {
@@ -242,7 +242,7 @@ void AtlasPanel::draw_head_numbers(const Ui& ui, const Layout& layout, const Scr
   ImFont* const font = ui.fonts.secondary;
   float free = area.x0;
   for (size_t c = 0; c < longest->heads.size(); ++c) {
-    const std::string name = std::to_string(longest->heads[c].head);
+    const std::string name = std::to_string(longest->heads[c].name.head);
     const float middle = x + (static_cast<float>(c) + 0.5f) * layout.cell - ui.px(kHeadGap) / 2;
     const float half = text_size(font, name).x / 2;
     if (middle - half < free || middle + half > area.x1) continue;

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "core/products/differences/map_difference.h"
 
 namespace attnscope {

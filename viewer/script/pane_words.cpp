@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "core/base/nearest_word.h"
 #include "viewer/view/mask_text.h"
 
 namespace attnscope {

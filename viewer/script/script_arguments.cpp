@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/base/nearest_word.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 namespace {
@@ -23,14 +23,6 @@ Error no_number(std::string_view what, const char* kind, const std::string& text
 }
 
 }  // namespace
-
-Error unknown_name(std::string_view what, const std::string& name,
-                   const std::vector<std::string>& names) {
-  const std::string nearest = nearest_word(name, names);
-  return usage_error(fmt::format("{} {}: no such name{} ({})", what, one_line(name),
-                                 nearest.empty() ? "" : ", did you mean " + nearest + "?",
-                                 fmt::join(names, ", ")));
-}
 
 double parse_script_number(std::string_view what, const std::string& text) {
   double value = 0;

@@ -13,10 +13,6 @@ namespace attnscope {
 /// The words of a script's line, the command's name first.
 using ScriptArguments = std::span<const std::string>;
 
-/// "product logit: no such name, did you mean logits? (weights, logits, lift)".
-Error unknown_name(std::string_view what, const std::string& name,
-                   const std::vector<std::string>& names);
-
 /// A finite number. Throws Error(usage) "WHAT: expected a number, got "x"".
 double parse_script_number(std::string_view what, const std::string& text);
 /// The word at `at` as a number.

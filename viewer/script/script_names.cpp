@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/nearest_word.h"
 #include "io/pictures/colormap.h"
 #include "viewer/script/script_arguments.h"
 #include "viewer/view/view_names.h"

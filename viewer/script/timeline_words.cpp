@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 #include "viewer/view/heads/head_atlas.h"
 
 namespace attnscope {

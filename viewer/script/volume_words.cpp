@@ -1,6 +1,7 @@
 #include "viewer/script/volume_words.h"
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {

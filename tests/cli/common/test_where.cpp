@@ -135,8 +135,10 @@ TEST_CASE("numbers of --where are kept, and a damaged file of them is none") {
   REQUIRE(files_of(cache).size() == 3);
   const std::string whole = read_file_text(files_of(cache).front());
   CHECK(Json::parse(whole).at("format") == "attnscope-stats/1");
-  for (const std::string& damaged :
-       {whole.substr(0, whole.size() / 2), std::string("[]"), std::string("{\"heads\":[1,{}]}")}) {
+  Json changed = Json::parse(whole);
+  changed["heads"][0]["class"] = "local";
+  for (const std::string& damaged : {whole.substr(0, whole.size() / 2), std::string("[]"),
+                                     std::string("{\"heads\":[1,{}]}"), changed.dump()}) {
     for (const fs::path& file : files_of(cache)) write_bytes(file, damaged);
     CHECK(chosen("sink layer=0-1", said) == sinks);
     CHECK(has(said, "numbers of 12 heads:"));

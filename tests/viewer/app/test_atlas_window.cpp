@@ -58,7 +58,7 @@ TEST_CASE("a script shows every head of a step, filters and clicks them") {
       run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
                  "atlas filter sharp\n");
   CHECK(wrong.exit_code == 2);
-  CHECK(contains(wrong.err, "atlas filter: \"sharp\": expected layers=LIST"));
+  CHECK(contains(wrong.err, "atlas filter: \"sharp\": expected NAME=VALUE"));
 }
 
 TEST_CASE("without the atlas nothing of it is known, and a picture waits for none") {

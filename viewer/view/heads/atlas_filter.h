@@ -2,21 +2,20 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "core/base/selection.h"
+#include "core/heads/head_condition.h"
 #include "core/heads/head_sketch.h"
 
 namespace attnscope {
 
-/// Which heads of the atlas are shown: words of which all must hold, apart by white space.
+/// Which heads of the atlas are shown: a condition on heads, as `--where` takes it, and beside it
+/// `layers=LIST` and `heads=LIST` (lists as on the command line), of which all must hold.
 ///
-///     layers=0-7 heads=3 temporal entropy<5
+///     layers=0-7 temporal entropy<5
 ///
-/// `layers=LIST` and `heads=LIST` (lists as on the command line), `class=NAME,…` or a class's name
-/// alone, and METRIC OP VALUE with a number of `stats` and < <= > >=. An immutable value.
+/// An immutable value.
 class AtlasFilter {
  public:
   /// Everything.
@@ -24,28 +23,15 @@ class AtlasFilter {
   /// Throws Error(usage) naming the word that cannot be read.
   static AtlasFilter parse(std::string_view text);
 
-  /// By layer and head as recorded, which are at most `last_layer` and `last_head`. Throws
-  /// Error(usage) where a list has none of these.
-  bool matches(int64_t layer, int64_t head, int64_t last_layer, int64_t last_head) const;
-  /// By class and numbers; a sketch that is not there, or a number that is not defined, matches
-  /// nothing that asks for it.
-  bool matches(const HeadSketch* sketch) const;
-  bool asks_for_numbers() const { return !classes_.empty() || !bounds_.empty(); }
+  /// The recorded numbers are at most `last_layer` and `last_head`. A sketch that is not there, or
+  /// a number that is not defined, matches nothing that asks for it. Throws Error(usage) where a
+  /// list has none of the numbers up to the last.
+  bool matches(const HeadName& head, const HeadSketch* sketch, int64_t last_layer,
+               int64_t last_head) const;
 
  private:
-  enum class Compare : uint8_t { less, less_equal, greater, greater_equal };
-  struct Bound {
-    const HeadField* field = nullptr;
-    Compare compare = Compare::less;
-    double value = 0;
-  };
-  void add_word(const std::string& word);
-  bool add_bound(const std::string& word);
-  void add_classes(std::string_view names, const std::string& word);
-
   std::optional<Selection> layers_, heads_;
-  std::vector<HeadClass> classes_;
-  std::vector<Bound> bounds_;
+  HeadCondition condition_;
 };
 
 }  // namespace attnscope

@@ -35,8 +35,8 @@ Last last_of(const std::vector<AtlasLine>& lines) {
   Last last;
   for (const AtlasLine& line : lines) {
     for (const AtlasHead& head : line.heads) {
-      last.layer = std::max(last.layer, head.layer);
-      last.head = std::max(last.head, head.head);
+      last.layer = std::max(last.layer, head.name.layer);
+      last.head = std::max(last.head, head.name.head);
     }
   }
   return last;
@@ -82,10 +82,16 @@ std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadI
                                                            : item_of(call, branch, number);
     if (!item) continue;
     AtlasLine line{label_of(call), {}};
+    HeadName name{call.step,
+                  call.layer,
+                  branch,
+                  std::string(kind_name(call.kind)),
+                  call.batch[static_cast<size_t>(*item)],
+                  0,
+                  call.place};
     for (size_t h = 0; h < call.heads.size(); ++h) {
-      line.heads.push_back(
-          {{static_cast<int64_t>(c), *item, static_cast<int64_t>(h)}, call.layer, call.heads[h]});
-      line.heads.back().layer_known = !call.place.unrecorded.layer;
+      name.head = call.heads[h];
+      line.heads.push_back({{static_cast<int64_t>(c), *item, static_cast<int64_t>(h)}, name});
     }
     lines.emplace_back(call.layer, std::move(line));
   }
@@ -104,7 +110,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
   const HeadField* const metric = find_head_field(look.metric);
   try {
     filter = AtlasFilter::parse(look.filter);
-    filter.matches(0, 0, last.layer, last.head);
+    filter.matches({}, nullptr, last.layer, last.head);
   } catch (const Error& error) {
     cells.problem = error.what();
     filter = {};
@@ -115,8 +121,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
       ++cells.heads;
       if (sketch) ++cells.sketched;
       if (sketch && sketch->exact) ++cells.exact;
-      head.shown = filter.matches(head.layer, head.head, last.layer, last.head) &&
-                   filter.matches(sketch.get());
+      head.shown = filter.matches(head.name, sketch.get(), last.layer, last.head);
       if (!head.shown) continue;
       ++cells.shown;
       if (!sketch || metric == nullptr) continue;
@@ -141,9 +146,10 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
 }
 
 std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch) {
-  const bool named = head.layer_known && head.layer != kNoLayer;
-  std::string text = named ? fmt::format("layer {} \u00b7 ", head.layer) : "";
-  text += fmt::format("head {}", head.head);
+  const HeadName& name = head.name;
+  const bool named = name.layer != kNoLayer && !name.place.unrecorded.layer;
+  std::string text = named ? fmt::format("layer {} \u00b7 ", name.layer) : "";
+  text += fmt::format("head {}", name.head);
   if (sketch == nullptr) return text;
   text += " \u00b7 " + std::string(head_class_name(sketch->head_class));
   for (const HeadField& field : head_fields()) {

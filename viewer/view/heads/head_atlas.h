@@ -9,18 +9,18 @@
 #include <vector>
 
 #include "core/heads/head_sketch.h"
+#include "core/problem/head_name.h"
 #include "viewer/view/looks/atlas_look.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/maps/map_tile.h"
 
 namespace attnscope {
 
-/// A head of the atlas, with the numbers that it was recorded under.
+/// A head of the atlas, with the facts that it was recorded under.
 struct AtlasHead {
   HeadId id;
-  int64_t layer = 0, head = 0;
-  bool shown = true;        ///< the filter lets it through
-  bool layer_known = true;  ///< else nobody recorded it
+  HeadName name = {};
+  bool shown = true;  ///< the filter lets it through
   friend bool operator==(const AtlasHead&, const AtlasHead&) = default;
 };
 

@@ -119,8 +119,9 @@ HeadCurve HeadCurve::of(std::span<const MapSource> calls, const Timeline& timeli
     const int64_t number =
         calls[static_cast<size_t>(from.call)].heads[static_cast<size_t>(from.head)];
     for (const AtlasLine& line : atlas_lines(calls, from)) {
-      const auto head = std::find_if(line.heads.begin(), line.heads.end(),
-                                     [&](const AtlasHead& each) { return each.head == number; });
+      const auto head =
+          std::find_if(line.heads.begin(), line.heads.end(),
+                       [&](const AtlasHead& each) { return each.name.head == number; });
       if (line.heads.front().id.call == from.call) curve.here = curve.points.size();
       curve.points.push_back({line.label.empty() ? kNotRecordedText : line.label,
                               head == line.heads.end() ? std::nullopt : std::optional(head->id),

@@ -42,7 +42,8 @@ std::string shape(const AtlasCells& cells) {
   for (const AtlasLine& line : cells.lines) {
     text += line.label + ":";
     for (const AtlasHead& head : line.heads) {
-      if (head.shown) text += " " + std::to_string(head.layer) + "." + std::to_string(head.head);
+      if (head.shown)
+        text += " " + std::to_string(head.name.layer) + "." + std::to_string(head.name.head);
       if (!head.shown) text += " -";
     }
     text += "\n";
@@ -67,7 +68,8 @@ TEST_CASE("the atlas has the calls of a step, kind, slot and branch, by layer") 
   CHECK(lines[0].label == "blocks.-1");
   CHECK(lines[1].label == "1");
   CHECK(lines[2].label == "3");
-  CHECK(lines[1].heads[1] == AtlasHead{{1, 1, 1}, 1, 1});
+  CHECK(lines[1].heads[1] ==
+        AtlasHead{{1, 1, 1}, {0, 1, "cond", "self", 1, 1, {"blocks.1", "attn1"}}});
   CHECK(lines[0].heads[0].id == HeadId{4, 0, 0});
 
   std::vector<MapSource> stream{call(0, 0, "attn1", {"all"}), call(0, 0, "attn1", {"all"})};
@@ -102,6 +104,13 @@ TEST_CASE("the atlas is filtered and sorted by numbers, which come later") {
   CHECK(shape(cells()) == "0: - 0.1\n");
   look.filter = "class=text,temporal";
   CHECK(cells().shown == 2);
+  look.filter = "layers=0 (text or entropy>9) branch=all";
+  CHECK(shape(cells()) == "0: - 0.1\n");
+  // Heads without a number are not on the other side of it.
+  look.filter = "not entropy<3";
+  CHECK(shape(cells()) == "1: 1.0 -\n");
+  look.filter = "layer=1 head!=0";
+  CHECK(shape(cells()) == "1: - 1.1\n");
   // A layer that is not there is told, and nothing is hidden for it.
   look.filter = "layers=7";
   CHECK(cells().problem.find("layers=") != std::string::npos);
@@ -112,14 +121,16 @@ TEST_CASE("the atlas is filtered and sorted by numbers, which come later") {
 }
 
 TEST_CASE("what a filter cannot mean is refused by its word") {
-  CHECK(refused("temporal entorpy<3").find("\"entorpy<3\": did you mean entropy?") !=
+  CHECK(refused("temporal entorpy<3")
+            .find("atlas filter: \"entorpy<3\": no such number, did you mean entropy?") !=
         std::string::npos);
-  CHECK(refused("entropy<").find("expected a number") != std::string::npos);
+  CHECK(refused("entropy<").find("a value is missing") != std::string::npos);
   CHECK(refused("entropy<nan").find("expected a number") != std::string::npos);
   CHECK(refused("class=sharp").find("the classes are sink, text") != std::string::npos);
-  CHECK(refused("sharp").find("expected layers=LIST") != std::string::npos);
+  CHECK(refused("sharp").find("expected NAME=VALUE") != std::string::npos);
+  CHECK(refused("(temporal").find("the bracket is not closed") != std::string::npos);
   CHECK(refused("layers=x").find("layers=") != std::string::npos);
-  CHECK_FALSE(AtlasFilter::parse("  ").asks_for_numbers());
+  CHECK(AtlasFilter::parse("  ").matches({}, nullptr, 0, 0));
 }
 
 TEST_CASE("the atlas is shown, hidden and maximised by actions that check their names") {
@@ -149,7 +160,7 @@ TEST_CASE("the atlas is shown, hidden and maximised by actions that check their 
 }
 
 TEST_CASE("a head of the atlas says what it is") {
-  const AtlasHead head{{}, 12, 3};
+  const AtlasHead head{{}, {0, 12, "", "", 0, 3}};
   CHECK(atlas_text(head, nullptr) == "layer 12 \u00b7 head 3");
   const std::string text = atlas_text(head, sketch(2.25, HeadClass::local).get());
   CHECK(text.find("head 3 \u00b7 local\nentropy 2.2") != std::string::npos);
