@@ -15,6 +15,7 @@
 #include "cli/common/help.h"
 #include "cli/common/option_use.h"
 #include "cli/common/report_error.h"
+#include "cli/help/complete_words.h"
 #include "core/base/error.h"
 #include "core/base/error_kind.h"
 #include "core/base/nearest_word.h"
@@ -171,6 +172,23 @@ int run_parsed(const CLI::App& app, const std::vector<Command>& commands) {
   return kExitUsage;
 }
 
+/// For the scripts of `attnscope completion`.
+int print_completions(const std::vector<Command>& commands, std::vector<std::string> words) {
+  for (const Completion& each : complete_words(commands, std::move(words))) {
+    fmt::print("{}\t{}\n", each.word, each.about);
+  }
+  return kExitOk;
+}
+
+std::vector<Command> add_commands(CLI::App& app) {
+  return {add_info_command(app),    add_export_command(app),  add_query_command(app),
+          add_stats_command(app),   add_render_command(app),  add_mask_command(app),
+          add_diff_command(app),    add_rollout_command(app), add_figure_command(app),
+          add_view_command(app),    add_serve_command(app),   add_synth_command(app),
+          add_convert_command(app), add_merge_command(app),   add_relabel_command(app),
+          add_verify_command(app),  add_bench_command(app),   add_completion_command(app)};
+}
+
 int run(int argc, char** argv) {
   if (argc == 2 && argv[1] == kHelperWord) return serve_helper(helper_questions());
   // Also where the program's file has been replaced meanwhile.
@@ -186,18 +204,16 @@ int run(int argc, char** argv) {
   app.footer(
       "Every subcommand has -h, a page with examples, and --help, all its options. --memory,\n"
       "--threads, --backend, --quiet and --json, where it has them, may also stand before its "
-      "name.");
-  const std::vector<Command> commands{
-      add_info_command(app),    add_export_command(app),  add_query_command(app),
-      add_stats_command(app),   add_render_command(app),  add_mask_command(app),
-      add_diff_command(app),    add_rollout_command(app), add_figure_command(app),
-      add_view_command(app),    add_serve_command(app),   add_synth_command(app),
-      add_convert_command(app), add_merge_command(app),   add_relabel_command(app),
-      add_verify_command(app),  add_bench_command(app)};
+      "name.\nattnscope help TOPIC tells of select, tokens, inputs, memory, json and exit.");
+  std::vector<Command> commands = add_commands(app);
+  commands.push_back(add_help_command(app, commands));
   for (const Command& command : commands) command.parser.app().allow_extras();
   std::vector<std::string> names;
   for (const Command& command : commands) names.push_back(command.parser.app().get_name());
   std::vector<std::string> words(argv + 1, argv + argc);
+  if (!words.empty() && words.front() == kCompleteWord) {
+    return print_completions(commands, {words.begin() + 1, words.end()});
+  }
   const size_t leading = leading_options(words, names);
   if (!words.empty() && leading == words.size()) {
     return fail_usage(fmt::format("{}: which subcommand? (see attnscope --help)", words.back()));

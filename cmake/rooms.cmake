@@ -239,6 +239,7 @@ attnscope_room(web/window "The window in a page: its canvas and input, its way t
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options and inputs that commands share."
   MAY core io USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/help "attnscope help and completion, manual pages." MAY core io cli/common USES fmt LIBRARY cli)
 attnscope_room(cli/run "The run of a command over heads: backend, plan, share, team, records."
   MAY core cluster kernels kernels/common io cli/common USES posix fmt json LIBRARY cli)
 attnscope_room(cli/info "attnscope info." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
@@ -259,7 +260,7 @@ attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
       viewer/remote/web cli/common cli/run USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
-  MAY core kernels kernels/cpu io viewer cli/common cli/run cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
+  MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
       cli/merge cli/relabel cli/verify cli/figure cli/bench cli/serve
   USES posix loader fmt json cli11)
 

@@ -50,5 +50,8 @@ Command add_convert_command(CLI::App& app);
 Command add_relabel_command(CLI::App& app);
 Command add_synth_command(CLI::App& app);
 Command add_bench_command(CLI::App& app);
+Command add_completion_command(CLI::App& app);
+/// `commands` are all that it tells of, and outlive it.
+Command add_help_command(CLI::App& app, const std::vector<Command>& commands);
 
 }  // namespace attnscope

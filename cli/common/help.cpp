@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/common/parser.h"
+
 namespace attnscope {
 namespace {
 
@@ -80,19 +82,9 @@ std::vector<std::string> brief(const std::string& description, size_t width, siz
   return lines;
 }
 
-/// "FILE ..."; empty for a flag.
-std::string value_of(const CLI::Option& option) {
-  if (option.get_items_expected_max() == 0) return "";
-  const std::string type = option.get_type_name();
-  const bool several = option.get_expected_max() >= CLI::detail::expected_max_vector_size;
-  // Behind it stands what its checks say of themselves.
-  return type.substr(0, std::min(type.find(":INT in ["), type.find(":{"))) +
-         (several ? " ..." : "");
-}
-
 /// "-o FILE", "--text-token N|STRING ..."
 std::string name_of(const CLI::Option& option) {
-  const std::string value = value_of(option);
+  const std::string value = value_text(option);
   return replace_all(option.get_name(false, true), "{false}", "") +
          (value.empty() ? "" : " " + value);
 }
@@ -166,13 +158,13 @@ class HelpFormatter final : public CLI::Formatter {
   }
 
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
-    return is_positional ? value_of(*option) : name_of(*option);
+    return is_positional ? value_text(*option) : name_of(*option);
   }
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_required() && option->nonpositional() ? " (required)" : "";
   }
   std::string make_option_usage(const CLI::Option* option) const override {
-    const std::string value = value_of(*option);
+    const std::string value = value_text(*option);
     return option->get_required() ? value : "[" + value + "]";
   }
 
@@ -183,9 +175,9 @@ class HelpFormatter final : public CLI::Formatter {
       begin += line + "\n";
     }
     begin += examples_of(command);
-    begin += "\nOptions:\n";
-    const std::string end = fmt::format("\nAll options: {} --help\n", name);
     const std::vector<const CLI::Option*> own = own_options(command);
+    if (!own.empty()) begin += "\nOptions:\n";
+    const std::string end = fmt::format("\nAll options: {} --help\n", name);
     const auto lines = [](const std::string& text) {
       return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
     };

@@ -43,11 +43,15 @@ const CLI::Option* named_option(const CLI::App& command, const std::string& text
   return nullptr;
 }
 
+/// The name of its value, without what its checks say of themselves behind it.
+std::string value_name(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  return type.substr(0, std::min(type.find(":INT in ["), type.find(":{")));
+}
+
 /// "--rows A:B", or "CAPTURE" for what has no dashes.
 std::string usage_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  // Behind it stands what its checks say of themselves.
-  const std::string value = type.substr(0, std::min(type.find(":INT in ["), type.find(":{")));
+  const std::string value = value_name(option);
   return option.get_name() + (option.get_items_expected_max() == 0 ? "" : " " + value);
 }
 
@@ -196,6 +200,40 @@ std::string CommandParser::given_under(const std::vector<std::string>& headings)
 }
 
 std::string CommandParser::name() const { return app_->get_name(); }
+
+std::string CommandParser::about() const { return app_->get_description(); }
+
+std::string CommandParser::footer() const { return app_->get_footer(); }
+
+std::string value_text(const CLI::Option& option) {
+  if (option.get_items_expected_max() == 0) return "";
+  const bool several = option.get_expected_max() >= CLI::detail::expected_max_vector_size;
+  return value_name(option) + (several ? " ..." : "");
+}
+
+std::vector<OptionFacts> CommandParser::options() const {
+  std::vector<OptionFacts> facts;
+  for (const CLI::Option* option : std::as_const(*app_).get_options()) {
+    OptionFacts& each = facts.emplace_back();
+    for (const std::string& name : option->get_snames()) each.names.push_back("-" + name);
+    for (const std::string& name : option->get_lnames()) each.names.push_back("--" + name);
+    each.value = value_text(*option);
+    each.heading = option->get_group();
+    each.about = option->get_description();
+    std::replace(each.about.begin(), each.about.end(), '\n', ' ');
+  }
+  return facts;
+}
+
+std::string CommandParser::page() const {
+  return app_->get_formatter()->make_help(app_, "attnscope " + name(), CLI::AppFormatMode::Normal);
+}
+
+std::string CommandParser::program_page() const {
+  const CLI::App* const program = app_->get_parent();
+  return program->get_formatter()->make_help(program, program->get_name(),
+                                             CLI::AppFormatMode::Normal);
+}
 
 std::string parse_complaint(const CLI::App& program, const CLI::ParseError& error) {
   const std::vector<CLI::App*> parsed = program.get_subcommands();

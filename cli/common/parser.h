@@ -38,6 +38,17 @@ class OptionSetup {
   CLI::Option* option_;
 };
 
+/// An option or argument, for completion and man pages.
+struct OptionFacts {
+  std::vector<std::string> names;  ///< "-o", "--layers"; none: an argument
+  std::string value;               ///< "FILE ..."; empty: a flag
+  std::string heading;             ///< of the help; empty: it stands in none
+  std::string about;               ///< line breaks are blanks
+};
+
+/// "FILE ..." as helps show it; empty for a flag.
+std::string value_text(const CLI::Option& option);
+
 /// A subcommand's options. Values are bound by reference and must outlive the parsing; one that
 /// was not given keeps what it holds. A handle: the program's parser owns the subcommand.
 class CommandParser {
@@ -75,6 +86,12 @@ class CommandParser {
   /// The first option under these headings of the help that stood there; empty: none did.
   std::string given_under(const std::vector<std::string>& headings) const;
   std::string name() const;
+  std::string about() const;
+  std::string footer() const;
+  std::vector<OptionFacts> options() const;
+  /// The text of -h, and the program's own, which lists all subcommands.
+  std::string page() const;
+  std::string program_page() const;
   CLI::App& app() const { return *app_; }
 
  private:

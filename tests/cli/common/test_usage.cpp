@@ -53,16 +53,18 @@ TEST_CASE("the help -h of every command is a page of 40 lines of 80 columns") {
     CHECK(contains(page.out, "All options: attnscope " + command + " --help\n"));
     // An option of the page stands in --help too, where nothing of the parsing library shows.
     const size_t options = page.out.find("\nOptions:\n  -");
-    REQUIRE(options != std::string::npos);
-    const size_t name = options + 12;
-    CHECK(contains(all.out, page.out.substr(name, page.out.find("  ", name) - name)));
+    CHECK((options != std::string::npos || command == "completion"));
+    if (options != std::string::npos) {
+      const size_t name = options + 12;
+      CHECK(contains(all.out, page.out.substr(name, page.out.find("  ", name) - name)));
+    }
     for (const char* foreign :
          {" INT", ":INT", " TEXT", ":{", "{false}", "REQUIRED", "[capture", "\n\n\n"}) {
       CHECK_FALSE(contains(all.out, foreign));
     }
     ++commands;
   }
-  CHECK(commands == 17);
+  CHECK(commands == 19);
 }
 
 TEST_CASE("misspelt words are errors with a suggestion") {
