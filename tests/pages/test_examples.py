@@ -30,6 +30,7 @@ NOT_RUN = {
     "attnscope serve": "serves until it is stopped",
     "attnscope bench": "measures for minutes",
     "attnscope convert --stitch": "joins what several processes or a stream recorded of a model",
+    "attnscope diff dump/ --branch": "compares both branches of a model's guidance",
     "attnscope diff metrics.h5": "reads a table of attnscope.probe, which Python writes",
     "attnscope merge metrics.": "reads tables of attnscope.probe, which Python writes",
 }
@@ -101,7 +102,7 @@ def run_line(line, folder, given):
 
 
 def run_page(page, program, show):
-    """The failures of a page, and the lines that were not run with their reasons."""
+    """The failures of a page, the lines that were not run with their reasons, and how many ran."""
     failures, left_out, ran = [], [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-page-") as name:
         folder = Path(name)
@@ -135,9 +136,10 @@ def main():
         print(f"not run: {line}\n  {reason}")
     print("\n".join(failures))
     print(f"{words[0]}: {ran} examples ran, {len(left_out)} were left out, {len(failures)} failed")
-    if ran == 0:
-        sys.exit(f"{words[0]} has no examples that can be run")
-    sys.exit(1 if failures else 0)
+    if ran == 0 and left_out:
+        print(f"skipped: {left_out[-1][1]}")
+        sys.exit(77)
+    sys.exit(1 if failures or ran == 0 else 0)
 
 
 if __name__ == "__main__":
