@@ -396,6 +396,9 @@ Command add_query_command(CLI::App& app) {
       .type_name("AXES")
       .delimiter(',')
       .one_value_each();
+  command.add_flag("--track", o.track,
+                   "where it is found again: the best match of each frame, its weight and the\n"
+                   "centre of mass; in a .csv, outlined in films, in the summary");
   command.add_option("--top", o.top, "how many of the largest keys the summary lists")
       .in_range(0, 1000)
       .type_name("N");
@@ -407,6 +410,7 @@ Command add_query_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
+      "  attnscope query dump/ --query 3,8,7 --layers 2 --track -o path.csv\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
       "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"

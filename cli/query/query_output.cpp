@@ -37,11 +37,20 @@ std::string describe_output(const QueryVolumes& volumes) {
 
 std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequence& shown,
                                           size_t count) {
+  if (o.track && !shown.tokens.has_grid()) {
+    throw usage_error(fmt::format("--track: the {} have no token grid (--grid TxHxW)",
+                                  shown.reverse ? "queries" : "keys"));
+  }
   if (o.out.empty()) return std::nullopt;
   constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
                                        VolumeFormat::png, VolumeFormat::gif};
   const TokenGrid& tokens = shown.tokens;
   const VolumeFormat format = volume_format_of(o.out, kFormats);
+  if (o.track && (format == VolumeFormat::npy || format == VolumeFormat::hdf5)) {
+    throw usage_error(fmt::format(
+        "--track -o {}: a track is a table (.csv), drawn into a film (.png, .gif), or printed",
+        o.out));
+  }
   const bool text = !tokens.text_range().empty();
   const bool suits =
       format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && (text || tokens.has_map()));

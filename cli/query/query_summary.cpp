@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/products/frame_track.h"
 #include "core/products/line_summary.h"
 #include "io/files/json_types.h"
 #include "io/segments/head_name_json.h"
@@ -51,6 +52,37 @@ std::string head_line(const OrderedJson& head) {
   return line;
 }
 
+OrderedJson track_json(const QueryVolumes& volumes, std::span<const float> video) {
+  const auto number = [](const std::optional<double>& value) {
+    return value ? OrderedJson(*value) : OrderedJson();
+  };
+  OrderedJson track = OrderedJson::array();
+  for (const TrackPoint& point : frame_track(video, volumes.grid)) {
+    track.push_back({{"t", point.t},
+                     {"best_y", point.best_y},
+                     {"best_x", point.best_x},
+                     {"best_weight", point.best_weight},
+                     {"centre_y", number(point.centre_y)},
+                     {"centre_x", number(point.centre_x)},
+                     {"mass", point.mass}});
+  }
+  return track;
+}
+
+void print_track(const OrderedJson& track) {
+  fmt::print("  {:>5}  {:>11}  {:>10}  {:>15}  {:>8}\n", "frame", "best y,x", "weight",
+             "centre y,x", "mass");
+  for (const OrderedJson& point : track) {
+    const auto centre = [&](const char* name) {
+      return point[name].is_null() ? "-" : fmt::format("{:.2f}", point[name].get<double>());
+    };
+    fmt::print("  {:>5}  {:>11}  {:>10.6f}  {:>15}  {:>8.4f}\n", point["t"].get<int64_t>(),
+               fmt::format("{},{}", point["best_y"].get<int64_t>(), point["best_x"].get<int64_t>()),
+               point["best_weight"].get<double>(), centre("centre_y") + "," + centre("centre_x"),
+               point["mass"].get<double>());
+  }
+}
+
 }  // namespace
 
 OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& volume,
@@ -93,6 +125,11 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
                    {"weight", row[static_cast<size_t>(token)]}});
   }
   json["top"] = top;
+  if (volumes.tracked) {
+    const IndexRange video = grid.video_range();
+    json["track"] = track_json(
+        volumes, row.subspan(static_cast<size_t>(video.begin), static_cast<size_t>(video.size())));
+  }
   return json;
 }
 
@@ -110,6 +147,7 @@ void print_row_summaries(const OrderedJson& heads, bool reverse, const std::stri
       fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
                  one_line(key["place"].get<std::string>()));
     }
+    if (head.contains("track")) print_track(head["track"]);
   }
 }
 

@@ -217,6 +217,7 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   }
   volumes.reverse = q.reverse;
   volumes.weighting = request.weighting;
+  volumes.tracked = request.track;
   std::vector<size_t> lists;
   for (const ChosenTokens& chosen : q.chosen) lists.push_back(volumes.list_chosen(chosen.tokens));
   for (size_t i = 0; i < q.tasks.size(); ++i) {

@@ -24,6 +24,7 @@ struct QueryRequest : HeadRunOptions {
   std::string weighting = "none";
   std::vector<std::string> mean;
   bool reverse = false;
+  bool track = false;
   int64_t top = 5;
 };
 

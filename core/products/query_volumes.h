@@ -50,6 +50,7 @@ struct QueryVolumes {
   bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
   std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
   std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"
+  bool tracked = false;            ///< tables tell a point a frame, films outline it: frame_track()
   std::string shown = "video";     ///< whose volumes they are: the video's, or this segment's
   std::vector<QueryVolume> volumes;
 

@@ -16,6 +16,7 @@ constexpr HeadField kFields[] = {
     {"max_weight", "mean over rows of the largest weight", &M::max_weight, RowValue::max_weight,
      "max", 4},
     {"max_weight_peak", "largest weight of all rows", &M::max_weight_peak},
+    {"max_logit", "largest logit of all rows, before the softmax", &M::max_logit, {}, "logit", 1},
     {"text_mass", "mean over video rows of the mass on text", &M::text_mass, RowValue::text_mass,
      "text", 3},
     {"padding_mass", "part of text_mass that lies on padding", &M::padding_mass,

@@ -60,7 +60,7 @@ std::span<const ClassScoreField> class_score_fields();
 /// The numbers of a head. Definitions: docs/metrics.md.
 struct HeadMetrics {
   Estimate entropy, effective_keys, max_weight;
-  std::optional<double> max_weight_peak;
+  std::optional<double> max_weight_peak, max_logit;
   Estimate text_mass, padding_mass, video_mass, same_frame_mass, same_position_mass;
   Estimate spatial_score, temporal_score, local_mass;
   std::optional<double> sink_mass;

@@ -169,6 +169,7 @@ HeadMetrics head_metrics(const HeadTotals& totals, const HeadTask& task,
   head.effective_keys = effective_keys(head.entropy);
   const bool any = head.rows > head.masked_rows;
   if (any) head.max_weight_peak = totals.max_weight_peak();
+  if (!std::isnan(totals.max_logit())) head.max_logit = totals.max_logit();
   if (request.columns && any) {
     head.sinks = largest_columns(totals.column_mass(), problem.key_tokens());
   }

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -66,6 +67,9 @@ class HeadTotals {
   int64_t rows() const { return rows_; }
   int64_t masked_rows() const { return masked_rows_; }
   double max_weight_peak() const { return max_weight_peak_; }
+  /// The largest logit of all rows, with the mask's bias; of a softmax, else NaN. NaN without rows
+  /// that are not masked.
+  double max_logit() const { return max_logit_; }
   /// Segments are the groups of KeySegments: text is one, 0, padding included (models such as
   /// CogVideoX attend to it); 1 … T are the frames, and a token map's other segments follow. Query
   /// rows of a segment that are not masked.
@@ -103,6 +107,7 @@ class HeadTotals {
   double scale_ = 1;
   int64_t rows_ = 0, masked_rows_ = 0;
   double max_weight_peak_ = 0;
+  double max_logit_ = std::numeric_limits<double>::quiet_NaN();
   int64_t key_segments_ = 0;
   std::vector<int64_t> segment_rows_;
   std::vector<int64_t> segment_masses_;  ///< [query segments, key segments]

@@ -104,6 +104,11 @@ class Reader {
   void read_field(const HeadField& field, T& value) const {
     read_value(json_.at(std::string(field.name)), value);
   }
+  /// A table from before there was such a number does not have it.
+  void read_field(const HeadField& field, std::optional<double>& value) const {
+    const auto found = json_.find(std::string(field.name));
+    if (found != json_.end()) read_value(*found, value);
+  }
   void read_field(const HeadField& field, Estimate& estimate) const {
     read_value(json_.at(std::string(field.name)), estimate.value);
     const auto error = json_.find(field.error_name());

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <optional>
 
+#include "core/products/frame_track.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_line.h"
 #include "io/results/head_columns.h"
@@ -42,11 +44,16 @@ HeadName name_of(const QueryVolume& v) {
   return {v.step, v.layer, v.branch, v.kind, v.batch, v.head, v.place};
 }
 
-void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
-                      const HeadColumns& columns) {
+std::vector<std::string> head_fields_of(const QueryVolume& v, const HeadColumns& columns) {
   std::vector<std::string> head = columns.fields(name_of(v));
   // Like a step or a head that it is the mean over; a layer that is none is empty.
   if (v.averaged > 1 && v.layer == kNoLayer && v.place.block.empty()) head[kLayerColumn] = "-1";
+  return head;
+}
+
+void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
+                      const HeadColumns& columns) {
+  const std::vector<std::string> head = head_fields_of(v, columns);
   // Segment, index, t, y, x and token of a weight.
   const auto add = [&](const std::array<std::string, 6>& place, float weight) {
     std::vector<std::string> fields = head;
@@ -77,6 +84,26 @@ void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const Quer
   }
 }
 
+/// A line a frame.
+void write_csv_track(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
+                     const HeadColumns& columns) {
+  const std::vector<std::string> head = head_fields_of(v, columns);
+  const auto text = [](const std::optional<double>& value) {
+    return value ? fmt::to_string(*value) : std::string();
+  };
+  for (const TrackPoint& point : frame_track(v.video, volumes.grid)) {
+    std::vector<std::string> fields = head;
+    for (const int64_t number : {point.t, point.best_y, point.best_x}) {
+      fields.push_back(std::to_string(number));
+    }
+    fields.push_back(fmt::to_string(static_cast<float>(point.best_weight)));
+    for (const auto& value : {point.centre_y, point.centre_x, std::optional(point.mass)}) {
+      fields.push_back(text(value));
+    }
+    lines.add(csv_line(fields));
+  }
+}
+
 }  // namespace
 
 void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
@@ -96,12 +123,17 @@ void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path&
   HeadColumns columns;
   for (const QueryVolume& v : volumes.volumes) columns.add(name_of(v));
   std::vector<std::string> titles = columns.titles();
-  for (const char* const title : {"segment", "index", "t", "y", "x", "token", "weight"}) {
-    titles.emplace_back(title);
-  }
+  const std::vector<std::string> own =
+      volumes.tracked
+          ? std::vector<std::string>{"t",        "best_y",   "best_x", "best_weight",
+                                     "centre_y", "centre_x", "mass"}
+          : std::vector<std::string>{"segment", "index", "t", "y", "x", "token", "weight"};
+  titles.insert(titles.end(), own.begin(), own.end());
   LineWriter lines(file);
   lines.add(csv_line(titles));
-  for (const QueryVolume& v : volumes.volumes) write_csv_volume(lines, volumes, v, columns);
+  for (const QueryVolume& v : volumes.volumes) {
+    (volumes.tracked ? write_csv_track : write_csv_volume)(lines, volumes, v, columns);
+  }
   lines.flush();
   file.commit();
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/products/frame_track.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/text/text_ink.h"
 
@@ -80,6 +81,10 @@ Canvas FilmAnimation::frame(int t) const {
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
                      scales_[i], style_.video_frame(t), style_.over, evicted_in(volume, t, size));
+    if (volumes_.tracked) {
+      const TrackPoint point = frame_track(volume.video, volumes_.grid)[static_cast<size_t>(t)];
+      draw_match_cell(canvas, at.at(point.best_y, point.best_x));
+    }
     if (volume.query && (*volume.query)[0] == t) {
       draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]));
     }

@@ -40,4 +40,9 @@ void draw_query_cell(Canvas& canvas, PixelRect cell) {
   canvas.outline(cell, thickness, kQuery);
 }
 
+void draw_match_cell(Canvas& canvas, PixelRect cell) {
+  canvas.outline(cell, 3, kBackground);
+  canvas.outline(cell, 2, kText);
+}
+
 }  // namespace attnscope

@@ -32,5 +32,7 @@ void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const f
                       std::span<const uint8_t> absent = {});
 /// Outlines a cell as the query's.
 void draw_query_cell(Canvas& canvas, PixelRect cell);
+/// Outlines a cell as the one where the query is found again.
+void draw_match_cell(Canvas& canvas, PixelRect cell);
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/products/frame_track.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film/film_frame.h"
 #include "io/pictures/joined_parts.h"
@@ -46,6 +47,7 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
       {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
                      volumes.domain_text.empty() ? "" : "exact", volumes.state_text,
                      style.video.empty() ? "" : "over the video in grey", style.about,
+                     volumes.tracked ? "best match of each frame outlined in white" : "",
                      any_evicted(volumes) ? "hatched: evicted from the cache" : "",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
@@ -108,6 +110,11 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
   const ColourScale scale = ColourScale::fit(style_.colours, volume.video);
   draw_label(canvas, volume);
   draw_frames(canvas, volume, scale);
+  if (volumes_.tracked) {
+    for (const TrackPoint& point : frame_track(volume.video, volumes_.grid)) {
+      draw_match_cell(canvas, cell(static_cast<int>(point.t), point.best_y, point.best_x));
+    }
+  }
   if (volume.query) {
     const auto& [t, y, x] = *volume.query;
     draw_query_cell(canvas, cell(t, y, x));

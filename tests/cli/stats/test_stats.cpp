@@ -124,6 +124,15 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
                          folder / "map.h5", "--quiet"})
               .exit_code == 0);
   const auto map = read_dataset(folder / "map.h5", kGroup + "weights");
+  REQUIRE(run_attnscope({"export", sample("moving-shapes"), "--layers", "2", "--product", "logits",
+                         "--dtype", "f32", "-o", folder / "logits.h5", "--quiet"})
+              .exit_code == 0);
+  const auto logits = read_dataset(folder / "logits.h5", kGroup + "logits");
+  const auto largest_logit = [&](size_t head) {
+    const auto first =
+        logits.values.begin() + static_cast<int64_t>(head * logits.values.size() / 4);
+    return *std::max_element(first, first + static_cast<int64_t>(logits.values.size() / 4));
+  };
   const Json stats =
       run_json({"stats", sample("moving-shapes"), "--layers", "2", "--exact", "--json", "--quiet",
                 "--with", "column_mass,offset_kernel,frame_frame,entropy_rows"});
@@ -141,6 +150,7 @@ TEST_CASE("stats are what an exported map adds up to", "[numbers]") {
     check_near(head["effective_keys"], std::exp(e.entropy), 1e-4 * std::exp(e.entropy));
     check_near(head["max_weight"], e.max_weight, 1e-6);
     check_near(head["max_weight_peak"], e.peak, 1e-5);
+    check_near(head["max_logit"], largest_logit(h), 1e-4);
     check_near(head["text_mass"], e.text, 1e-5);
     check_near(head["video_mass"], 1 - e.text, 1e-5);
     check_near(head["same_frame_mass"], e.same_frame, 1e-5);
