@@ -14,7 +14,6 @@
 #include "core/base/error.h"
 #include "io/files/json_types.h"
 #include "io/files/staged_file.h"
-#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -253,7 +252,7 @@ OrderedJson maps_json(const DiffJob& job) {
   if (!job.options.out.empty()) json["file"] = job.options.out;
   OrderedJson& pairs = json["pairs"] = OrderedJson::array();
   for (const ComparedPair& pair : job.pairs) {
-    OrderedJson each{{"a", name_json(pair.a.name)}, {"b", name_json(pair.b.name)}};
+    OrderedJson each = heads_of_pair_json(pair.a.name, pair.b.name);
     if (pair.of_exports()) {
       each["stored_a"] = pair.a.dtype.empty() ? OrderedJson() : OrderedJson(pair.a.dtype);
       each["stored_b"] = pair.b.dtype.empty() ? OrderedJson() : OrderedJson(pair.b.dtype);

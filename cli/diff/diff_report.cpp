@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/common/head_table.h"
 #include "core/base/error.h"
@@ -14,6 +15,7 @@
 #include "io/files/json_types.h"
 #include "io/files/staged_file.h"
 #include "io/results/csv_line.h"
+#include "io/results/head_columns.h"
 #include "io/results/table_hdf5.h"
 #include "io/segments/head_name_json.h"
 
@@ -27,24 +29,23 @@ OrderedJson number(const std::optional<double>& value) {
 OrderedJson pair_json(const DiffRow& row) {
   const HeadDifference& d = row.found;
   const bool rows = d.divergence_max.has_value(), lse = d.lse_max_abs.has_value();
-  OrderedJson json{{"a", name_json(row.a)},
-                   {"b", name_json(row.b)},
-                   {"rows", d.rows},
-                   {"rows_of", d.rows_of},
-                   {"masked_rows", d.masked_rows},
-                   {"mean_abs", d.mean_abs},
-                   {"max_abs", d.max_abs},
-                   {"max_query", d.max_row},
-                   {"max_key", d.max_key},
-                   {"total_variation", number(d.total_variation)},
-                   {"js_mean", number(d.divergence_mean)},
-                   {"js_max", number(d.divergence_max)},
-                   {"js_query", rows ? OrderedJson(d.divergence_row) : OrderedJson()},
-                   {"lse_mean", number(d.lse_mean)},
-                   {"lse_max_abs", number(d.lse_max_abs)},
-                   {"lse_query", lse ? OrderedJson(d.lse_row) : OrderedJson()},
-                   {"cosine", number(d.cosine_mean)},
-                   {"entropy_change", number(d.entropy_change)}};
+  OrderedJson json = heads_of_pair_json(row.a, row.b);
+  json.update(OrderedJson{{"rows", d.rows},
+                          {"rows_of", d.rows_of},
+                          {"masked_rows", d.masked_rows},
+                          {"mean_abs", d.mean_abs},
+                          {"max_abs", d.max_abs},
+                          {"max_query", d.max_row},
+                          {"max_key", d.max_key},
+                          {"total_variation", number(d.total_variation)},
+                          {"js_mean", number(d.divergence_mean)},
+                          {"js_max", number(d.divergence_max)},
+                          {"js_query", rows ? OrderedJson(d.divergence_row) : OrderedJson()},
+                          {"lse_mean", number(d.lse_mean)},
+                          {"lse_max_abs", number(d.lse_max_abs)},
+                          {"lse_query", lse ? OrderedJson(d.lse_row) : OrderedJson()},
+                          {"cosine", number(d.cosine_mean)},
+                          {"entropy_change", number(d.entropy_change)}});
   if (row.of_exports) {
     const auto stored = [](const std::string& dtype) {
       return dtype.empty() ? OrderedJson() : OrderedJson(dtype);
@@ -69,11 +70,12 @@ OrderedJson pair_json(const DiffRow& row) {
 }
 
 /// A pair as the fields of one line: those of its heads with a_ and b_ before them; lists are left
-/// out.
+/// out, and the name of A's head, which those with a_ tell.
 std::vector<std::pair<std::string, OrderedJson>> flat(const OrderedJson& pair) {
+  const bool is_pair = pair.contains("a");
   std::vector<std::pair<std::string, OrderedJson>> fields;
   for (const auto& [name, value] : pair.items()) {
-    if (value.is_array()) continue;
+    if (value.is_array() || (is_pair && names_head(name))) continue;
     if (!value.is_object()) {
       fields.emplace_back(name, value);
       continue;
@@ -83,15 +85,23 @@ std::vector<std::pair<std::string, OrderedJson>> flat(const OrderedJson& pair) {
   return fields;
 }
 
-/// The names that any line has, in the order of the longest.
+/// The names that any line has, in the order of the longest; no block and no slot where no line
+/// states one.
 std::vector<std::string> column_names(const OrderedJson& pairs) {
   std::vector<std::string> names;
+  std::set<std::string> stated;
   for (const OrderedJson& pair : pairs) {
     const auto fields = flat(pair);
+    for (const auto& [name, value] : fields) {
+      if (!value.is_null()) stated.insert(name);
+    }
     if (fields.size() <= names.size()) continue;
     names.clear();
     for (const auto& [name, value] : fields) names.push_back(name);
   }
+  std::erase_if(names, [&](const std::string& name) {
+    return (name.ends_with("block") || name.ends_with("slot")) && !stated.contains(name);
+  });
   return names;
 }
 
@@ -182,6 +192,13 @@ std::string cell(const std::optional<double>& value) {
 }
 
 }  // namespace
+
+OrderedJson heads_of_pair_json(const HeadName& a, const HeadName& b) {
+  OrderedJson json = name_json(a);
+  json["a"] = name_json(a);
+  json["b"] = name_json(b);
+  return json;
+}
 
 OrderedJson diff_json(const std::string& a, const std::string& b,
                       const std::vector<DiffRow>& rows) {

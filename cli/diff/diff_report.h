@@ -27,6 +27,9 @@ struct DiffRow {
   ComparedSegments segments = {};
 };
 
+/// The heads of a pair: "a" and "b", their names, beside A's own fields, by which programs that
+/// take lists of heads take pairs, too.
+OrderedJson heads_of_pair_json(const HeadName& a, const HeadName& b);
 /// {"format": "attnscope-diff/1", "a", "b", "pairs": [...]}; what is undefined is null.
 OrderedJson diff_json(const std::string& a, const std::string& b, const std::vector<DiffRow>& rows);
 /// A table for people on standard output.

@@ -38,12 +38,11 @@ OrderedJson summary_json(const TableReport& report, const HeadChange& head) {
 }
 
 OrderedJson pair_change_json(const TableReport& report, const HeadChange& head) {
-  OrderedJson json{{"a", name_json(head.a.name)},
-                   {"b", name_json(head.b.name)},
-                   {"a_class", word_json(head.a.head_class)},
-                   {"b_class", word_json(head.b.head_class)},
-                   {"a_runs", head.a.runs},
-                   {"b_runs", head.b.runs}};
+  OrderedJson json = heads_of_pair_json(head.a.name, head.b.name);
+  json["a_class"] = word_json(head.a.head_class);
+  json["b_class"] = word_json(head.b.head_class);
+  json["a_runs"] = head.a.runs;
+  json["b_runs"] = head.b.runs;
   for (size_t i = 0; i < head.metrics.size(); ++i) {
     const std::string& name = report.found.metrics[i];
     const MetricChange& metric = head.metrics[i];

@@ -31,6 +31,7 @@
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/files/staged_file.h"
+#include "io/segments/head_name_json.h"
 #include "web/figure/head/figure_choice.h"
 #include "web/figure/head/figure_cut.h"
 #include "web/figure/head/figure_document.h"
@@ -143,7 +144,9 @@ std::string figure_title(const std::filesystem::path& capture, const CallEntry& 
                      is_state_unknown(call) ? std::string(", ") + kUnknownState : "");
 }
 
-void report(const FigureRequest& o, const Console& console, const FigureCut& cut, int64_t bytes) {
+/// `is_chosen`: the head is known, which a dry run may leave to the numbers of --where.
+void report(const FigureRequest& o, const Console& console, const FigureCut& cut, int64_t bytes,
+            bool is_chosen = true) {
   const char* const verb = o.dry_run ? "would write" : "wrote";
   const char* const about = o.dry_run ? "about " : "";
   console.say(fmt::format("{} {} ({}{:.2f} MB: {} queries, {} keys)", verb, o.out, about,
@@ -157,6 +160,10 @@ void report(const FigureRequest& o, const Console& console, const FigureCut& cut
       {"format", "attnscope-figure/1"}, {"file", o.out},          {"bytes", bytes},
       {"queries", cut.rows.count},      {"keys", cut.keys.count}, {"dry_run", o.dry_run}};
   add_left_out(json, o.capture);
+  json["heads"] = OrderedJson::array();
+  if (is_chosen) {
+    json["heads"].push_back(name_json(head_name(cut.problem->id(), cut.batch, cut.head)));
+  }
   print_json(json, true);
 }
 
@@ -173,7 +180,7 @@ int run_figure(FigureRequest o) {
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
   require_page(cut);
   if (o.dry_run) {
-    report(o, console, cut, whole_page_bytes(cut));
+    report(o, console, cut, whole_page_bytes(cut), !where.plan);
     return kExitOk;
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});

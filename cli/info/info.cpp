@@ -83,12 +83,7 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
   const bool no_layer = unrecorded.layer || call.id.layer == kNoLayer;
   json["step"] = unrecorded.step ? OrderedJson() : OrderedJson(call.id.step);
   json["layer"] = no_layer ? OrderedJson() : OrderedJson(call.id.layer);
-  if (call.id.place.is_recorded()) {
-    json["block"] = call.id.place.block;
-    json["slot"] = call.id.place.slot;
-  }
-  if (call.id.place.has_chunk()) json["chunk"] = call.id.place.chunk;
-  add_forward(json, call.id.place.forward);
+  add_place(json, call.id.place);
   json["branches"] = unrecorded.branch ? OrderedJson() : OrderedJson(call.id.branches);
   json["kind"] = kind_name(call.id.kind);
   json["batch"] = p.batch();

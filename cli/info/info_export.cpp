@@ -2,16 +2,19 @@
 
 #include <fmt/core.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cli/common/command.h"
 #include "cli/common/console.h"
+#include "cli/common/stored_input.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/base/selection.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/read/export_files.h"
 #include "io/export/read/export_verify.h"
+#include "io/export/read/stored_facts.h"
 #include "io/files/json_types.h"
 #include "io/files/rank_files.h"
 #include "io/metrics/metric_file.h"
@@ -21,9 +24,46 @@
 namespace attnscope {
 namespace {
 
-OrderedJson group_json(const StoredGroup& group) {
-  OrderedJson json;
-  json["name"] = group.name;
+/// The calls of an export's groups, by the groups' names.
+using CallNames = std::map<std::string, HeadName>;
+
+/// Adds what a file of the export says of these groups; nothing where it is missing or damaged,
+/// which other words tell.
+void add_call_names(const std::filesystem::path& path, const std::vector<std::string>& groups,
+                    CallNames& names) {
+  try {
+    const auto facts = read_call_facts(path, groups);
+    for (size_t i = 0; i < facts.size(); ++i) {
+      if (facts[i]) names.emplace(groups[i], stored_name(*facts[i], 0, 0));
+    }
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::file) throw;
+  }
+}
+
+CallNames call_names(const ExportManifest& stored, const std::filesystem::path& path) {
+  CallNames names;
+  std::vector<std::string> groups = stored.plain_groups;
+  for (const StoredGroup& group : stored.groups) groups.push_back(group.name);
+  if (!groups.empty()) add_call_names(path, groups, names);
+  for (const Shard& shard : stored.shards) {
+    add_call_names(path.parent_path() / stored.shard_folder / shard.file, {shard.name}, names);
+  }
+  return names;
+}
+
+OrderedJson named_json(const std::string& name, const CallNames& names) {
+  OrderedJson json{{"name", name}};
+  const auto found = names.find(name);
+  if (found == names.end()) return json;
+  json.update(call_name_json(found->second));
+  // A chunk is one of the file's here; the name tells the piece of a stream.
+  json.erase("chunk");
+  return json;
+}
+
+OrderedJson group_json(const StoredGroup& group, const CallNames& names) {
+  OrderedJson json = named_json(group.name, names);
   json["batch"] = group.batch;
   json["heads"] = group.heads;
   json["rows"] = group.grid.rows;
@@ -85,15 +125,15 @@ std::string run_text(const MetricRun& run) {
 }
 
 OrderedJson export_json(const ExportManifest& stored, const ExportState& state, bool checked,
-                        const std::vector<LackingFile>& lacking) {
+                        const std::vector<LackingFile>& lacking, const CallNames& names) {
   OrderedJson groups = OrderedJson::array();
-  for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group));
+  for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group, names));
   for (const Shard& shard : stored.shards) {
-    groups.push_back({{"name", shard.name},
-                      {"file", stored.shard_folder + "/" + shard.file},
-                      {"bytes", shard.bytes}});
+    OrderedJson& group = groups.emplace_back(named_json(shard.name, names));
+    group["file"] = stored.shard_folder + "/" + shard.file;
+    group["bytes"] = shard.bytes;
   }
-  for (const std::string& group : stored.plain_groups) groups.push_back({{"name", group}});
+  for (const std::string& group : stored.plain_groups) groups.push_back(named_json(group, names));
   const OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
   OrderedJson json{{"product", stored.product},
                    {"capture", stored.capture},
@@ -165,11 +205,7 @@ int print_journal_info(const std::string& path, bool json) {
     OrderedJson about{{"product", "stats"}, {"options", table.options}, {"complete", false}};
     for (const MetricRun& run : table.runs) about["runs"].push_back(run.json());
     for (const MetricGroup& group : table.groups) {
-      OrderedJson call = name_json(group.call.name);
-      about["calls"].push_back({{"step", call["step"]},
-                                {"layer", call["layer"]},
-                                {"branch", call["branch"]},
-                                {"kind", call["kind"]}});
+      about["calls"].push_back(call_name_json(group.call.name));
     }
     print_json({{"format", "attnscope-info/1"}, {"path", path}, {"export", about}}, true);
     return kExitOk;
@@ -191,7 +227,7 @@ int print_export_info(const std::string& path, bool json) {
   const int code = lacking.empty() ? kExitOk : kExitDifference;
   const std::vector<MetricRun> runs = runs_of(stored, path);
   if (json) {
-    OrderedJson about = export_json(stored, state, checked, lacking);
+    OrderedJson about = export_json(stored, state, checked, lacking, call_names(stored, path));
     for (const MetricRun& run : runs) about["runs"].push_back(run.json());
     const OrderedJson hash = about.value("capture_hash", OrderedJson());
     print_json(

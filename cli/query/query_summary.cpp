@@ -92,12 +92,7 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
   const Unrecorded& unrecorded = volume.place.unrecorded;
   json["step"] = coordinate(volume.step, unrecorded.step);
   json["layer"] = coordinate(volume.layer, unrecorded.layer);
-  if (volume.place.is_recorded()) {
-    json["block"] = volume.place.block;
-    json["slot"] = volume.place.slot;
-  }
-  if (volume.place.has_chunk()) json["chunk"] = volume.place.chunk;
-  add_forward(json, volume.place.forward);
+  add_place(json, volume.place);
   json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(volume.branch);
   json["kind"] = volume.kind;
   json["batch"] = volume.batch;

@@ -76,6 +76,7 @@ int run_render(const CommandParser& command, RenderRequest o) {
                 run,
                 selected_heads(o, capture),
                 OrderedJson::object()};
+  job.drawn = drawn_json(job.heads);
   kPainters[static_cast<size_t>(kind)](job);
   // A film says what its query would take.
   if (o.dry_run && kind != PictureKind::filmstrip) print_plan(run.forecast(), o.json);

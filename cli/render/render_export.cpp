@@ -24,6 +24,7 @@
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/mosaic_picture.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -146,10 +147,14 @@ void write_picture(const ExportPicture& picture, const Canvas& canvas, int64_t m
   OrderedJson all_facts{{"pool", o.pool}};
   all_facts.update(facts);
   all_facts["missing_cells"] = missing;
+  OrderedJson drawn = OrderedJson::array();
+  for (const size_t head : picture.heads) {
+    drawn.push_back(name_json(picture.maps.heads()[head].name));
+  }
   report_written(o, picture.console,
                  {picture_name(picture.kind), picture.heads.size(), canvas.width(), canvas.height(),
                   missing == 0 ? "" : fmt::format("; {} of {} cells are not there", missing, cells),
-                  std::move(all_facts)});
+                  std::move(all_facts), std::move(drawn)});
 }
 
 void draw_matrix(const ExportPicture& picture) {

@@ -13,6 +13,7 @@
 #include "core/products/softmax_domain.h"
 #include "io/capture/unknown_state.h"
 #include "io/pictures/joined_parts.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -36,6 +37,12 @@ std::vector<RenderHead> selected_heads(const RenderRequest& request, const Captu
     }
   }
   return heads;
+}
+
+OrderedJson drawn_json(const std::vector<RenderHead>& heads) {
+  OrderedJson drawn = OrderedJson::array();
+  for (const RenderHead& head : heads) drawn.push_back(name_json(name_of(head)));
+  return drawn;
 }
 
 std::vector<HeadTask> map_tasks(const RenderJob& job) {
@@ -113,8 +120,9 @@ void write_picture(RenderJob& job, const Canvas& canvas) {
 }
 
 void report_picture(RenderJob& job, int width, int height) {
-  report_written(job.request, job.console,
-                 {picture_name(job.kind), job.heads.size(), width, height, {}, job.facts});
+  report_written(
+      job.request, job.console,
+      {picture_name(job.kind), job.heads.size(), width, height, {}, job.facts, job.drawn});
 }
 
 }  // namespace attnscope

@@ -33,10 +33,14 @@ struct RenderJob {
   StreamRun& run;
   std::vector<RenderHead> heads;  ///< by (call, batch item, head)
   OrderedJson facts;              ///< for --json; pictures add theirs
+  OrderedJson drawn = {};         ///< the heads' names; a picture adds what it draws of each
 };
 
 /// The selected heads in capture order.
 std::vector<RenderHead> selected_heads(const RenderRequest& request, const Capture& capture);
+
+/// Their names, a row a head.
+OrderedJson drawn_json(const std::vector<RenderHead>& heads);
 
 /// Tasks for the whole maps, cropped by --rows and --cols where given.
 std::vector<HeadTask> map_tasks(const RenderJob& job);

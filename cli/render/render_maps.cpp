@@ -235,8 +235,9 @@ void render_heatmap(RenderJob& job) {
   for (size_t i = 0; i < heads.size(); ++i) {
     const auto value = number_of(heads[i], field);
     if (value) table.values[places[i]] = static_cast<float>(*value);
-    values.push_back(
-        {{"head", head_label(job.heads[i])}, {metric, value ? OrderedJson(*value) : nullptr}});
+    const OrderedJson number = value ? OrderedJson(*value) : OrderedJson();
+    values.push_back({{"head", head_label(job.heads[i])}, {metric, number}});
+    job.drawn[i][metric] = number;
   }
   table.text.title = page_title(job);
   table.text.lines = {joined_parts({capture_text(job), metric, "exact", domain_text(job, "all")})};

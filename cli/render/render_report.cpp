@@ -18,6 +18,7 @@ void report_written(const RenderRequest& request, const Console& console,
                    {"picture", written.picture},     {"heads", written.heads},
                    {"width", written.width},         {"height", written.height}};
   json.update(written.facts);
+  json["drawn"] = written.drawn;
   add_left_out(json, request.capture);
   print_json(json, true);
 }

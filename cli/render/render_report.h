@@ -17,6 +17,7 @@ struct WrittenPicture {
   int width = 0, height = 0;
   std::string note = {};                      ///< "; 3 of 64 cells are not there"
   OrderedJson facts = OrderedJson::object();  ///< for --json, behind the rest
+  OrderedJson drawn = OrderedJson::array();   ///< the heads, with what is drawn of each
 };
 
 /// Says that it was written, and prints it with --json.

@@ -20,6 +20,7 @@
 #include "io/metrics/read_table.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -115,12 +116,13 @@ int render_stats(const RenderRequest& o, const Console& console) {
   table.names = heads.names;
   table.values.assign(table.names.rows.size() * table.names.columns.size(),
                       std::numeric_limits<float>::quiet_NaN());
-  auto json_values = OrderedJson::array();
+  auto json_values = OrderedJson::array(), drawn = OrderedJson::array();
   for (size_t i = 0; i < selected.size(); ++i) {
     table.values[heads.places[i]] = static_cast<float>(values[i]);
-    json_values.push_back(
-        {{"head", head_label(selected[i])},
-         {o.metric, std::isnan(values[i]) ? OrderedJson(nullptr) : OrderedJson(values[i])}});
+    const OrderedJson number = std::isnan(values[i]) ? OrderedJson() : OrderedJson(values[i]);
+    json_values.push_back({{"head", head_label(selected[i])}, {o.metric, number}});
+    drawn.push_back(name_json(selected[i]));
+    drawn.back()[o.metric] = number;
   }
   const std::string capture = one_line(stats.capture);
   const std::string model = one_line(stats.groups.front().call.model);
@@ -142,7 +144,8 @@ int render_stats(const RenderRequest& o, const Console& console) {
                   canvas.width(),
                   canvas.height(),
                   {},
-                  {{"metric", o.metric}, {"values", std::move(json_values)}}});
+                  {{"metric", o.metric}, {"values", std::move(json_values)}},
+                  std::move(drawn)});
   return kExitOk;
 }
 

@@ -68,12 +68,7 @@ OrderedJson check_json(const CallCheck& check) {
   const bool no_layer = unrecorded.layer || id.layer == kNoLayer;
   json["step"] = unrecorded.step ? OrderedJson() : OrderedJson(id.step);
   json["layer"] = no_layer ? OrderedJson() : OrderedJson(id.layer);
-  if (id.place.is_recorded()) {
-    json["block"] = id.place.block;
-    json["slot"] = id.place.slot;
-  }
-  if (id.place.has_chunk()) json["chunk"] = id.place.chunk;
-  add_forward(json, id.place.forward);
+  add_place(json, id.place);
   json["branch"] = unrecorded.branch ? OrderedJson() : OrderedJson(branch_names(*check.call));
   json["kind"] = kind_name(id.kind);
   json["verdict"] = verdict_name(check.verdict);
@@ -91,7 +86,9 @@ OrderedJson check_json(const CallCheck& check) {
     json["approximation"] = check.call->approximation;
     OrderedJson& heads = json["head_errors"] = OrderedJson::array();
     for (const CallCheck::HeadError& e : check.head_errors) {
-      heads.push_back({{"batch", e.batch}, {"head", e.head}, {"mean", e.mean}, {"worst", e.worst}});
+      OrderedJson& head = heads.emplace_back(name_json(head_name(id, e.batch, e.head)));
+      head["mean"] = e.mean;
+      head["worst"] = e.worst;
     }
   }
   json["culprit"] = check.suspect ? OrderedJson(check.suspect->culprit) : OrderedJson();

@@ -32,7 +32,9 @@ void HeadColumns::add(std::string_view title) {
 
 void HeadColumns::add(const HeadName& name) {
   const OrderedJson stated = name_json(name);
-  for (const auto& [title, value] : stated.items()) add(title);
+  for (const auto& [title, value] : stated.items()) {
+    if (!value.is_null()) add(title);
+  }
 }
 
 std::vector<std::string> HeadColumns::titles() const {

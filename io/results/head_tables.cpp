@@ -25,7 +25,7 @@ std::string heads_csv(const OrderedJson& heads, const std::vector<std::string>& 
   HeadColumns columns;
   for (const OrderedJson& head : heads) {
     for (const auto& [name, value] : head.items()) {
-      if (names_head(name)) columns.add(name);
+      if (names_head(name) && !value.is_null()) columns.add(name);
     }
   }
   std::vector<std::string> names = columns.titles();

@@ -12,6 +12,16 @@ void add_forward(OrderedJson& json, const CallForward& forward) {
   }
 }
 
+void add_place(OrderedJson& json, const ModelPlace& place) {
+  const auto known = [](const std::string& text) {
+    return text.empty() ? OrderedJson() : OrderedJson(text);
+  };
+  json["block"] = known(place.block);
+  json["slot"] = known(place.slot);
+  if (place.has_chunk()) json["chunk"] = place.chunk;
+  add_forward(json, place.forward);
+}
+
 OrderedJson name_json(const HeadName& name) {
   const Unrecorded& unrecorded = name.place.unrecorded;
   const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
@@ -21,12 +31,14 @@ OrderedJson name_json(const HeadName& name) {
                    {"kind", name.kind},
                    {"batch", name.batch},
                    {"head", name.head}};
-  if (name.place.is_recorded()) {
-    json["block"] = name.place.block;
-    json["slot"] = name.place.slot;
-  }
-  if (name.place.has_chunk()) json["chunk"] = name.place.chunk;
-  add_forward(json, name.place.forward);
+  add_place(json, name.place);
+  return json;
+}
+
+OrderedJson call_name_json(const HeadName& name) {
+  OrderedJson json = name_json(name);
+  json.erase("batch");
+  json.erase("head");
   return json;
 }
 

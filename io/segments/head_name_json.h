@@ -8,9 +8,15 @@
 namespace attnscope {
 
 /// Which head that is: {"step", "layer" (null outside the main stack), "branch", "kind", "batch",
-/// "head"}, null where nobody recorded it, and "block", "slot", "chunk", "forward", "of_step" and
+/// "head", "block", "slot"}, null where nobody recorded it, and "chunk", "forward", "of_step" and
 /// "call" where the capture has them. parse_name_json() takes it.
 OrderedJson name_json(const HeadName& name);
+/// Which call that is: name_json() without "batch" and "head".
+OrderedJson call_name_json(const HeadName& name);
+
+/// Adds the part of a name that is no step, layer, branch or kind: "block", "slot" and what
+/// follows.
+void add_place(OrderedJson& json, const ModelPlace& place);
 
 /// Adds what is stated of a call's forward: "forward", "of_step", "call".
 void add_forward(OrderedJson& json, const CallForward& forward);
@@ -34,7 +40,7 @@ HeadName parse_name_json(const Json& json) {
     return json.at(key).is_null();
   };
   const auto take_some = [&](const char* key, auto& value) {
-    if (json.contains(key)) json.at(key).get_to(value);
+    if (json.contains(key) && !json.at(key).is_null()) json.at(key).get_to(value);
   };
   take_some("block", name.place.block);
   take_some("slot", name.place.slot);

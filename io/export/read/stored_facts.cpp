@@ -46,6 +46,24 @@ Json read_all(const std::string& path, const Json& names) {
   return all;
 }
 
+/// The attributes of a group; null where it is a link to another file, or lacks one of them.
+Json read_attributes_alone(const Hdf5Reader& reader, const std::string& name) {
+  const std::string where = "calls/" + name;
+  H5L_info_t link{};
+  reader.check(H5Lget_info(reader.root(), where.c_str(), &link, H5P_DEFAULT), where);
+  if (link.type != H5L_TYPE_HARD) return nullptr;
+  const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
+  try {
+    return read_call_attributes(reader, group.id());
+  } catch (const Error&) {
+    return nullptr;
+  }
+}
+
+Json read_all_attributes(const std::string& path, const Json& names) {
+  return read_groups(path, names, read_attributes_alone);
+}
+
 StoredFacts parse(const Json& json, const StoredGroup& group, const std::string& path) {
   StoredFacts facts = call_attributes(json);
   for (const Json& run : json["query"]) {
@@ -68,6 +86,17 @@ StoredFacts parse(const Json& json, const StoredGroup& group, const std::string&
 }  // namespace
 
 const HelperQuestion kFactsQuestion{"the facts of an export's calls", read_all};
+
+const HelperQuestion kCallFactsQuestion{"the calls of an export", read_all_attributes};
+
+std::vector<std::optional<StoredFacts>> read_call_facts(const std::filesystem::path& path,
+                                                        const std::vector<std::string>& groups) {
+  std::vector<std::optional<StoredFacts>> facts;
+  for (const Json& json : ask_helper(kCallFactsQuestion, path.string(), Json(groups))) {
+    facts.push_back(json.is_null() ? std::nullopt : std::optional(call_attributes(json)));
+  }
+  return facts;
+}
 
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups) {

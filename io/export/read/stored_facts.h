@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "io/export/format/export_manifest.h"
@@ -15,6 +17,14 @@ struct HelperQuestion;
 std::vector<StoredFacts> read_stored_facts(const std::filesystem::path& path,
                                            const std::vector<StoredGroup>& groups);
 
+/// The facts of the calls of these groups (their names below /calls), by their attributes alone,
+/// without sequences; nothing of a group that stands in another file or has no such attributes.
+/// From the helper process. Throws Error(file) where the file cannot be read.
+std::vector<std::optional<StoredFacts>> read_call_facts(const std::filesystem::path& path,
+                                                        const std::vector<std::string>& groups);
+
+/// The question that read_call_facts() asks.
+extern const HelperQuestion kCallFactsQuestion;
 /// The question that read_stored_facts() asks the helper process (io/helper).
 extern const HelperQuestion kFactsQuestion;
 

@@ -14,8 +14,8 @@ namespace attnscope {
 std::span<const HelperQuestion* const> helper_questions() {
   static constexpr const HelperQuestion* kQuestions[] = {
       &kHdf5StructureQuestion, &kHdf5AttributesQuestion, &kHdf5ChunksQuestion, &kManifestQuestion,
-      &kFactsQuestion,         &kShardQuestion,          &kBlocksQuestion,     &kPartQuestion,
-      &kVolumesQuestion,       &kMetricsQuestion};
+      &kFactsQuestion,         &kCallFactsQuestion,      &kShardQuestion,      &kBlocksQuestion,
+      &kPartQuestion,          &kVolumesQuestion,        &kMetricsQuestion};
   return kQuestions;
 }
 
