@@ -37,8 +37,8 @@ Words backends() {
 }
 
 Words patterns() {
-  return {"none",      "causal", "window:", "block_causal:",   "spatial:", "temporal",
-          "temporal:", "tiles:", "radial:", "vertical-slash:", "topk:",    "topp:"};
+  return {"none",   "causal", "window:", "block_causal:",   "spatial:", "temporal", "temporal:",
+          "tiles:", "sta:",   "radial:", "vertical-slash:", "topk:",    "topp:"};
 }
 
 Words ropes() {

@@ -117,6 +117,25 @@ const std::vector<PatternGrammar>& grammar() {
   return patterns;
 }
 
+/// Kernels by the names of their papers, and which pattern comes near.
+struct PaperName {
+  std::string_view name, advice;
+};
+constexpr PaperName kPaperNames[] = {
+    {"svg", "Sparse VideoGen takes spatial or temporal, a head: measure both"},
+    {"minference", "MInference is near vertical-slash, which looks at rows of the whole head"},
+    {"sparge", "SpargeAttn is topp with a test of similarity, which is left out"},
+    {"vsa", "VSA keeps the best cubes; topk keeps blocks of tokens as they stand in the sequence"}};
+
+/// The pattern that a name means: Sliding Tile Attention is `tiles`. Throws Error(usage) for the
+/// name of a kernel that none of them is.
+std::string pattern_called(const std::string& name, const std::string& where) {
+  for (const PaperName& paper : kPaperNames) {
+    if (paper.name == name) throw usage_error(where + ": " + std::string(paper.advice));
+  }
+  return name == "sta" ? "tiles" : name;
+}
+
 /// "; did you mean X?" or the list.
 std::string hint(const std::string& word, const std::vector<std::string>& names) {
   std::string all;
@@ -180,7 +199,8 @@ std::optional<int64_t> MaskPattern::own_block() const {
 MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   const std::string whole_text(text);
   const std::string where = std::string(option) + " " + whole_text;
-  const std::string name = whole_text.substr(0, whole_text.find(':'));
+  const std::string called = whole_text.substr(0, whole_text.find(':'));
+  const std::string name = pattern_called(called, where);
   const auto found = std::find_if(grammar().begin(), grammar().end(),
                                   [&](const PatternGrammar& g) { return g.name == name; });
   if (found == grammar().end()) {
@@ -191,7 +211,7 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   pattern.kind = found->kind;
   pattern.text = whole_text;
   std::vector<std::string> seen;
-  for (size_t begin = name.size(); begin < whole_text.size();) {
+  for (size_t begin = called.size(); begin < whole_text.size();) {
     const size_t comma = std::min(whole_text.find(',', begin + 1), whole_text.size());
     set_parameter(*found, pattern, whole_text.substr(begin + 1, comma - begin - 1), seen, where);
     begin = comma;

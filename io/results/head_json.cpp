@@ -72,6 +72,8 @@ class Reader {
     if (!head_class) throw NoRecord();
     metrics.head_class = *head_class;
     for (const HeadField& field : head_fields()) {
+      // Tables of older versions do not have it.
+      if (field.name == "max_logit" && !json_.contains("max_logit")) continue;
       std::visit([&](auto member) { read_field(field, metrics.*member); }, field.member);
     }
     for (const ClassScoreField& score : class_score_fields()) {
@@ -103,11 +105,6 @@ class Reader {
   template <typename T>
   void read_field(const HeadField& field, T& value) const {
     read_value(json_.at(std::string(field.name)), value);
-  }
-  /// A table from before there was such a number does not have it.
-  void read_field(const HeadField& field, std::optional<double>& value) const {
-    const auto found = json_.find(std::string(field.name));
-    if (found != json_.end()) read_value(*found, value);
   }
   void read_field(const HeadField& field, Estimate& estimate) const {
     read_value(json_.at(std::string(field.name)), estimate.value);

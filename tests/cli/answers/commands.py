@@ -133,7 +133,7 @@ NUMBERS = cases(
 
 QUERIES = cases(
     f"""
-    query dump --layers 0 --query 3,5,5
+    query dump --layers 0 --query 3,5,5 --track
     query dump {ONE} --query 3,5,5 -o volume.npy
     query dump {ONE} --query 3,5,5 -o volume.h5
     query dump --layers 0 --query 3,5:7,5 --mean heads

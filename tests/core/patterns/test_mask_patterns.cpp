@@ -465,12 +465,24 @@ TEST_CASE("the blocks that a mask keeps anything of, ragged ones and empty conju
   }
 }
 
+TEST_CASE("Sliding Tile Attention has the name of its paper, too") {
+  const MaskPattern tiles = parse_mask_pattern("tiles:size=1x2x3,window=3x1x1", "--mask");
+  const MaskPattern sta = parse_mask_pattern("sta:size=1x2x3,window=3x1x1", "--mask");
+  CHECK(sta.kind == PatternKind::tiles);
+  CHECK(sta.tile == tiles.tile);
+  CHECK(sta.window == tiles.window);
+  CHECK(sta.text == "sta:size=1x2x3,window=3x1x1");
+}
+
 TEST_CASE("what is wrong with a pattern is told") {
   const auto says = [](const std::string& text, const std::vector<std::string>& parts) {
     return refused([&] { parse_mask_pattern(text, "--mask"); }, ErrorCode::usage, parts);
   };
   CHECK(says("spatal", {"--mask spatal", "did you mean spatial?"}) == "");
   CHECK(says("", {"no such pattern"}) == "");
+  CHECK(says("svg", {"--mask svg", "spatial or temporal"}) == "");
+  CHECK(says("minference:vertical=3", {"near vertical-slash"}) == "");
+  CHECK(says("sta:sizes=1x2x2", {"did you mean size?"}) == "");
   CHECK(says("spatial:frame=1", {"did you mean frames?"}) == "");
   CHECK(says("spatial:", {"no parameter"}) == "");
   CHECK(says("spatial:frames", {"frames=", "whole number"}) == "");
