@@ -1,5 +1,6 @@
 """Masks of every query and key: what is stored of them says the same of each entry."""
 
+import math
 import unittest
 from typing import Any
 from unittest import mock
@@ -174,6 +175,19 @@ class Structures(CaptureTest):
         q = torch.randn(1, 2, N, 8)
         with self.refused("is causal and has a mask"), capture(None, self.folder / "d"):
             wrap(both)(q, q, q, attn_mask=VALID[None], is_causal=True)
+
+    def test_a_mask_of_another_library(self) -> None:
+        class LowerTriangularMask:
+            def materialize(self) -> torch.Tensor:
+                return torch.zeros(N, N).masked_fill(J > I, -math.inf)
+
+        def attention(q: Any, k: Any, v: Any, attn_bias: Any = None) -> Any:
+            bias = None if attn_bias is None else attn_bias.materialize()
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
+
+        q = torch.randn(1, 2, N, 8)
+        with self.refused("LowerTriangularMask, expected a tensor or a BlockMask"), capture(None, self.folder / "d"):
+            wrap(attention)(q, q, q, attn_bias=LowerTriangularMask())
 
 
 class Blocks(CaptureTest):

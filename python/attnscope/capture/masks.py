@@ -20,11 +20,21 @@ def is_block_mask(mask: Any) -> bool:
     return type(mask).__name__ == "BlockMask" and hasattr(mask, "mask_mod")
 
 
+def _require_tensor(mask: Any) -> None:
+    if isinstance(mask, torch.Tensor):
+        return
+    name = f"{type(mask).__module__}.{type(mask).__qualname__}"
+    raise CaptureError(
+        f"the call's mask is a {name}, expected a tensor or a BlockMask: what it leaves out of the softmax is not known"
+    )
+
+
 def chosen_mask(mask: torch.Tensor, items: Sequence[int], heads: tuple[int, int]) -> torch.Tensor:
     """A mask as PyTorch takes it → [1 or B, 1 or H, 1 or Nq, Nk] of the chosen items and heads.
 
-    Axes along which it is only expanded (stride 0) shrink to 1.
+    Axes along which it is only expanded (stride 0) shrink to 1. Raises CaptureError for what is no tensor.
     """
+    _require_tensor(mask)
     while mask.ndim < 4:
         mask = mask.unsqueeze(0)
     for axis in range(3):
@@ -83,6 +93,7 @@ def mask_rows(
                 for h in range(entries.shape[1])
             ]
         )
+    _require_tensor(mask)
     while mask.ndim < 4:
         mask = mask.unsqueeze(0)
     part = mask[item if mask.shape[0] > 1 else 0]
