@@ -139,7 +139,9 @@ AnswerFiles files_named(const CLI::App& parser) {
   AnswerFiles files;
   for (const CLI::Option* option : parser.get_options()) {
     if (option->get_name() == "-o") {
-      if (!option->results().empty()) files.out = option->results().back();
+      if (!option->results().empty() && option->results().back() != "-") {
+        files.out = option->results().back();
+      }
     } else if (option->get_positional()) {
       files.inputs.insert(files.inputs.end(), option->results().begin(), option->results().end());
     }

@@ -305,7 +305,13 @@ class MaskRun final : public RecordedRun {
   void write_file(const std::filesystem::path& path) override;
   std::string written_text() const override { return fmt::format("{} rows", all_rows().size()); }
   OrderedJson result() const override;
-  void print_table() const override { print_mask_table(all_rows(), o_.time); }
+  void print_table() const override {
+    if (o_.csv) {
+      fmt::print("{}", mask_csv(result().at("heads")));
+    } else {
+      print_mask_table(all_rows(), o_.time);
+    }
+  }
   std::vector<MaskRow> all_rows() const;
 
   const MaskOptions& o_;

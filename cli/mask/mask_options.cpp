@@ -19,7 +19,9 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
           "All but the first four keep rows and keys that are not video (text=drop: no text keys)")
       .one_value_each()
       .type_name("MASK");
-  command.add_option("-o", o.out, "write the table as .csv or .json").type_name("FILE");
+  command.add_option("-o", o.out, "write the table as .csv or .json; -: print it as CSV")
+      .type_name("FILE");
+  take_standard_output(command, o);
   command
       .add_option(
           "--save", o.save,

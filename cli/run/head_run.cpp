@@ -1,6 +1,7 @@
 #include "cli/run/head_run.h"
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
 
 #include "cli/common/command.h"
@@ -9,6 +10,7 @@
 #include "cli/run/capture_check.h"
 #include "cli/run/shard_option.h"
 #include "cli/run/team_steps.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 
@@ -17,6 +19,21 @@ void add_head_run_options(CommandParser& command, HeadRunOptions& o) {
   add_run_options(command, o.run);
   add_shard_option(command, o.shard);
   add_alone_option(command, o.alone);
+}
+
+void take_standard_output(CommandParser& command, HeadRunOptions& o) {
+  command.after_parsing([&o] {
+    if (o.out != "-") return;
+    const char* const option = o.resume           ? "--resume"
+                               : o.force          ? "--force"
+                               : !o.shard.empty() ? "--shard"
+                                                  : nullptr;
+    if (option != nullptr) {
+      throw usage_error(std::string(option) + ": belongs to -o FILE, and - is standard output");
+    }
+    o.out.clear();
+    o.csv = true;
+  });
 }
 
 int HeadRun::run() {

@@ -149,7 +149,13 @@ class StatsRun final : public RecordedRun {
   std::vector<int64_t> done_already();
   OrderedJson about() const;
   OrderedJson result() const override { return stats_json(about(), records_); }
-  void print_table() const override { print_stats_table(records_); }
+  void print_table() const override {
+    if (o_.csv) {
+      fmt::print("{}", stats_csv(records_));
+    } else {
+      print_stats_table(records_);
+    }
+  }
   ExportSpec spec() const;
   ReductionPlan plan() { return plan_stats(choice_, s_, backend(), budget(), o_.run.threads); }
 

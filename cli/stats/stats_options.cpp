@@ -110,8 +110,10 @@ std::string extension_of(const StatsOptions& o) {
 
 void add_stats_options(CommandParser& command, StatsOptions& o) {
   add_capture_options(command, o.capture);
-  command.add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed")
+  command
+      .add_option("-o", o.out, "write .json, .csv or .h5; without it a table is printed; -: as CSV")
       .type_name("FILE");
+  take_standard_output(command, o);
   command
       .add_option("--sample", o.sample,
                   "estimate from N evenly spread rows of each head, with standard errors")

@@ -60,6 +60,8 @@ std::vector<std::string> stats_columns(std::span<const HeadRecord> records) {
   return names;
 }
 
+}  // namespace
+
 std::string stats_csv(std::span<const HeadRecord> records) {
   OrderedJson heads = OrderedJson::array();
   for (const HeadRecord& record : records) {
@@ -83,8 +85,6 @@ std::string mask_csv(const OrderedJson& heads) {
   }
   return heads_csv(heads, numbers);
 }
-
-}  // namespace
 
 OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records) {
   OrderedJson json{{"format", "attnscope-stats/1"}};

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/heads/head_record.h"
@@ -12,8 +13,13 @@ namespace attnscope {
 /// {"format": "attnscope-stats/1", …about, "heads": records}; `about` is a JSON object.
 OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records);
 
-/// Both create `path`, which must not exist, as `extension` says, and throw Error(file): ".json",
-/// or ".csv" (RFC 4180), of which a line is a head: its name and its numbers, undefined ones empty.
+/// The texts of their .csv files (RFC 4180), of which a line is a head, or a head and a mask: its
+/// name and its numbers, undefined ones empty.
+std::string stats_csv(std::span<const HeadRecord> records);
+std::string mask_csv(const OrderedJson& heads);
+
+/// Both create `path`, which must not exist, as `extension` says, and throw Error(file): ".json"
+/// or ".csv".
 
 /// stats_json(), or of it each head's class, numbers and sink_key; a standard error is a column
 /// where any head has it.

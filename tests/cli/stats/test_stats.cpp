@@ -381,3 +381,26 @@ TEST_CASE("stats that cannot be meant are refused") {
     CHECK(result.err.find(c.text) != std::string::npos);
   }
 }
+
+TEST_CASE("a table is CSV on standard output with -o -") {
+  const TemporaryFolder folder;
+  const auto with = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.end(), {"--layers", "2", "--quiet"});
+    return run_attnscope(arguments);
+  };
+  const std::string capture = sample("moving-shapes");
+  REQUIRE(with({"stats", capture, "-o", folder / "t.csv"}).exit_code == 0);
+  const auto printed = with({"stats", capture, "-o", "-"});
+  CHECK(printed.exit_code == 0);
+  CHECK(printed.out == read_file(folder / "t.csv"));
+  REQUIRE(with({"mask", capture, "--mask", "temporal", "-o", folder / "m.csv"}).exit_code == 0);
+  CHECK(with({"mask", capture, "--mask", "temporal", "--output", "-"}).out ==
+        read_file(folder / "m.csv"));
+  const auto json = with({"stats", capture, "-o", "-", "--json"});
+  CHECK(Json::parse(json.out) == Json::parse(with({"stats", capture, "--json"}).out));
+  for (const char* const option : {"--resume", "--force"}) {
+    const auto refused = with({"stats", capture, "-o", "-", option});
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err.find("- is standard output") != std::string::npos);
+  }
+}
