@@ -10,10 +10,9 @@ using namespace attnscope;
 
 TEST_CASE("a track has the best match and the centre of mass of every frame") {
   const float none = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> volume{
-      0.0f, 0.25f, 0.25f, 0.0f, 0.0f, 0.5f,  // two rows of three
-      none, 0.0f,  0.5f,  0.5f, none, 0.0f,  //
-      0.0f, 0.0f,  0.0f,  0.0f, 0.0f, 0.0f};
+  const std::vector<float> volume{0.0f, 0.25f, 0.25f, 0.0f, 0.0f, 0.5f,  // two rows of three
+                                  none, 0.0f,  0.5f,  0.5f, none, 0.0f,  //
+                                  0.0f, 0.0f,  0.0f,  0.0f, 0.0f, 0.0f};
   const auto track = frame_track(volume, {3, 2, 3});
   REQUIRE(track.size() == 3);
   CHECK(track[0].t == 0);
