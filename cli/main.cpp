@@ -176,6 +176,17 @@ int run_parsed(const CLI::App& app, const std::vector<Command>& commands) {
 
 /// For the scripts of `attnscope completion`.
 int print_completions(const std::vector<Command>& commands, std::vector<std::string> words) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.push_back(command.parser.name());
+  try {
+    // Options that stand before the name are completed behind it.
+    const size_t leading = leading_options(words, names);
+    if (leading < words.size()) {
+      words.erase(words.begin(), words.begin() + static_cast<int64_t>(leading));
+    }
+  } catch (const Error&) {
+    return kExitOk;
+  }
   for (const Completion& each : complete_words(commands, std::move(words))) {
     fmt::print("{}\t{}\n", each.word, each.about);
   }

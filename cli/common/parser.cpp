@@ -219,6 +219,7 @@ std::vector<OptionFacts> CommandParser::options() const {
     for (const std::string& name : option->get_lnames()) each.names.push_back("--" + name);
     each.value = value_text(*option);
     each.heading = option->get_group();
+    each.required = option->get_required();
     each.about = option->get_description();
     std::replace(each.about.begin(), each.about.end(), '\n', ' ');
   }

@@ -44,6 +44,7 @@ struct OptionFacts {
   std::string value;               ///< "FILE ..."; empty: a flag
   std::string heading;             ///< of the help; empty: it stands in none
   std::string about;               ///< line breaks are blanks
+  bool required = false;
 };
 
 /// "FILE ..." as helps show it; empty for a flag.

@@ -180,9 +180,12 @@ std::vector<Completion> complete_words(const std::vector<Command>& commands,
   });
   if (named == commands.end()) {
     if (words.size() > 1) return {};
-    return is_option(text)
-               ? option_names({{{"-h", "--help", "--version"}, "", "Options", ""}}, text)
-               : command_names(commands, text);
+    return is_option(text) ? option_names({{.names = {"-h", "--help", "--version"},
+                                            .value = "",
+                                            .heading = "Options",
+                                            .about = ""}},
+                                          text)
+                           : command_names(commands, text);
   }
   const CommandParser& command = named->parser;
   const std::vector<OptionFacts> options = command.options();

@@ -16,12 +16,17 @@ namespace {
 constexpr std::string_view kBash =
     R"(# Completion of attnscope in bash: source <(attnscope completion bash)
 _attnscope() {
-  local line
+  local line word words=()
   COMPREPLY=()
+  # As the shell would take them, without quotes.
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    word=${word//[\"\'\\]/}
+    words+=("$word")
+  done
   while IFS= read -r line; do
     COMPREPLY+=("${line%%$'\t'*}")
-  done < <("${COMP_WORDS[0]/#\~\//$HOME/}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
-  # What ends like this goes on.
+  done < <("${COMP_WORDS[0]/#\~\//$HOME/}" __complete "${words[@]}" 2>/dev/null)
+  # A value follows a word that ends so.
   [[ ${#COMPREPLY[@]} -ne 1 || ${COMPREPLY[0]} != *[:=] ]] || compopt -o nospace 2>/dev/null
 }
 complete -o default -F _attnscope attnscope
@@ -32,8 +37,9 @@ constexpr std::string_view kZsh = R"(#compdef attnscope
 _attnscope() {
   local line
   local -a found shown
-  for line in "${(@f)$("${(e)~words[1]}" __complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
+  for line in "${(@f)$("${words[1]/#\~\//$HOME/}" __complete "${(@Q)words[2,CURRENT]}" 2>/dev/null)}"; do
     [[ -n $line ]] || continue
+    line=${line%$'\t'}
     found+=("${line%%$'\t'*}")
     shown+=("${line/$'\t'/  -- }")
   done
@@ -57,7 +63,9 @@ constexpr std::string_view kFish =
 function __attnscope_complete
     set -l words (commandline -opc)
     set -l last (commandline -ct)
-    set -l found ($words[1] __complete $words[2..-1] "$last" 2>/dev/null)
+    set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
+    type -q $program; or return
+    set -l found ($program __complete $words[2..-1] "$last" 2>/dev/null)
     if test (count $found) -eq 0
         __fish_complete_path "$last"
     else

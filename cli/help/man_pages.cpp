@@ -96,7 +96,9 @@ std::string man_page(const CommandParser& command) {
   text += ".SH NAME\n" + escaped(name) + " \\- " + escaped(command.about()) + "\n";
   text += ".SH SYNOPSIS\n\\fBattnscope " + escaped(command.name()) + "\\fR";
   for (const OptionFacts& option : options) {
-    if (option.names.empty()) text += " [\\fI" + escaped(option.value) + "\\fR]";
+    if (!option.names.empty()) continue;
+    const std::string value = "\\fI" + escaped(option.value) + "\\fR";
+    text += option.required ? " " + value : " [" + value + "]";
   }
   text += " [\\fIOPTIONS\\fR]\n" + option_sections(options);
   const std::string footer = command.footer();

@@ -119,6 +119,7 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
   std::vector<std::string> masks;
   for (const StoredHead& head : heads) masks.push_back(one_line(head.facts->mask));
   volumes.domain_text = domain_text(one_line(heads.front().facts->score), "all", masks);
+  volumes.tracked = o.track;
   volumes.query_text = describe_chosen(o.queries, chosen.front(), false);
   if (!o.segment.empty()) {
     volumes.query_text += ", segment " + o.segment;

@@ -53,14 +53,12 @@ std::string head_line(const OrderedJson& head) {
 }
 
 OrderedJson track_json(const QueryVolumes& volumes, std::span<const float> video) {
-  const auto number = [](const std::optional<double>& value) {
-    return value ? OrderedJson(*value) : OrderedJson();
-  };
+  const auto number = [](const auto& value) { return value ? OrderedJson(*value) : OrderedJson(); };
   OrderedJson track = OrderedJson::array();
   for (const TrackPoint& point : frame_track(video, volumes.grid)) {
     track.push_back({{"t", point.t},
-                     {"best_y", point.best_y},
-                     {"best_x", point.best_x},
+                     {"best_y", number(point.best_y)},
+                     {"best_x", number(point.best_x)},
                      {"best_weight", point.best_weight},
                      {"centre_y", number(point.centre_y)},
                      {"centre_x", number(point.centre_x)},
@@ -77,7 +75,9 @@ void print_track(const OrderedJson& track) {
       return point[name].is_null() ? "-" : fmt::format("{:.2f}", point[name].get<double>());
     };
     fmt::print("  {:>5}  {:>11}  {:>10.6f}  {:>15}  {:>8.4f}\n", point["t"].get<int64_t>(),
-               fmt::format("{},{}", point["best_y"].get<int64_t>(), point["best_x"].get<int64_t>()),
+               point["best_y"].is_null() ? "-"
+                                         : fmt::format("{},{}", point["best_y"].get<int64_t>(),
+                                                       point["best_x"].get<int64_t>()),
                point["best_weight"].get<double>(), centre("centre_y") + "," + centre("centre_x"),
                point["mass"].get<double>());
   }

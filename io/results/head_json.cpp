@@ -72,8 +72,6 @@ class Reader {
     if (!head_class) throw NoRecord();
     metrics.head_class = *head_class;
     for (const HeadField& field : head_fields()) {
-      // Tables of older versions do not have it.
-      if (field.name == "max_logit" && !json_.contains("max_logit")) continue;
       std::visit([&](auto member) { read_field(field, metrics.*member); }, field.member);
     }
     for (const ClassScoreField& score : class_score_fields()) {

@@ -88,14 +88,13 @@ void write_csv_volume(LineWriter& lines, const QueryVolumes& volumes, const Quer
 void write_csv_track(LineWriter& lines, const QueryVolumes& volumes, const QueryVolume& v,
                      const HeadColumns& columns) {
   const std::vector<std::string> head = head_fields_of(v, columns);
-  const auto text = [](const std::optional<double>& value) {
+  const auto text = [](const auto& value) {
     return value ? fmt::to_string(*value) : std::string();
   };
   for (const TrackPoint& point : frame_track(v.video, volumes.grid)) {
     std::vector<std::string> fields = head;
-    for (const int64_t number : {point.t, point.best_y, point.best_x}) {
-      fields.push_back(std::to_string(number));
-    }
+    fields.push_back(std::to_string(point.t));
+    for (const auto& place : {point.best_y, point.best_x}) fields.push_back(text(place));
     fields.push_back(fmt::to_string(static_cast<float>(point.best_weight)));
     for (const auto& value : {point.centre_y, point.centre_x, std::optional(point.mass)}) {
       fields.push_back(text(value));

@@ -24,7 +24,7 @@ from stand_ins import write_stand_ins
 ROOT = Path(__file__).resolve().parents[2]
 LINE_SECONDS = 300
 
-# What begins so is not run, and why. A line that ends in a picture of the window is run all the same.
+# Lines that begin so are not run, and why. A line that ends in a picture of the window is run all the same.
 NOT_RUN = {
     "attnscope view": "opens a window",
     "attnscope serve": "serves until it is stopped",
@@ -35,7 +35,7 @@ NOT_RUN = {
     "attnscope merge metrics.": "reads tables of attnscope.probe, which Python writes",
 }
 WITHOUT_HANDS = ("--screenshot", "--script")
-# What a build or a machine lacks says so in these words; such a line counts as not run.
+# In these words a program tells of a part that the build or the machine lacks; such a line counts as not run.
 LACKING = ("this build has no window", "was built without", "install libgl1", "libX11.so.6", "libegl1")
 
 
@@ -71,7 +71,8 @@ def expected_code(line):
 
 
 def make_folder(folder):
-    """What an example may take without a line that makes it. Samples are a copy: commands keep caches beside them."""
+    """Puts there all that an example may take without a line that makes it. Samples are a copy, beside which commands
+    keep caches."""
     shutil.copytree(ROOT / "samples" / "moving-shapes", folder / "samples" / "moving-shapes")
     write_stand_ins(folder)
 

@@ -82,8 +82,9 @@ Canvas FilmAnimation::frame(int t) const {
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
                      scales_[i], style_.video_frame(t), style_.over, evicted_in(volume, t, size));
     if (volumes_.tracked) {
-      const TrackPoint point = frame_track(volume.video, volumes_.grid)[static_cast<size_t>(t)];
-      draw_match_cell(canvas, at.at(point.best_y, point.best_x));
+      const TrackPoint point = track_point(
+          std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), volumes_.grid[2]);
+      if (point.best_y) draw_match_cell(canvas, at.at(*point.best_y, *point.best_x));
     }
     if (volume.query && (*volume.query)[0] == t) {
       draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]));

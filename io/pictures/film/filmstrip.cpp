@@ -112,7 +112,8 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
   draw_frames(canvas, volume, scale);
   if (volumes_.tracked) {
     for (const TrackPoint& point : frame_track(volume.video, volumes_.grid)) {
-      draw_match_cell(canvas, cell(static_cast<int>(point.t), point.best_y, point.best_x));
+      if (!point.best_y) continue;
+      draw_match_cell(canvas, cell(point.t, *point.best_y, *point.best_x));
     }
   }
   if (volume.query) {

@@ -35,6 +35,13 @@ def interrupt_export(program):
     """Words, output, exit code and the expected one of each command."""
     words = ["export", "dump", "-o", "long.h5", "--dtype", "f32", "--threads", "1", "--json"]
     words += ["--backend", "reference", "--quiet"]
-    yield *interrupt(program, words, pathlib.Path("long.h5.journal")), (4,)
+    # One that ended before the signal came to it has no answer of an interrupted run.
+    for _ in range(5):
+        interrupted = interrupt(program, words, pathlib.Path("long.h5.journal"))
+        if interrupted[2] != 0:
+            break
+        for left in pathlib.Path().glob("long.h5*"):
+            left.unlink()
+    yield *interrupted, (4,)
     yield *answer(program, ["info", PART, "--json"]), (0,)
     yield *answer(program, ["verify", PART, "--json"]), (3,)

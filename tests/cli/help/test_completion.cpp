@@ -57,6 +57,7 @@ TEST_CASE("commands, options and their words are completed") {
   CHECK(completed({"stats", "--sort", "="}).size() > 10);
   CHECK(completed({"export", "--kind", "self,cr"}) == Words{"self,cross"});
   CHECK(completed({"help", "to"}) == Words{"tokens"});
+  CHECK(completed({"--quiet", "--memory", "1GiB", "stats", "--sor"}) == Words{"--sort"});
   CHECK(completed({"completion", ""}) == Words{"bash", "zsh", "fish"});
   // Files are the shell's, and nothing is known of words that mean nothing.
   CHECK(completed({"stats", "sam"}).empty());
@@ -123,6 +124,7 @@ TEST_CASE("bash completes with the script") {
     return read_bytes(folder.path() / "said");
   };
   CHECK(asked("ver") == "verify\n");
+  CHECK(asked("query '\"" + sample("moving-shapes") + "\"' --layers 2") == "2\n");
   CHECK(asked("mask --mask topk") == "topk:\n");
   CHECK(asked("query '" + sample("moving-shapes") + "' --layers = 2") == "2\n");
 }

@@ -111,3 +111,41 @@ TEST_CASE("a track is drawn into films, printed, and refused where it is none") 
   CHECK(array.exit_code == 2);
   CHECK(array.err.find("a track is a table (.csv)") != std::string::npos);
 }
+
+TEST_CASE("a track of an export is its capture's, and frames without weights have no match") {
+  const TemporaryFolder folder;
+  const std::string capture = folder / "call.safetensors";
+  joint_call("start", 5).write(capture);
+  const std::vector<std::string> masked{"--mask", "block_causal:24", "--quiet"};
+  const auto run = [](std::vector<std::string> words, const std::vector<std::string>& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attnscope(words);
+  };
+  const auto track = [&](const std::string& input, const std::vector<std::string>& more) {
+    const auto result = run({"query", input, "--query", "0,2,3", "--track", "--json"}, more);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return Json::parse(result.out).at("heads").at(0).at("track");
+  };
+  const Json whole = track(capture, masked);
+  REQUIRE(whole.size() == 3);
+  CHECK(whole[0].at("best_y").is_number());
+  CHECK(whole[2].at("best_y").is_null());
+  CHECK(whole[2].at("centre_x").is_null());
+  CHECK(whole[2].at("mass") == 0);
+  REQUIRE(run({"export", capture, "--dtype", "f32", "-o", folder / "maps.h5"}, masked).exit_code ==
+          0);
+  const Json stored = track(folder / "maps.h5", {});
+  for (size_t t = 0; t < 3; ++t) {
+    CHECK(stored[t].at("best_x") == whole[t].at("best_x"));
+    CHECK(std::abs(stored[t].at("mass").get<double>() - whole[t].at("mass").get<double>()) <= 1e-5);
+  }
+  const auto table = run_attnscope(
+      {"query", folder / "maps.h5", "--query", "0,2,3", "--track", "-o", folder / "t.csv"});
+  CHECK(table.exit_code == 0);
+  const auto rows = csv_rows(read_file(folder / "t.csv"));
+  REQUIRE(rows.size() == 1 + 4 * 3);
+  CHECK(rows[3][rows[0].size() - 6].empty());
+  CHECK(run({"query", capture, "--query", "0,2,3", "--track", "-o", folder / "f.gif"}, masked)
+            .exit_code == 0);
+}

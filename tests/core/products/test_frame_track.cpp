@@ -29,6 +29,8 @@ TEST_CASE("a track has the best match and the centre of mass of every frame") {
   CHECK(track[1].centre_x == std::optional(1.0));
   CHECK(track[2].t == 2);
   CHECK(track[2].best_weight == 0);
+  CHECK_FALSE(track[2].best_y);
+  CHECK_FALSE(track[2].best_x);
   CHECK(track[2].mass == 0);
   CHECK_FALSE(track[2].centre_y);
   CHECK(frame_track({}, {0, 0, 0}).empty());

@@ -84,9 +84,9 @@ TEST_CASE("what is no record of a head is not taken for one") {
     OrderedJson other = whole;
     other[name] = OrderedJson{{"no", "such"}};
     CHECK_FALSE(parse_head_json(other));
-    // Files of older versions have no max_logit, and block and slot only where they are known.
-    const bool optional = name.ends_with("_stderr") || parse_head_array(name) || name == "block" ||
-                          name == "slot" || name == "max_logit";
+    // Files of older versions have block and slot only where they are known.
+    const bool optional =
+        name.ends_with("_stderr") || parse_head_array(name) || name == "block" || name == "slot";
     other.erase(name);
     CHECK(parse_head_json(other).has_value() == optional);
   }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "core/base/selection.h"
 #include "core/heads/head_condition.h"
@@ -10,8 +11,9 @@
 
 namespace attnscope {
 
-/// Which heads of the atlas are shown: a condition on heads, as `--where` takes it, and beside it
-/// `layers=LIST` and `heads=LIST` (lists as on the command line), of which all must hold.
+/// Which heads of the atlas are shown: `layers=LIST` and `heads=LIST` (lists as on the command
+/// line), and behind them a condition on heads, as `--where` takes it, of which all must hold. The
+/// lists may stand behind a condition without or, not and brackets.
 ///
 ///     layers=0-7 temporal entropy<5
 ///
@@ -23,14 +25,17 @@ class AtlasFilter {
   /// Throws Error(usage) naming the word that cannot be read.
   static AtlasFilter parse(std::string_view text);
 
-  /// The recorded numbers are at most `last_layer` and `last_head`. A sketch that is not there, or
-  /// a number that is not defined, matches nothing that asks for it. Throws Error(usage) where a
-  /// list has none of the numbers up to the last.
-  bool matches(const HeadName& head, const HeadSketch* sketch, int64_t last_layer,
-               int64_t last_head) const;
+  /// Of heads whose numbers, as recorded, are at most these. Throws Error(usage) where a list has
+  /// none of the numbers up to the last.
+  void resolve(int64_t last_layer, int64_t last_head);
+  /// After resolve(), where there are lists. A sketch that is not there, or a number that is not
+  /// defined, matches nothing that asks for it.
+  bool matches(const HeadName& head, const HeadSketch* sketch) const;
 
  private:
+  using Numbers = std::optional<std::vector<int64_t>>;
   std::optional<Selection> layers_, heads_;
+  Numbers layer_numbers_, head_numbers_;  ///< of the lists, ascending
   HeadCondition condition_;
 };
 

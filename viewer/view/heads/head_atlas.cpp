@@ -110,7 +110,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
   const HeadField* const metric = find_head_field(look.metric);
   try {
     filter = AtlasFilter::parse(look.filter);
-    filter.matches({}, nullptr, last.layer, last.head);
+    filter.resolve(last.layer, last.head);
   } catch (const Error& error) {
     cells.problem = error.what();
     filter = {};
@@ -121,7 +121,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
       ++cells.heads;
       if (sketch) ++cells.sketched;
       if (sketch && sketch->exact) ++cells.exact;
-      head.shown = filter.matches(head.name, sketch.get(), last.layer, last.head);
+      head.shown = filter.matches(head.name, sketch.get());
       if (!head.shown) continue;
       ++cells.shown;
       if (!sketch || metric == nullptr) continue;

@@ -98,7 +98,7 @@ TEST_CASE("the atlas is filtered and sorted by numbers, which come later") {
   CHECK(shape(cells()) == "1: 1.0 -\n");
   look.filter = "heads=0";
   CHECK(shape(cells()) == "0: 0.0 -\n1: 1.0 -\n");
-  look.filter = "layers=1 entropy>=5";
+  look.filter = "entropy>=5 layers=1";
   CHECK(shape(cells()) == "1: 1.0 -\n");
   look.filter = "entropy<5";
   CHECK(shape(cells()) == "0: - 0.1\n");
@@ -115,6 +115,9 @@ TEST_CASE("the atlas is filtered and sorted by numbers, which come later") {
   look.filter = "layers=7";
   CHECK(cells().problem.find("layers=") != std::string::npos);
   CHECK(cells().shown == 4);
+  look.filter = "layers=1 heads=9";
+  CHECK(cells().problem.find("heads=") != std::string::npos);
+  CHECK(cells().shown == 4);
   known[{0, 0, 0}] = sketch(std::nan(""), HeadClass::undefined);
   look.filter = "entropy<1e9";
   CHECK(cells().shown == 2);
@@ -128,9 +131,12 @@ TEST_CASE("what a filter cannot mean is refused by its word") {
   CHECK(refused("entropy<nan").find("expected a number") != std::string::npos);
   CHECK(refused("class=sharp").find("the classes are sink, text") != std::string::npos);
   CHECK(refused("sharp").find("expected NAME=VALUE") != std::string::npos);
+  // All of a list must hold, whatever stands before it.
+  CHECK(refused("not layers=0").find("lists stand before a condition") != std::string::npos);
+  CHECK(refused("temporal or heads=0").find("lists stand before") != std::string::npos);
   CHECK(refused("(temporal").find("the bracket is not closed") != std::string::npos);
   CHECK(refused("layers=x").find("layers=") != std::string::npos);
-  CHECK(AtlasFilter::parse("  ").matches({}, nullptr, 0, 0));
+  CHECK(AtlasFilter::parse("  ").matches({}, nullptr));
 }
 
 TEST_CASE("the atlas is shown, hidden and maximised by actions that check their names") {
