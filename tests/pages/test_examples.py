@@ -24,7 +24,7 @@ from stand_ins import write_stand_ins
 ROOT = Path(__file__).resolve().parents[2]
 LINE_SECONDS = 300
 
-# Lines that begin so are not run, and why. A line that ends in a picture of the window is run all the same.
+# Lines that begin so are not run, of all pages or of one, and why. A line that ends in a picture of the window is run all the same.
 NOT_RUN = {
     "attnscope view": "opens a window",
     "attnscope serve": "serves until it is stopped",
@@ -33,6 +33,10 @@ NOT_RUN = {
     "attnscope diff dump/ --branch": "compares both branches of a model's guidance",
     "attnscope diff metrics.h5": "reads a table of attnscope.probe, which Python writes",
     "attnscope merge metrics.": "reads tables of attnscope.probe, which Python writes",
+    "attnscope merge monday.h5": "reads tables of attnscope.probe, which Python writes",
+    "docs/cluster.md: attnscope merge heads-*.json": "reads what the tasks of a scheduler wrote",
+    "attnscope info --q run.h5": "reads tensors of an HDF5 file, which no command writes",
+    "attnscope info dump.h5": "reads tensors of an HDF5 file, which no command writes",
 }
 WITHOUT_HANDS = ("--screenshot", "--script")
 # In these words a program tells of a part that the build or the machine lacks; such a line counts as not run.
@@ -59,10 +63,13 @@ def example_lines(text):
     return lines
 
 
-def why_not_run(line):
+def why_not_run(line, page):
     if line.startswith("attnscope view") and any(option in line for option in WITHOUT_HANDS):
         return None
-    return next((reason for start, reason in NOT_RUN.items() if line.startswith(start)), None)
+    if line.endswith("--shard auto"):
+        return "is started by a scheduler"
+    starts = (line, f"{page}: {line}")
+    return next((reason for start, reason in NOT_RUN.items() if any(whole.startswith(start) for whole in starts)), None)
 
 
 def expected_code(line):
@@ -70,11 +77,11 @@ def expected_code(line):
     return int(stated.group(1)) if stated else 0
 
 
-def make_folder(folder):
+def make_folder(folder, page):
     """Puts there all that an example may take without a line that makes it. Samples are a copy, beside which commands
     keep caches."""
     shutil.copytree(ROOT / "samples" / "moving-shapes", folder / "samples" / "moving-shapes")
-    write_stand_ins(folder)
+    write_stand_ins(folder, page)
 
 
 def environment(program, folder):
@@ -107,10 +114,10 @@ def run_page(page, program, show):
     failures, left_out, ran = [], [], 0
     with tempfile.TemporaryDirectory(prefix="attnscope-page-") as name:
         folder = Path(name)
-        make_folder(folder)
+        make_folder(folder, page)
         given = environment(program, folder)
         for line in example_lines((ROOT / page).read_text(encoding="utf-8")):
-            reason = why_not_run(line)
+            reason = why_not_run(line, page)
             if reason:
                 left_out.append((line, reason))
                 continue
