@@ -21,11 +21,9 @@
 #include "io/capture/copy_additions.h"
 #include "io/capture/rank_folders.h"
 #include "io/capture/selection_share.h"
-#include "io/capture/synthetic_capture.h"
 #include "io/export/format/export_part_json.h"
 #include "io/files/file_ending.h"
 #include "io/files/json_types.h"
-#include "io/files/output_file.h"
 #include "io/rank_parts/stitch.h"
 #include "io/stream_chunks/join_chunks.h"
 
@@ -136,11 +134,7 @@ void print_convert_json(const ConvertOptions& o, const ConvertSize& size) {
 int convert(const ConvertOptions& o, const Console& console, const ConvertSize& size,
             const std::vector<std::filesystem::path>& inputs, const std::vector<std::string>& notes,
             const std::function<void(const CopyControl&)>& write) {
-  if (is_single_capture_file(o.out)) {
-    OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
-  } else {
-    CaptureFolder::check_target(o.out, o.force, inputs);
-  }
+  check_capture_target(o.out, {.force = o.force, .bytes = size.bytes, .inputs = inputs});
   for (const std::string& note : notes) console.say("note: " + note);
   if (o.dry_run) {
     if (o.json) {

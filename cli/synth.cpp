@@ -16,7 +16,6 @@
 #include "io/capture/synthetic_capture.h"
 #include "io/files/file_ending.h"
 #include "io/files/json_types.h"
-#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -152,19 +151,13 @@ void print_synth_json(const SynthOptions& o, const SyntheticCapture& c, int64_t 
   print_json(json, true);
 }
 
-/// Throws for an output that cannot be written, also before a dry run prints its sizes.
-void check_out(const SynthOptions& o) {
-  if (is_single_capture_file(o.out)) return OutputFile::check_target(o.out, {.force = o.force});
-  CaptureFolder::check_target(o.out, o.force);
-}
-
 int run_synth(const SynthOptions& o) {
   const Console console(o.quiet);
   check_capture_name(o.out);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   const SyntheticCapture capture = describe_capture(o, console);
   const int64_t bytes = check_synthetic_capture(capture, o.out);
-  check_out(o);
+  check_capture_target(o.out, {.force = o.force, .bytes = bytes});
   if (o.dry_run) {
     if (o.json) {
       print_synth_json(o, capture, bytes);

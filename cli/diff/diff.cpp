@@ -282,12 +282,12 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   const PairRunner runner(sides, budget, o.run.threads, console);
   const MakePairSink make = maps ? maps->sink_maker() : MakePairSink(make_number_sink);
   RunPlan plan = runner.plan(pairs, make);
+  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = run.files()});
   if (o.dry_run) {
     plan.seconds = runner.seconds(pairs, plan);
     print_plan(plan, o.json);
     return kExitOk;
   }
-  if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = run.files()});
   DiffWatch watch;
   begin_watch(watch, run, pairs, plan, budget, console);
   if (maps) {

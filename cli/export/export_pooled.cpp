@@ -29,11 +29,30 @@ OrderedJson identity_of(const ExportSpec& spec) {
                       spec.share ? &spec.share->part : nullptr);
 }
 
+/// True on all processes where the first one finds the output complete.
+bool is_there(const ExportSpec& spec, const PooledRun& r) {
+  const ExportOptions& o = r.options;
+  const bool complete = r.team.is_first() && o.resume && !o.force &&
+                        is_complete_already(r.console, o.out, "pooled", identity_of(spec));
+  return !r.team.exchange(complete ? "complete" : "").front().empty();
+}
+
+/// Throws where what --resume finds is of another run.
+void check_pooled_resume(ExportPlan& plan, const PooledRun& r, const ExportWriteOptions& write) {
+  const InterruptWatch interrupts(r.console);
+  find_hashes(plan.spec, r.team, r.capture, false, interrupts.token());
+  if (!is_there(plan.spec, r) && r.team.is_first()) {
+    check_export_resume(plan, r.options.out, write);
+  }
+}
+
 /// A part that has no head: a file of its own without any.
 int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
   const ExportOptions& o = r.options;
-  if (o.dry_run) {
-    print_plan({.command = "export"}, o.json);
+  const ExportWriteOptions write = write_options_of(o, r.capture);
+  if (r.is_only_planned({[&] { check_export_target(plan, o.out, write); },
+                         [&] { check_pooled_resume(plan, r, write); },
+                         [] { return RunPlan{.command = "export"}; }})) {
     return kExitOk;
   }
   find_hashes(plan.spec, r.team, r.capture, false, r.console.stop().get_token());
@@ -41,17 +60,9 @@ int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
       is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
     return kExitOk;
   }
-  make_pooled_export(std::move(plan), o.out, write_options_of(o, r.capture))->end();
+  make_pooled_export(std::move(plan), o.out, write)->end();
   r.console.say(fmt::format("wrote {} (no heads)", o.out));
   return kExitOk;
-}
-
-/// True on all processes where the first one finds the output complete.
-bool is_there(const ExportSpec& spec, const PooledRun& r) {
-  const ExportOptions& o = r.options;
-  const bool complete = r.team.is_first() && o.resume && !o.force &&
-                        is_complete_already(r.console, o.out, "pooled", identity_of(spec));
-  return !r.team.exchange(complete ? "complete" : "").front().empty();
 }
 
 /// The first process makes the file; the others join it.
@@ -136,12 +147,11 @@ int export_pooled(ExportPlan plan, const PooledRun& r) {
   forecast.seconds_note = " of computation";
   if (!team.is_alone()) share_forecast(forecast, team, std::ssize(wanted));
   const ExportWriteOptions write = write_options_of(o, r.capture);
-  if (o.dry_run) {
-    if (team.is_first()) print_plan(forecast, o.json);
+  if (r.is_only_planned({[&] { check_export_target(plan, o.out, write); },
+                         [&] { check_pooled_resume(plan, r, write); }, [&] { return forecast; }})) {
     return kExitOk;
   }
   if (team.is_first()) {
-    check_export_target(o.out, write);
     r.console.say(fmt::format("pooled maps of {}{}: {} to {}{}; {}; {}", heads_text(forecast.heads),
                               processes_text(forecast), format_bytes(*forecast.payload_bytes),
                               o.out, about_text(forecast), r.backend.description(),

@@ -5,6 +5,7 @@
 
 #include "cli/common/console.h"
 #include "cli/export/export_options.h"
+#include "cli/run/head_run.h"
 #include "cli/run/run_steps.h"
 #include "cluster/team.h"
 #include "core/base/memory_budget.h"
@@ -24,6 +25,8 @@ struct PooledRun {
   Team& team;  ///< that does it together; one process alone
   MemoryBudget& budget;
   bool& begun;  ///< becomes true when the output is
+  /// HeadRun::is_only_planned().
+  std::function<bool(const HeadRunPlan&)> is_only_planned;
   /// HeadRun::check_inputs().
   std::function<const CheckedRun&(std::span<const ReductionJob>)> check_inputs;
 };

@@ -85,6 +85,7 @@ class ExportRun final : public HeadRun {
     SharedExport* shared = nullptr;
   };
 
+  void check_resume(ExportPlan& plan, const ExportWriteOptions& write);
   int end_empty(ExportPlan plan);
   RunPlan forecast(const ExportPlan& plan, std::span<const HeadTask> tasks, const TilePlan& tiles);
   OpenExport open(ExportPlan plan, const ExportWriteOptions& write);
@@ -115,12 +116,27 @@ class ExportRun final : public HeadRun {
   bool begun_ = false;
 };
 
+/// Throws where what --resume finds is of another export.
+void ExportRun::check_resume(ExportPlan& plan, const ExportWriteOptions& write) {
+  const InterruptWatch interrupts(console_);
+  const bool with_values = plan.spec.product == ExportProduct::output;
+  find_hashes(plan.spec, team_, capture(), with_values, interrupts.token());
+  if (team_.is_first() && check_export_resume(plan, o_.out, write)) {
+    say_complete(console_, o_.out);
+  }
+}
+
 /// A part that has no head: an output of its own without any, so that a job's tasks all end well.
 int ExportRun::end_empty(ExportPlan plan) {
-  if (is_only_planned([] { return RunPlan{.command = "export"}; })) return kExitOk;
+  const ExportWriteOptions write = write_options_of(o_, capture());
+  if (is_only_planned({[&] { check_export_target(plan, o_.out, write); },
+                       [&] { check_resume(plan, write); },
+                       [] { return RunPlan{.command = "export"}; }})) {
+    return kExitOk;
+  }
   find_hashes(plan.spec, team_, capture(), false, console_.stop().get_token());
   capture_hash_ = plan.spec.capture_hash;
-  const auto sink = make_export(std::move(plan), o_.out, write_options_of(o_, capture()));
+  const auto sink = make_export(std::move(plan), o_.out, write);
   if (sink->resume().complete) {
     say_complete(console_, o_.out);
   } else {
@@ -295,6 +311,7 @@ int ExportRun::work() {
   if (plan.spec.product == ExportProduct::pooled) {
     return export_pooled(std::move(plan),
                          {o_, backend(), capture(), console_, team_, budget(), begun_,
+                          [&](const HeadRunPlan& planned) { return is_only_planned(planned); },
                           [&](std::span<const ReductionJob> jobs) -> const CheckedRun& {
                             return check_inputs(jobs);
                           }});
@@ -308,10 +325,13 @@ int ExportRun::work() {
   const std::span<const HeadTask> tasks = team_.is_alone() ? plan.tasks : units.tasks;
   const TilePlan tiles = plan_tiles(tasks, plan.request(), backend(), budget().room(),
                                     o_.run.threads, threads_at_disk(plan, how_written));
-  if (is_only_planned([&] { return forecast(plan, tasks, tiles); })) return kExitOk;
+  if (is_only_planned({[&] { check_export_target(plan, o_.out, how_written); },
+                       [&] { check_resume(plan, how_written); },
+                       [&] { return forecast(plan, tasks, tiles); }})) {
+    return kExitOk;
+  }
   if (team_.is_first()) {
     const RunPlan expected = forecast(plan, tasks, tiles);
-    check_export_target(o_.out, how_written, plan.spec.is_sharded());
     say_export_start(console_, o_, plan.spec, expected, backend());
   }
   const bool with_values = plan.spec.product == ExportProduct::output;

@@ -179,15 +179,15 @@ int run_figure(FigureRequest o) {
   select_and_tell(capture, o.selection, console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
   require_page(cut);
-  if (o.dry_run) {
-    report(o, console, cut, whole_page_bytes(cut), !where.plan);
-    return kExitOk;
-  }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
+  if (o.dry_run) {
+    report(o, console, cut, whole_page_bytes(cut), !where.plan);
+    return kExitOk;
+  }
   const FigureMap map = make_figure_map(
       cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
   const FigureSource source{*chosen.call, figure_title(capture.path(), *chosen.call, cut),

@@ -178,18 +178,8 @@ void add_file_digests(const std::filesystem::path& file, OrderedJson& digests) {
 class MaskLab {
  public:
   MaskLab(const MaskOptions& options, const MaskTasks& tasks, const std::vector<MaskChoice>& masks,
-          const TileBackend& backend, MemoryBudget& budget, std::stop_token stop)
-      : o_(options),
-        m_(tasks),
-        choices_(masks),
-        backend_(backend),
-        budget_(budget),
-        stop_(std::move(stop)) {
-    if (o_.save.empty()) return;
-    const int64_t block =
-        o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultBlock);
-    saved_.emplace(o_.save, o_.force, m_.tasks.front(), std::ssize(m_.tasks), block);
-  }
+          const TileBackend& backend, MemoryBudget& budget)
+      : o_(options), m_(tasks), choices_(masks), backend_(backend), budget_(budget) {}
 
   /// Throws BudgetError where a head does not fit what is left.
   void require_memory() const {
@@ -199,7 +189,8 @@ class MaskLab {
       if (task.problem == looked_at) continue;
       looked_at = task.problem;
       const MaskMeasurement how{backend_, budget_, stop_, o_.exact};
-      int64_t bytes = least_measurement_bytes(task, choices_.size() + (saved_ ? 1 : 0), how);
+      int64_t bytes =
+          least_measurement_bytes(task, choices_.size() + (o_.save.empty() ? 0 : 1), how);
       for (const MaskChoice& choice : choices_) {
         bytes = std::max(bytes, choice.least_build_bytes(*task.problem, backend_));
       }
@@ -207,6 +198,13 @@ class MaskLab {
     }
     const MemoryRoom room = budget_.room();
     if (most > room.bytes) throw BudgetError(room, most);
+  }
+
+  /// Before the first head: creates what --save names.
+  void begin(std::stop_token stop) {
+    stop_ = std::move(stop);
+    if (o_.save.empty()) return;
+    saved_.emplace(o_.save, o_.force, m_.tasks.front(), std::ssize(m_.tasks), saved_block());
   }
 
   /// A line a mask.
@@ -248,9 +246,13 @@ class MaskLab {
   }
 
  private:
+  int64_t saved_block() const {
+    return o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultBlock);
+  }
+
   /// Of a head's masks, while they live.
   int64_t kept_bytes(const HeadTask& task) const {
-    int64_t bytes = saved_ ? saved_->bytes(task) : 0;
+    int64_t bytes = o_.save.empty() ? 0 : SavedBlocks::bytes(task, saved_block());
     for (const MaskChoice& choice : choices_) bytes += choice.bytes(*task.problem);
     return bytes;
   }
@@ -260,7 +262,7 @@ class MaskLab {
   const std::vector<MaskChoice>& choices_;
   const TileBackend& backend_;
   MemoryBudget& budget_;
-  const std::stop_token stop_;
+  std::stop_token stop_;
   std::optional<SavedBlocks> saved_;
   std::vector<SavedHead> saved_heads_;
 };
@@ -292,7 +294,10 @@ class MaskRun final : public RecordedRun {
   std::vector<HeadTask> tasks() const override { return m_.tasks; }
   int64_t record_bytes() const override { return std::ssize(masks_) * (6 << 10); }
   RunPlan forecast() override { return plan_of_run(o_, m_, backend(), budget()); }
-  void start(const OutputFileOptions& file) override;
+  void check_memory() override {
+    lab_.emplace(o_, m_, masks_, backend(), budget()).require_memory();
+  }
+  void check_output(const OutputFileOptions& file) override;
   void check(const CheckedRun& scope, std::span<const HeadTask> own) override;
   /// A part says which it is, also where it is only printed.
   bool has_origin() const override { return !o_.out.empty() || (o_.json && part()); }
@@ -362,7 +367,7 @@ void MaskRun::keep_share(const SelectionShare& share) {
   rows_.resize(m_.tasks.size());
 }
 
-void MaskRun::start(const OutputFileOptions& file) {
+void MaskRun::check_output(const OutputFileOptions& file) {
   if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
   if (!o_.save.empty()) BlockMaskWriter::check_target(o_.save, o_.force, inputs());
 }
@@ -391,8 +396,7 @@ std::optional<int64_t> MaskRun::take(const OrderedJson& json) {
 
 /// The heads that are left, or this process's of them.
 void MaskRun::measure(const std::stop_token& stop) {
-  MaskLab& lab = lab_.emplace(o_, m_, masks_, backend(), budget(), stop);
-  lab.require_memory();
+  lab_->begin(stop);
   const int64_t entries = plan_row_stream(m_.tasks, backend(), budget()).plan.entries;
   constexpr int64_t kSteps = 1000;
   std::vector<int64_t> left;
@@ -408,7 +412,7 @@ void MaskRun::measure(const std::stop_token& stop) {
   team_.begin_units(all);
   while (const std::optional<int64_t> unit = team_.next_unit()) {
     const auto place = static_cast<size_t>(left[static_cast<size_t>(*unit)]);
-    rows_[place] = lab.measure(place, [&](double share) {
+    rows_[place] = lab_->measure(place, [&](double share) {
       progress.update(*unit * kSteps + static_cast<int64_t>(share * kSteps));
     });
     OrderedJson lines = OrderedJson::array();

@@ -92,11 +92,11 @@ SavedBlocks::SavedBlocks(const std::filesystem::path& path, bool force, const He
       writer_(path, force, heads, ceil_div(first.problem->num_queries(), block),
               ceil_div(first.problem->num_keys(), block)) {}
 
-int64_t SavedBlocks::bytes(const HeadTask& head) const {
+int64_t SavedBlocks::bytes(const HeadTask& head, int64_t block) {
   // Blocks of one token are the mask, which is there.
-  if (block_ == 1) return 0;
-  const int64_t rows = ceil_div(head.problem->num_queries(), block_);
-  const int64_t columns = ceil_div(head.problem->num_keys(), block_);
+  if (block == 1) return 0;
+  const int64_t rows = ceil_div(head.problem->num_queries(), block);
+  const int64_t columns = ceil_div(head.problem->num_keys(), block);
   // A byte a block, and of the mask a bit.
   const auto bytes = checked_mul(rows, columns + ceil_div(columns, 64) * 8);
   if (!bytes) throw Error(ErrorCode::resource, "the blocks are too many for any memory");

@@ -22,8 +22,8 @@ class SavedBlocks {
               int64_t block);
 
   int64_t block() const { return block_; }
-  /// The most bytes that add() makes and keeps for a head.
-  int64_t bytes(const HeadTask& head) const;
+  /// The most bytes that add() makes and keeps for a head, of blocks of so many tokens.
+  static int64_t bytes(const HeadTask& head, int64_t block);
   /// Writes the blocks that the mask keeps anything of, and returns the mask that the file has with
   /// them. Throws Error(interrupted) soon after a stop.
   Mask add(const HeadTask& head, const Mask& mask, const std::stop_token& stop);

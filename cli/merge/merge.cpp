@@ -15,6 +15,7 @@
 #include "core/base/memory_budget.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
+#include "io/export/write/export_resumption.h"
 #include "io/export/write/make_export.h"
 #include "io/export/write/pooled_export.h"
 #include "io/files/file_ending.h"
@@ -77,6 +78,14 @@ MergeResult write_export(const MergedExport& whole, const MergeOptions& o,
   return o.copy ? merge_maps(whole, o.out, write, control) : link_maps(whole, o.out, write);
 }
 
+/// Throws where what --resume finds is of another whole.
+void check_merge_resume(const MergedExport& whole, const MergeOptions& o) {
+  const RunForm form = whole.spec.is_sharded()                                 ? RunForm::shards
+                       : o.copy && whole.spec.product != ExportProduct::pooled ? RunForm::tiles
+                                                                               : RunForm::nothing;
+  check_resume(o.out, form, make_manifest(whole.spec, whole.layout, {}), write_options(whole, o));
+}
+
 int merge_export(const MergeOptions& o, const Console& console) {
   check_export_name(o.out);
   const MergedExport whole =
@@ -92,7 +101,9 @@ int merge_export(const MergeOptions& o, const Console& console) {
   const std::string text =
       fmt::format("{} of {} parts, {} {}", size.what, size.parts, format_bytes(size.bytes),
                   o.copy || pooled ? "copied" : "linked");
+  check_export_target(o.out, write_options(whole, o), shards, o.copy || pooled ? size.bytes : 0);
   if (o.dry_run) {
+    if (o.resume) check_merge_resume(whole, o);
     if (o.json) {
       print_merge_json(o, size, 0);
     } else {
@@ -100,7 +111,6 @@ int merge_export(const MergeOptions& o, const Console& console) {
     }
     return kExitOk;
   }
-  check_export_target(o.out, write_options(whole, o), whole.spec.is_sharded());
   console.say(fmt::format("merge: {} to {}", text, o.out));
   const InterruptWatch interrupts(console);
   Progress progress(console, "merge", std::max<int64_t>(1, size.bytes), 1, "B");

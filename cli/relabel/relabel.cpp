@@ -156,6 +156,7 @@ int run_relabel(const RelabelOptions& o) {
   // The recorder holds it while it adds calls.
   const fs::path lock_file = folder / "capture.json.lock";
   std::optional<FileLock> lock;
+  require_writable_folder(lock_file);
   if (!o.dry_run) {
     lock.emplace(lock_file, folder);
   } else if (FileLock::is_held(lock_file)) {

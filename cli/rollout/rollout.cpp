@@ -51,9 +51,8 @@ std::vector<RolloutStep> steps_of(const std::vector<SelectedCall>& calls) {
   return make_rollout_steps(heads);
 }
 
-/// The format that the file's name asks for; checks what can be checked before the work.
-VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
-                           const TokenGrid& tokens) {
+/// The format that the file's name asks for.
+VolumeFormat choose_format(const RolloutOptions& o, const TokenGrid& tokens) {
   constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
                                        VolumeFormat::png};
   const VolumeFormat format = volume_format_of(o.out, kFormats);
@@ -62,7 +61,6 @@ VolumeFormat choose_format(const RolloutOptions& o, const Capture& capture,
         "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
         o.out));
   }
-  OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   return format;
 }
 
@@ -202,7 +200,7 @@ std::vector<SelectedCall> RolloutRun::choose() {
   start_ = start_tokens(o_, calls.front());
   tell_mixed_tokens(start_.tokens, problem.query_tokens(), console_);
   if (!o_.out.empty() && team_.is_first()) {
-    format_ = choose_format(o_, capture(), problem.key_tokens());
+    format_ = choose_format(o_, problem.key_tokens());
   }
   return calls;
 }
@@ -258,7 +256,11 @@ int RolloutRun::work() {
          {"backend", backend().name_for(problem)}});
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget().reserve(problem.num_queries() * 16, "the influence");
-  if (is_only_planned([&] { return forecast(); })) return kExitOk;
+  const auto check_output = [&] {
+    if (!format_) return;
+    OutputFile::check_target(o_.out, {.force = o_.force, .inputs = guarded_inputs(capture())});
+  };
+  if (is_only_planned({check_output, {}, [&] { return forecast(); }})) return kExitOk;
   const std::vector<double> influence = follow();
   capture().require_unchanged();
   // All have what they read as it was before anything is written.

@@ -1,5 +1,7 @@
 #include "cli/run/head_run.h"
 
+#include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -11,6 +13,7 @@
 #include "cli/run/shard_option.h"
 #include "cli/run/team_steps.h"
 #include "core/base/error.h"
+#include "io/files/leftovers.h"
 
 namespace attnscope {
 
@@ -104,10 +107,26 @@ RunPlan HeadRun::shared_plan(RunPlan plan, int64_t units) const {
   return plan;
 }
 
-bool HeadRun::is_only_planned(const std::function<RunPlan()>& plan) const {
+/// True on all processes where the first one finds the output, or what is left of it.
+bool HeadRun::has_something_to_resume() const {
+  const auto is_there = [](const std::filesystem::path& file) {
+    std::error_code none;
+    return std::filesystem::exists(file, none);
+  };
+  bool found = false;
+  if (common_.resume && !common_.out.empty() && team_.is_first()) {
+    const auto left = leftover_names(common_.out);
+    found = is_there(common_.out) || std::any_of(left.begin(), left.end(), is_there);
+  }
+  return !team_.exchange(found ? "found" : "").front().empty();
+}
+
+bool HeadRun::is_only_planned(const HeadRunPlan& plan) const {
+  if (team_.is_first()) plan.check_output();
   if (!common_.dry_run) return false;
+  if (has_something_to_resume()) plan.check_resume();
   if (team_.is_first()) {
-    RunPlan whole = plan();
+    RunPlan whole = plan.plan();
     whole.where = where_.plan;
     print_plan(whole, common_.json);
   }

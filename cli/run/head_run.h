@@ -23,6 +23,16 @@
 
 namespace attnscope {
 
+/// What a run does before its work, and a dry run alone.
+struct HeadRunPlan {
+  /// Of the first process: throws where the output cannot be written.
+  std::function<void()> check_output;
+  /// Of a dry run with --resume, where there is something to go on with: throws where it is of
+  /// another run. All processes call it.
+  std::function<void()> check_resume;
+  std::function<RunPlan()> plan;  ///< that the first process prints
+};
+
 /// A command's run over heads of a capture, as one of the processes that do it together, or alone.
 /// run() has the order that all of them keep; a command adds how it chooses and what it does. One
 /// thread's.
@@ -70,8 +80,8 @@ class HeadRun : public TeamWork {
   void agree(OrderedJson own);
   /// The plan of all, as the processes do it that share so many units.
   RunPlan shared_plan(RunPlan plan, int64_t units) const;
-  /// True of a dry run, whose `plan` the first process prints.
-  bool is_only_planned(const std::function<RunPlan()>& plan) const;
+  /// Has the first process check the output; true of a dry run, which then ends with its plan.
+  bool is_only_planned(const HeadRunPlan& plan) const;
   /// Checks the inputs of these tasks, which this process looks at, while signals request its stop
   /// until the run ends. Throws as CheckedRun does.
   const CheckedRun& check_inputs(std::span<const HeadTask> tasks, bool with_values = false);
@@ -84,6 +94,7 @@ class HeadRun : public TeamWork {
  private:
   void open();
   void agree_on_selection();
+  bool has_something_to_resume() const;
 
   std::optional<PlanShare> share_;
   std::optional<Capture> capture_;

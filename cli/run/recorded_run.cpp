@@ -89,6 +89,19 @@ OrderedJson RecordedRun::find_origin(const std::stop_token& stop) {
   return identity;
 }
 
+/// Throws where what --resume finds is of another run.
+void RecordedRun::check_resume() {
+  const InterruptWatch interrupts(console_);
+  const OrderedJson identity = find_origin(interrupts.token());
+  if (!team_.is_first()) return;
+  if (!common_.force &&
+      is_recorded_already(console_, common_.out, product_, identity, std::ssize(places_), false)) {
+    return;
+  }
+  check_records_left(common_.out, record_list_header(product_, identity),
+                     capture().path().filename().string());
+}
+
 void RecordedRun::write() {
   before_writing();
   const bool in_file = found_.is_open();
@@ -106,14 +119,18 @@ int RecordedRun::work() {
   const std::vector<HeadTask> all = agreed_tasks();
   const MemoryReservation results =
       reserve_results(budget(), results_held(team_, std::ssize(all)), record_bytes());
-  if (is_only_planned([&] { return planned(); })) return kExitOk;
   const std::vector<std::filesystem::path> known = inputs();
   const OutputFileOptions file{.force = common_.force,
                                .resumable = true,
                                .resume = common_.resume,
                                .inputs = known,
                                .sources = capture().inputs()};
-  if (team_.is_first()) start(file);
+  check_memory();
+  if (is_only_planned(
+          {[&] { check_output(file); }, [&] { check_resume(); }, [&] { return planned(); }})) {
+    return kExitOk;
+  }
+  if (team_.is_first()) start();
   const std::span<const HeadTask> own = own_items(team_, all);
   const CheckedRun& scope = check_inputs(own);
   check(scope, own);

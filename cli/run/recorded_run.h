@@ -51,8 +51,12 @@ class RecordedRun : public HeadRun {
   virtual int64_t record_bytes() const = 0;
   /// Of all heads; a part may have none.
   virtual RunPlan forecast() = 0;
-  /// Throws where the output cannot be written, and says what is about to happen.
-  virtual void start(const OutputFileOptions& file) = 0;
+  /// Throws Error(resource) where a head does not fit the budget and forecast() would not say so.
+  virtual void check_memory() {}
+  /// Throws where the outputs cannot be written.
+  virtual void check_output(const OutputFileOptions& file) = 0;
+  /// Says what is about to happen.
+  virtual void start() {}
   /// Checks more than sound tensors; `own`: what this process looks at.
   virtual void check(const CheckedRun& scope, std::span<const HeadTask> own) = 0;
   /// True where the result records its origin; to find that, the run reads all its tensors.
@@ -89,6 +93,7 @@ class RecordedRun : public HeadRun {
  private:
   std::vector<HeadTask> agreed_tasks();
   OrderedJson find_origin(const std::stop_token& stop);
+  void check_resume();
   bool is_there(const OrderedJson& identity);
   bool is_done(const OrderedJson& identity, const OutputFileOptions& file);
   void write();

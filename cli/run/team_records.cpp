@@ -18,7 +18,8 @@ std::string record_text(const OrderedJson& json) {
 }  // namespace
 
 bool is_recorded_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view command, const OrderedJson& identity, int64_t total) {
+                         std::string_view command, const OrderedJson& identity, int64_t total,
+                         bool removes) {
   const OrderedJson header = record_list_header(command, identity);
   std::error_code none;
   if (out.extension() == ".csv" && std::filesystem::exists(out, none)) {
@@ -33,7 +34,7 @@ bool is_recorded_already(const Console& console, const std::filesystem::path& ou
     }
   }
   if (!is_complete_already(console, out, command, identity)) return false;
-  remove_records_left(out, header);
+  if (removes) remove_records_left(out, header);
   return true;
 }
 

@@ -21,8 +21,10 @@ namespace attnscope {
 /// is_complete_already(), `total` is the number of records of the run. A .csv does not say what it
 /// was made of: false where all records of this run stand beside it, for finish() compares them;
 /// otherwise it is an Error(file). Throws as is_complete_already().
+/// Without `removes` nothing is removed.
 bool is_recorded_already(const Console& console, const std::filesystem::path& out,
-                         std::string_view command, const OrderedJson& identity, int64_t total);
+                         std::string_view command, const OrderedJson& identity, int64_t total,
+                         bool removes = true);
 
 /// The records of a run that is made of one a unit, as its processes find them: with an output in
 /// journals, so that whatever ends the run they are kept, and at the end all of them on the first

@@ -134,7 +134,10 @@ class StatsRun final : public RecordedRun {
   std::vector<HeadTask> tasks() const override;
   int64_t record_bytes() const override { return 10 << 10; }
   RunPlan forecast() override;
-  void start(const OutputFileOptions& file) override;
+  void check_output(const OutputFileOptions& file) override {
+    if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
+  }
+  void start() override;
   void check(const CheckedRun& scope, std::span<const HeadTask> own) override;
   bool has_origin() const override { return !o_.out.empty() || o_.json; }
   bool reads_values() const override { return false; }
@@ -206,8 +209,7 @@ RunPlan StatsRun::forecast() {
   return plan;
 }
 
-void StatsRun::start(const OutputFileOptions& file) {
-  if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
+void StatsRun::start() {
   const RunPlan f = planned();
   if (f.heads > 0 && std::ssize(measured_by_where()) == f.heads) {
     return console_.say(fmt::format("stats of {}, whose numbers --where has", heads_text(f.heads)));

@@ -13,7 +13,6 @@
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
-#include "io/capture/synthetic_capture.h"
 #include "io/files/json_types.h"
 #include "io/tensors/safetensors_writer.h"
 
@@ -344,14 +343,12 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
 void write_capture_copy(const CaptureCopy& copy, const fs::path& out, const CopyControl& control) {
   const int64_t bytes = check_capture_copy(copy, out);
   CaptureWriter writer(control, {copy.capture->inputs()});
+  check_capture_target(out,
+                       {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
   if (is_single_capture_file(out)) {
-    OutputFile::check_target(
-        out, {.force = control.force, .bytes = bytes, .inputs = copy.capture->files()});
     writer.write_file(CallCopy(copy, copy.calls.front()).to_write(), out);
     return;
   }
-  CaptureFolder::check_target(out, control.force);
-  require_space(out, bytes);
   const auto call = [&](size_t i) {
     const size_t place = copy.own ? static_cast<size_t>((*copy.own)[i]) : i;
     return CallCopy(copy, copy.calls[place]).to_write();

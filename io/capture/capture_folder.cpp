@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "io/files/input_guard.h"
+#include "io/files/output_file.h"
 #include "io/files/posix_file.h"
 
 namespace attnscope {
@@ -115,6 +116,17 @@ void CaptureFolder::commit() {
   rename_file(part_, out_, false);
   committed_ = true;
   sync_folder_of(out_);
+}
+
+bool is_single_capture_file(const fs::path& out) { return out.extension() == ".safetensors"; }
+
+void check_capture_target(const fs::path& out, const CaptureTarget& target) {
+  if (is_single_capture_file(out)) {
+    return OutputFile::check_target(
+        out, {.force = target.force, .bytes = target.bytes, .inputs = target.inputs});
+  }
+  CaptureFolder::check_target(out, target.force, target.inputs);
+  require_space(without_slash(out), target.bytes);
 }
 
 }  // namespace attnscope

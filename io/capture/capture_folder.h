@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <span>
 
@@ -36,5 +37,19 @@ class CaptureFolder {
   bool committed_ = false;
   FileLock lock_;
 };
+
+/// True where the name asks for one call's file instead of a folder: it ends in .safetensors.
+bool is_single_capture_file(const std::filesystem::path& out);
+
+/// A capture that is to be written.
+struct CaptureTarget {
+  bool force = false;
+  int64_t bytes = 0;  ///< of its tensors
+  /// As of OutputFileOptions. Borrowed for the call.
+  std::span<const std::filesystem::path> inputs{};
+};
+/// Throws what a capture of that name would before it is written: Error(file) as an OutputFile and
+/// a CaptureFolder do, Error(resource) where the disk has no room. Creates nothing.
+void check_capture_target(const std::filesystem::path& out, const CaptureTarget& target);
 
 }  // namespace attnscope

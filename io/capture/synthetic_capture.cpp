@@ -195,8 +195,6 @@ void write_folder(const SyntheticCapture& c, const fs::path& out,
 
 }  // namespace
 
-bool is_single_capture_file(const fs::path& out) { return out.extension() == ".safetensors"; }
-
 int64_t check_synthetic_capture(const SyntheticCapture& c, const fs::path& out) {
   if (is_single_capture_file(out) && c.calls() != 1) {
     throw usage_error("-o " + out.string() + ": a .safetensors file holds one call, and " +
@@ -220,12 +218,8 @@ int64_t check_synthetic_capture(const SyntheticCapture& c, const fs::path& out) 
 void write_synthetic_capture(const SyntheticCapture& c, const fs::path& out,
                              const SyntheticWriteControl& control) {
   const int64_t bytes = check_synthetic_capture(c, out);
-  if (!is_single_capture_file(out)) {
-    CaptureFolder::check_target(out, control.force);
-    require_space(out, bytes);
-    return write_folder(c, out, control);
-  }
-  OutputFile::check_target(out, {.force = control.force, .bytes = bytes});
+  check_capture_target(out, {.force = control.force, .bytes = bytes});
+  if (!is_single_capture_file(out)) return write_folder(c, out, control);
   CallWriter(c, control).write(out, control.force, 0, 0);
 }
 

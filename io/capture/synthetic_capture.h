@@ -29,9 +29,6 @@ struct SyntheticCapture {
   int64_t calls() const { return layers * steps; }
 };
 
-/// True where the name asks for one file instead of a folder: it ends in .safetensors.
-bool is_single_capture_file(const std::filesystem::path& out);
-
 /// Checks what can be checked before anything is written, and returns the bytes of all tensors.
 /// Throws Error(usage) for heads that the grid or head_dim cannot hold, for sizes beyond 2^63, and
 /// for a single file with several calls.

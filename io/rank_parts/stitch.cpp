@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
-#include "io/capture/synthetic_capture.h"
 #include "io/files/input_set.h"
 #include "io/files/json_types.h"
 #include "io/rank_parts/call_join.h"
@@ -125,14 +124,12 @@ void write_stitch(const PartSet& parts, const fs::path& out, const CopyControl& 
   for (const Capture& capture : parts.captures()) inputs.push_back(capture.inputs());
   CaptureWriter writer(control, std::move(inputs),
                        [&](const fs::path& part) { require_opens(part, parts); });
+  check_capture_target(out,
+                       {.force = control.force, .bytes = size.bytes, .inputs = files_of(parts)});
   if (is_single_capture_file(out)) {
-    OutputFile::check_target(
-        out, {.force = control.force, .bytes = size.bytes, .inputs = files_of(parts)});
     writer.write_file(join_call(parts.calls().front()), out);
     return;
   }
-  CaptureFolder::check_target(out, control.force);
-  require_space(out, size.bytes);
   writer.write_folder({catalogue_root(parts, size.second_format), pictures_of(parts),
                        parts.calls().size(), [&](size_t i) { return join_call(parts.calls()[i]); }},
                       out);

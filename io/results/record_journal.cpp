@@ -16,6 +16,7 @@
 #include "io/files/file_text.h"
 #include "io/files/input_set.h"
 #include "io/files/json_types.h"
+#include "io/files/leftovers.h"
 #include "io/files/rank_files.h"
 #include "io/results/output_provenance.h"
 
@@ -76,6 +77,17 @@ std::vector<path> lists_beside(const path& out) {
   return files;
 }
 
+/// In what an interrupted export, by its journal's header, differs from the run with `header`.
+std::string difference_of_export(const std::string& there, const OrderedJson& header,
+                                 const std::string& capture, const path& out) {
+  ExportManifest wanted;
+  wanted.capture = capture;
+  wanted.capture_hash = header["capture_hash"].get<std::string>();
+  wanted.options = text_of(header["options"]);
+  wanted.version = version();
+  return header_difference(there, wanted, with_suffix(out, ".journal").string());
+}
+
 /// True of a list that is of the run with this header, as its first line says.
 bool is_list_of(const path& file, const OrderedJson& header) {
   try {
@@ -111,17 +123,22 @@ void remove_records_left(const path& out, const OrderedJson& header) {
   OutputFile(out, {.resumable = true, .resume = true}).remove_partial();
 }
 
-RecordJournal::RecordJournal(path out, OrderedJson header, std::string capture,
+void check_records_left(const path& out, const OrderedJson& header, const std::string& capture) {
+  find_interrupted(out, RunForm::records, [&](const std::string& there) {
+    return difference_of_export(there, header, capture, out);
+  });
+  for (const path& file : lists_beside(out)) {
+    auto lines = open_list(file, header);
+    while (lines && lines->next(kAdvice)) continue;
+  }
+}
+
+RecordJournal::RecordJournal(path out, OrderedJson header, const std::string& capture,
                              const OutputFileOptions& options, const Take& take)
     : header_(std::move(header)), sources_(options.sources), replaces_(options.force) {
   file_.emplace(std::move(out), options);
   take_up_interrupted(*file_, RunForm::records, [&](const std::string& there) {
-    ExportManifest wanted;
-    wanted.capture = std::move(capture);
-    wanted.capture_hash = header_["capture_hash"].get<std::string>();
-    wanted.options = text_of(header_["options"]);
-    wanted.version = version();
-    return header_difference(there, wanted, file_->journal_path().string());
+    return difference_of_export(there, header_, capture, file_->out());
   });
   if (options.resume) load(take);
   if (kept_ == 0) {

@@ -26,6 +26,11 @@ int64_t records_left(const std::filesystem::path& out, const OrderedJson& header
 /// just got its name. What is of another run stays. Throws Error(file).
 void remove_records_left(const std::filesystem::path& out, const OrderedJson& header);
 
+/// Throws what a RecordJournal with these arguments and `resume` would where an interrupted run of
+/// something else left what is beside `out`, or a line of it is damaged; changes nothing.
+void check_records_left(const std::filesystem::path& out, const OrderedJson& header,
+                        const std::string& capture);
+
 /// An output that is made of one record a head, and of all of them at the end. Until then OUT.part
 /// is a list of lines with checksums (LineSums): what the run computes, then a record each, so that
 /// whatever ends the run, finished heads are kept for `resume`. Where several processes do the run,
@@ -44,7 +49,7 @@ class RecordJournal {
   /// `resume`, `take` gets every record of earlier runs once. Throws what OutputFile's constructor
   /// and take_up_interrupted() throw; Error(file) where `resume` finds a list with another header,
   /// an OUT.part that is no such list, or a line that is not as it was written.
-  RecordJournal(std::filesystem::path out, OrderedJson header, std::string capture,
+  RecordJournal(std::filesystem::path out, OrderedJson header, const std::string& capture,
                 const OutputFileOptions& options, const Take& take);
   /// Of a run of several processes, the `rank`-th, from 1 on: `invitation` is the first one's
   /// invite(). Throws Error(file) where what the first one wrote is not to be seen from here.

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "io/files/file_text.h"
+#include "io/files/leftovers.h"
 
 namespace attnscope {
 namespace {
@@ -14,11 +15,11 @@ bool is_there(const path& file) {
 }
 
 /// True where the files there are of that form, as far as names tell.
-bool has_form(const OutputFile& file, RunForm form) {
-  if (form == RunForm::tiles) return is_there(file.part_path());
+bool has_form(const path& out, RunForm form) {
+  if (form == RunForm::tiles) return is_there(with_suffix(out, ".part"));
   if (form != RunForm::shards) return false;
-  return is_there(file.part_shards_path()) ||
-         (is_there(file.shards_path()) && is_there(file.part_path()));
+  return is_there(with_suffix(out, ".d.part")) ||
+         (is_there(with_suffix(out, ".d")) && is_there(with_suffix(out, ".part")));
 }
 
 constexpr const char* kAdvice = " (--force alone gives it up)";
@@ -44,22 +45,31 @@ std::optional<JournalContent> take_up_interrupted(
     OutputFile& file, RunForm form,
     const std::function<std::string(const std::string& header)>& difference) {
   if (!file.resumes()) return std::nullopt;
-  const bool shards = is_there(file.part_shards_path());
-  const path& left = shards ? file.part_shards_path() : file.part_path();
+  auto journal = find_interrupted(file.out(), form, difference);
+  if (!journal && form != RunForm::records) file.remove_partial();
+  return journal;
+}
+
+std::optional<JournalContent> find_interrupted(
+    const path& out, RunForm form,
+    const std::function<std::string(const std::string& header)>& difference) {
+  const path part_shards = with_suffix(out, ".d.part"), journal_path = with_suffix(out, ".journal");
+  const bool shards = is_there(part_shards);
+  const path left = shards ? part_shards : with_suffix(out, ".part");
   // A journal alone means nothing: the run that wrote it was complete, or had not begun.
   std::optional<JournalContent> journal;
-  if (is_there(left)) journal = read_journal(file.journal_path());
+  if (is_there(left)) journal = read_journal(journal_path);
   if (journal) {
     std::string text = difference(journal->header);
-    if (text.empty() && !has_form(file, form)) text = "it was written in another form";
+    if (text.empty() && !has_form(out, form)) text = "it was written in another form";
     if (text.empty()) return journal;
     throw file_error(left.string(), "", "belongs to another export: " + text + kAdvice);
   }
   // The journal is made before the folder and goes after it.
   if (shards) {
-    throw file_error(left.string(), "",
-                     "has no journal, " + file.journal_path().string() +
-                         ", that tells what it belongs to" + kAdvice);
+    throw file_error(
+        left.string(), "",
+        "has no journal, " + journal_path.string() + ", that tells what it belongs to" + kAdvice);
   }
   if (form == RunForm::records) return std::nullopt;
   if (record_list_at(left) == RecordList::begun) {
@@ -68,7 +78,6 @@ std::optional<JournalContent> take_up_interrupted(
         std::string("belongs to an interrupted run of stats or mask, and this is an export") +
             kAdvice);
   }
-  file.remove_partial();
   return std::nullopt;
 }
 

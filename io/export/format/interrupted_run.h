@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -38,6 +39,11 @@ RecordList record_list_at(const std::filesystem::path& file);
 /// form to compare. Throws Error(file), also where a journal cannot be read or is missing.
 std::optional<JournalContent> take_up_interrupted(
     OutputFile& file, RunForm form,
+    const std::function<std::string(const std::string& header)>& difference);
+
+/// What take_up_interrupted() of a run with `resume` would return or throw; changes nothing.
+std::optional<JournalContent> find_interrupted(
+    const std::filesystem::path& out, RunForm form,
     const std::function<std::string(const std::string& header)>& difference);
 
 }  // namespace attnscope

@@ -20,6 +20,11 @@ constexpr int64_t kRecheckBytes = int64_t{1} << 30;
 bool is_complete_already(OutputFile& file, const ExportManifest& wanted,
                          const ExportWriteOptions& options);
 
+/// Throws what is_complete_already() and take_up_same_export() of a run that resumes would; changes
+/// nothing. True where OUT is complete.
+bool check_resume(const std::filesystem::path& out, RunForm form, const ExportManifest& wanted,
+                  const ExportWriteOptions& options);
+
 /// take_up_interrupted() for a run that writes `wanted`.
 std::optional<JournalContent> take_up_same_export(OutputFile& file, RunForm form,
                                                   const ExportManifest& wanted);

@@ -2,7 +2,9 @@
 
 #include <utility>
 
+#include "io/export/write/export_resumption.h"
 #include "io/export/write/hdf5_export.h"
+#include "io/export/write/pooled_export.h"
 #include "io/export/write/sharded_export.h"
 
 namespace attnscope {
@@ -16,8 +18,23 @@ std::unique_ptr<ExportSink> make_export(ExportPlan plan, std::filesystem::path o
 }
 
 void check_export_target(const std::filesystem::path& out, const ExportWriteOptions& options,
-                         bool in_shards) {
-  OutputFile::check_target(out, in_shards ? options.for_shards() : options.for_file(0));
+                         bool in_shards, int64_t bytes) {
+  OutputFile::check_target(out, in_shards ? options.for_shards() : options.for_file(bytes));
+}
+
+void check_export_target(const ExportPlan& plan, const std::filesystem::path& out,
+                         const ExportWriteOptions& options) {
+  const bool pooled = plan.spec.product == ExportProduct::pooled;
+  check_export_target(out, options, plan.spec.is_sharded(),
+                      pooled ? pooled_payload_bytes(plan) : least_export_bytes(plan.layout));
+}
+
+bool check_export_resume(const ExportPlan& plan, const std::filesystem::path& out,
+                         const ExportWriteOptions& options) {
+  const RunForm form = plan.spec.is_sharded()                       ? RunForm::shards
+                       : plan.spec.product == ExportProduct::pooled ? RunForm::nothing
+                                                                    : RunForm::tiles;
+  return check_resume(out, form, make_manifest(plan.spec, plan.layout, {}), options);
 }
 
 }  // namespace attnscope
