@@ -1,6 +1,9 @@
 #pragma once
 
+#include <string>
+
 #include "cli/common/parser.h"
+#include "core/base/error.h"
 
 namespace attnscope {
 
@@ -23,6 +26,24 @@ void add_output_options(CommandParser& command, Options& options, const OutputWo
   }
   command.add_flag("--json", options.json, words.json);
   command.add_flag("--quiet", options.quiet, words.quiet);
+}
+
+/// Takes `-o -` of a command that prints a table: standard output has it as CSV, or as --json
+/// prints it. `out` is empty then, and `csv` true.
+template <typename Options>
+void take_standard_output(CommandParser& command, Options& options) {
+  command.after_parsing([&options] {
+    if (options.out != "-") return;
+    std::string given;
+    if constexpr (requires { options.shard; }) given = options.shard.empty() ? "" : "--shard";
+    if (options.force) given = "--force";
+    if constexpr (requires { options.resume; }) given = options.resume ? "--resume" : given;
+    if (!given.empty()) {
+      throw usage_error(given + ": belongs to -o FILE, and - is standard output");
+    }
+    options.out.clear();
+    options.csv = true;
+  });
 }
 
 }  // namespace attnscope

@@ -74,7 +74,8 @@ int report_numbers(const DiffOptions& o, const DiffSides& sides, const std::vect
     console.say(fmt::format("wrote {} ({} pairs)", o.out, rows.size()));
   }
   print_result(
-      o.json, !o.out.empty(), [&] { return json; }, [&] { print_diff_table(rows); });
+      o.json, !o.out.empty(), [&] { return json; },
+      [&] { o.csv ? fmt::print("{}", diff_csv(json)) : print_diff_table(rows); });
   return kExitOk;
 }
 
@@ -95,6 +96,9 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
   const bool maps = !o.product.empty();
   if (o.classes && maps) throw usage_error("--classes and --product: take one of them");
   if (maps) {
+    if (o.csv) {
+      throw usage_error(fmt::format("-o -: --product {} is no table: write a file", o.product));
+    }
     for (const char* const name : {"--top", "--sample", "--segments"}) {
       if (command.count(name) == 0) continue;
       throw usage_error(fmt::format("{} does not apply to --product {}", name, o.product));
@@ -106,10 +110,11 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
     if (command.count(name) == 0) continue;
     throw usage_error(fmt::format("{} belongs to --product", name));
   }
-  if (o.out.empty()) return;
-  check_diff_name(o.out);
+  if (o.out.empty() && !o.csv) return;
+  if (!o.csv) check_diff_name(o.out);
   if (command.count("--top") > 0 && !o.json && !o.out.ends_with(".json")) {
-    throw usage_error("--top: rows are listed in a .json, and not in " + one_line(o.out));
+    throw usage_error("--top: rows are listed in a .json, and not in " +
+                      (o.csv ? "CSV" : one_line(o.out)));
   }
 }
 
@@ -256,7 +261,10 @@ int diff_tables(const DiffOptions& o, const Console& console) {
   }
   print_result(
       o.json, !o.out.empty(), [&] { return tables_json(report); },
-      [&] { print_tables(report, o.classes); });
+      [&] {
+        if (o.csv) return fmt::print("{}", tables_csv(report, o.classes));
+        print_tables(report, o.classes);
+      });
   return kExitOk;
 }
 
@@ -356,8 +364,10 @@ Command add_diff_command(CLI::App& app) {
       .type_name("SECOND");
   command
       .add_option("-o", o.out,
-                  "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed")
+                  "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed;\n"
+                  "-: as CSV")
       .type_name("FILE");
+  take_standard_output(command, o);
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
       .in_range(1, int64_t{1} << 31)
       .type_name("N");

@@ -26,6 +26,7 @@ struct DiffOptions {
   int64_t sample = 0, top = kListedRows;
   bool classes = false;
   bool alone = false;
+  bool csv = false;  ///< on standard output, instead of the table for people
   bool dry_run = false, json = false, force = false, quiet = false;
 };
 

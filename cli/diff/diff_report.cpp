@@ -248,20 +248,25 @@ void print_diff_table(const std::vector<DiffRow>& rows) {
 
 void check_diff_name(const std::string& path) { require_ending(path, {".json", ".csv", ".h5"}); }
 
+std::string diff_csv(const OrderedJson& json, const DiffList& list) {
+  const OrderedJson& items = json[list.name];
+  return csv_of(items, items.empty() ? list.columns : column_names(items));
+}
+
 void write_diff(const OrderedJson& json, const std::filesystem::path& path, bool force,
                 const DiffList& list) {
   StagedFile file(path, force);
   const std::string extension = extension_of_diff(path);
-  const OrderedJson& items = json[list.name];
-  const std::vector<std::string> names = items.empty() ? list.columns : column_names(items);
   if (extension == ".h5") {
+    const OrderedJson& items = json[list.name];
+    const std::vector<std::string> names = items.empty() ? list.columns : column_names(items);
     std::vector<std::pair<std::string, std::string>> texts;
     for (const char* name : {"format", "a", "b"}) {
       if (json.contains(name)) texts.emplace_back(name, json[name].get<std::string>());
     }
     write_table_hdf5(texts, list.dimension, columns_of(items, names), file.part_path());
   } else {
-    const std::string text = extension == ".csv" ? csv_of(items, names) : json_text(json, 1) + "\n";
+    const std::string text = extension == ".csv" ? diff_csv(json, list) : json_text(json, 1) + "\n";
     file.append(std::as_bytes(std::span(text)));
   }
   file.commit();

@@ -44,6 +44,8 @@ struct DiffList {
   std::string name = "pairs", dimension = "pair";
   std::vector<std::string> columns = {};  ///< of a list that may have no items
 };
+/// The list as a .csv has it.
+std::string diff_csv(const OrderedJson& json, const DiffList& list = {});
 /// The JSON; or a line an item of the list, or a variable a number over the items (.h5), without
 /// what is a list itself. Throws Error(file).
 void write_diff(const OrderedJson& json, const std::filesystem::path& path, bool force,

@@ -138,6 +138,16 @@ void print_changes(const std::vector<ClassChange>& changes) {
   }
 }
 
+/// The list of the JSON that a table has.
+DiffList list_of_tables(const TableReport& report, bool classes) {
+  if (classes) {
+    return {"class_changes",
+            "change",
+            {"step", "layer", "branch", "kind", "batch", "head", "before_step", "before", "after"}};
+  }
+  return report.found.has_b ? DiffList{} : DiffList{"heads", "entry", {}};
+}
+
 }  // namespace
 
 OrderedJson tables_json(const TableReport& report) {
@@ -163,16 +173,13 @@ void print_tables(const TableReport& report, bool classes) {
   if (classes && changes.empty()) fmt::print("no head changes its class along the steps\n");
 }
 
+std::string tables_csv(const TableReport& report, bool classes) {
+  return diff_csv(tables_json(report), list_of_tables(report, classes));
+}
+
 void write_tables(const TableReport& report, bool classes, const std::filesystem::path& path,
                   bool force) {
-  const DiffList changes{
-      "class_changes",
-      "change",
-      {"step", "layer", "branch", "kind", "batch", "head", "before_step", "before", "after"}};
-  write_diff(tables_json(report), path, force,
-             classes              ? changes
-             : report.found.has_b ? DiffList{}
-                                  : DiffList{"heads", "entry", {}});
+  write_diff(tables_json(report), path, force, list_of_tables(report, classes));
 }
 
 }  // namespace attnscope

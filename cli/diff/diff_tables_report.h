@@ -19,6 +19,8 @@ struct TableReport {
 OrderedJson tables_json(const TableReport& report);
 /// For people on standard output; `classes`: the changes of class alone.
 void print_tables(const TableReport& report, bool classes);
+/// As write_tables() writes it to a .csv.
+std::string tables_csv(const TableReport& report, bool classes);
 /// The JSON; or a line a head or pair, `classes`: a line a change of class (.csv, .h5). Throws
 /// Error(file).
 void write_tables(const TableReport& report, bool classes, const std::filesystem::path& path,

@@ -29,6 +29,7 @@
 #include "io/plan_parts/merge_volumes.h"
 #include "io/plan_parts/merged_export.h"
 #include "io/plan_parts/part_volumes.h"
+#include "io/results/volume_files.h"
 
 namespace attnscope {
 namespace {
@@ -38,6 +39,7 @@ namespace fs = std::filesystem;
 struct MergeOptions {
   std::vector<std::string> parts;
   std::string out, sort;
+  bool csv = false;  ///< on standard output, instead of a file
   bool alone = false, copy = false, mixed = false, sync = true, resume = false, force = false,
        dry_run = false, json = false, quiet = false;
 };
@@ -50,7 +52,6 @@ struct MergeSize {
 
 void print_merge_json(const MergeOptions& o, const MergeSize& size, int64_t written) {
   print_json({{"format", "attnscope-merge/1"},
-              {"out", o.out},
               {"written", !o.dry_run},
               {"product", size.what},
               {"parts", size.parts},
@@ -87,7 +88,7 @@ void check_merge_resume(const MergedExport& whole, const MergeOptions& o) {
 }
 
 int merge_export(const MergeOptions& o, const Console& console) {
-  check_export_name(o.out);
+  check_export_name(o.csv ? "-" : o.out);
   const MergedExport whole =
       open_merged_export(std::vector<fs::path>(o.parts.begin(), o.parts.end()), o.mixed);
   const bool shards = whole.spec.is_sharded();
@@ -127,6 +128,11 @@ int merge_export(const MergeOptions& o, const Console& console) {
 /// The kinds of output that parts can be of.
 enum class PartKind : uint8_t { maps, stats, masks, volumes, captures, metrics };
 
+/// Of tables that have no .json.
+void refuse_printed_json(const MergeOptions& o) {
+  if (o.json && !o.dry_run) throw usage_error("-o - --json: this whole is printed as CSV alone");
+}
+
 PartKind kind_of(const std::string& part) {
   if (is_part_of_capture(part)) return PartKind::captures;
   if (holds_metrics(part)) return PartKind::metrics;
@@ -160,6 +166,25 @@ PartKind common_kind(const std::vector<std::string>& parts) {
   return kind;
 }
 
+void print_text(std::string_view text) { fmt::print("{}", text); }
+
+/// The whole on standard output: as CSV or, with --json, as a .json has it.
+void print_whole(const MergeOptions& o, PartKind kind, const std::vector<fs::path>& parts,
+                 const TableMerge& how) {
+  if (kind == PartKind::volumes) {
+    refuse_printed_json(o);
+    MemoryBudget budget(memory_limit({}));
+    MemoryReservation held;
+    const QueryVolumes whole = join_volumes(parts, how, budget, held);
+    if (!o.dry_run) put_volumes_csv(whole, print_text);
+    return;
+  }
+  const JoinedTable whole =
+      kind == PartKind::masks ? join_masks(parts, how) : join_stats(parts, how);
+  if (o.dry_run) return;
+  o.json ? print_json(whole.json, true) : print_text(whole.csv);
+}
+
 int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.copy) throw usage_error("--copy is for maps: numbers are always copied");
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
@@ -173,12 +198,14 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   const TableMerge how{o.mixed, o.sort, o.dry_run};
   MergeResult result;
-  const char* what = "stats";
-  if (kind == PartKind::masks) {
-    what = "mask";
+  const char* const what = kind == PartKind::masks     ? "mask"
+                           : kind == PartKind::volumes ? "query"
+                                                       : "stats";
+  if (o.csv) {
+    print_whole(o, kind, parts, how);
+  } else if (kind == PartKind::masks) {
     result = merge_masks(parts, o.out, how, {.force = o.force, .sync = o.sync});
   } else if (kind == PartKind::volumes) {
-    what = "query";
     MemoryBudget budget(memory_limit({}));
     result = merge_volumes(parts, o.out, how, o.force, budget);
   } else {
@@ -186,13 +213,14 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   }
   for (const std::string& warning : result.warnings) console.warn(warning);
   if (o.dry_run && !o.json) fmt::print("{} of {} parts\n", what, parts.size());
+  if (o.csv && !o.dry_run) return kExitOk;
   if (!o.dry_run) console.say("wrote " + o.out);
   if (o.json) print_merge_json(o, {what, std::ssize(parts), 0, 0}, result.bytes_written);
   return kExitOk;
 }
 
 int merge_folders(const MergeOptions& o, const Console& console) {
-  check_capture_name(o.out);
+  check_capture_name(o.csv ? "-" : o.out);
   if (o.resume) throw usage_error("--resume is for maps: a folder is written anew");
   if (!o.sync) throw usage_error("--no-sync is for maps, stats, masks and metrics");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
@@ -211,13 +239,17 @@ int merge_runs(const MergeOptions& o, const Console& console) {
   if (!o.sort.empty()) throw usage_error("--sort is for stats");
   const std::vector<fs::path> parts(o.parts.begin(), o.parts.end());
   MemoryBudget budget(memory_limit({}));
+  if (o.csv) refuse_printed_json(o);
+  const MetricJoin how{o.mixed, o.dry_run};
   const MetricMerge merged =
-      merge_metrics(parts, o.out, o.mixed, o.dry_run, {.force = o.force, .sync = o.sync}, budget);
+      o.csv ? join_metrics(parts, how, budget, print_text)
+            : merge_metrics(parts, o.out, how, {.force = o.force, .sync = o.sync}, budget);
   for (const std::string& warning : merged.warnings) console.warn(warning);
   if (o.dry_run && !o.json) {
     fmt::print("metrics of {} runs, {} calls, of {} files\n", merged.runs, merged.groups,
                parts.size());
   }
+  if (o.csv && !o.dry_run) return kExitOk;
   if (!o.dry_run) console.say(fmt::format("wrote {} ({} runs)", o.out, merged.runs));
   if (o.json) {
     print_merge_json(o, {"metrics", std::ssize(parts), merged.groups, 0}, merged.bytes_written);
@@ -247,7 +279,10 @@ Command add_merge_command(CLI::App& app) {
   command.add_option("parts", o.parts, "the parts, all of them, in any order")
       .type_name("PART")
       .required();
-  command.add_option("-o", o.out, "the whole").type_name("OUT").required();
+  command.add_option("-o", o.out, "the whole; -: print it, of numbers, as CSV")
+      .type_name("OUT")
+      .required();
+  take_standard_output(command, o);
   command.add_flag(
       "--copy", o.copy,
       "maps: one file that holds everything, the same to the byte as one run's; without\n"

@@ -367,8 +367,9 @@ Command add_query_command(CLI::App& app) {
       .add_option(
           "-o", o.out,
           "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
-          "a summary is printed")
+          "a summary is printed; -: the .csv is")
       .type_name("FILE");
+  take_standard_output(command, o);
   add_query_options(command, o.queries, false);
   add_text_token_option(command, o.queries);
   command

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
+#include "io/results/volume_files.h"
 
 namespace attnscope {
 namespace {
@@ -74,15 +75,19 @@ OrderedJson set_all_values(const QueryRequest& o, const TokenGrid& shown, FoundV
   OrderedJson heads = OrderedJson::array();
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
-    if (o.out.empty() || o.json) {
+    if (o.json || (o.out.empty() && !o.csv)) {
       const double lse =
           found.lse.empty() ? std::numeric_limits<double>::quiet_NaN() : found.lse[i];
       heads.push_back(summarise_values(volumes, volume, shown, found.values[i], lse, o.top));
       if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
     }
-    if (!o.out.empty()) set_values(volume, shown, std::move(found.values[i]));
+    if (!o.out.empty() || o.csv) set_values(volume, shown, std::move(found.values[i]));
   }
   return heads;
+}
+
+void print_volumes_csv(const QueryVolumes& volumes) {
+  put_volumes_csv(volumes, [](std::string_view text) { fmt::print("{}", text); });
 }
 
 void say_written(const QueryRequest& o, const QueryVolumes& volumes, const Console& console,
@@ -111,6 +116,7 @@ void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const O
     return summary;
   };
   print_result(o.json, !o.out.empty(), json, [&] {
+    if (o.csv) return print_volumes_csv(volumes);
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
     print_row_summaries(heads, volumes.reverse, volumes.shown);
   });

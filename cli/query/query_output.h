@@ -36,11 +36,15 @@ struct FoundValues {
 OrderedJson set_all_values(const QueryRequest& request, const TokenGrid& shown, FoundValues found,
                            QueryVolumes& volumes);
 
+/// The volumes as a .csv has them, on standard output.
+void print_volumes_csv(const QueryVolumes& volumes);
+
 /// Says which file was written, of how many heads or means. `origin`: " of an export" or empty.
 void say_written(const QueryRequest& request, const QueryVolumes& volumes, const Console& console,
                  const std::string& origin = "");
 
-/// The summaries of all heads on standard output: as JSON with --json, as text without -o.
+/// On standard output the summaries of all heads: as JSON with --json, as text without -o; or with
+/// `-o -` the volumes as a .csv.
 void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,
                      const OrderedJson& heads);
 

@@ -15,6 +15,7 @@
 #include "core/base/error.h"
 #include "io/capture/capture_guard.h"
 #include "io/export/format/export_manifest.h"
+#include "io/files/file_ending.h"
 #include "io/files/json_types.h"
 #include "io/files/output_file.h"
 
@@ -33,10 +34,8 @@ ScaleKind usual_scale(PictureKind kind) {
 }
 
 void check_name(const std::string& out, PictureKind kind) {
-  const std::string extension = std::filesystem::path(out).extension().string();
-  if (extension == ".png" || (extension == ".gif" && kind == PictureKind::filmstrip)) return;
-  throw usage_error(fmt::format("-o {}: the name must end in .png{} (got \"{}\")", out,
-                                kind == PictureKind::filmstrip ? " or .gif" : "", extension));
+  if (kind == PictureKind::filmstrip) return require_ending(out, {".png", ".gif"});
+  require_ending(out, {".png"});
 }
 
 int run_render(const CommandParser& command, RenderRequest o) {

@@ -11,6 +11,7 @@
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
 #include "cli/common/query_options.h"
+#include "cli/query/query_output.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "cli/run/forecast.h"
@@ -237,13 +238,16 @@ void RolloutRun::write(const std::vector<double>& influence) {
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = describe_volume(o_, capture(), *calls().back().call, layers_, start_);
   const OrderedJson summary = summarise(o_, volumes, layers_, values);
-  if (format_) {
+  if (format_ || o_.csv) {
     set_values(volumes.volumes.front(), layers_.front().problem().key_tokens(), values);
+  }
+  if (format_) {
     write_volumes(*format_, volumes, o_.out, o_.force);
     console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
   }
   print_result(
-      o_.json, format_.has_value(), [&] { return summary; }, [&] { print_summary(summary); });
+      o_.json, format_.has_value(), [&] { return summary; },
+      [&] { o_.csv ? print_volumes_csv(volumes) : print_summary(summary); });
 }
 
 int RolloutRun::work() {
@@ -287,8 +291,9 @@ Command add_rollout_command(CLI::App& app) {
   command
       .add_option("-o", o.out,
                   "write .npy [1,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
-                  "printed")
+                  "printed; -: the .csv is")
       .type_name("FILE");
+  take_standard_output(command, o);
   add_query_options(command, o.queries, false);
   add_text_token_option(command, o.queries);
   command.add_flag("--reverse", o.reverse,

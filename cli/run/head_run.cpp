@@ -24,21 +24,6 @@ void add_head_run_options(CommandParser& command, HeadRunOptions& o) {
   add_alone_option(command, o.alone);
 }
 
-void take_standard_output(CommandParser& command, HeadRunOptions& o) {
-  command.after_parsing([&o] {
-    if (o.out != "-") return;
-    const char* const option = o.resume           ? "--resume"
-                               : o.force          ? "--force"
-                               : !o.shard.empty() ? "--shard"
-                                                  : nullptr;
-    if (option != nullptr) {
-      throw usage_error(std::string(option) + ": belongs to -o FILE, and - is standard output");
-    }
-    o.out.clear();
-    o.csv = true;
-  });
-}
-
 int HeadRun::run() {
   // Here, where a failure is on its way: after run_together() has caught it, the backend would
   // print the profile of a run that failed.

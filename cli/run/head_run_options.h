@@ -25,8 +25,5 @@ struct HeadRunOptions {
 
 /// Adds those of the selection and of how to compute, --shard and --alone.
 void add_head_run_options(CommandParser& command, HeadRunOptions& options);
-/// Takes `-o -` of a command that prints a table: standard output has it as CSV, or as --json
-/// prints it.
-void take_standard_output(CommandParser& command, HeadRunOptions& options);
 
 }  // namespace attnscope

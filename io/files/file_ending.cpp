@@ -31,6 +31,13 @@ bool has(const List& list, std::string_view ending) {
   return std::find(std::begin(list), std::end(list), ending) != std::end(list);
 }
 
+/// A command that has something for standard output takes `-` before it comes to names.
+void refuse_standard_output(const std::filesystem::path& file, std::string_view option,
+                            std::string_view what) {
+  if (file != "-") return;
+  throw usage_error(fmt::format("{} -: {} is not for standard output: name a file", option, what));
+}
+
 /// `what` says what is written, and how its name ends.
 void refuse_other_ending(const std::filesystem::path& file,
                          std::initializer_list<std::string_view> own, std::string_view what) {
@@ -45,9 +52,10 @@ void require_ending(const std::filesystem::path& file, std::span<const std::stri
                     std::string_view option) {
   const std::string ending = file.extension().string();
   if (has(endings, ending)) return;
-  throw usage_error(
-      fmt::format("{} {}: the name must end in {} (got \"{}\")", option, one_line(file.string()),
-                  choice_list(std::vector(endings.begin(), endings.end())), one_line(ending)));
+  const std::string list = choice_list(std::vector(endings.begin(), endings.end()));
+  refuse_standard_output(file, option, "a " + list);
+  throw usage_error(fmt::format("{} {}: the name must end in {} (got \"{}\")", option,
+                                one_line(file.string()), list, one_line(ending)));
 }
 
 void require_ending(const std::filesystem::path& file,
@@ -56,10 +64,12 @@ void require_ending(const std::filesystem::path& file,
 }
 
 void check_export_name(const std::filesystem::path& file) {
+  refuse_standard_output(file, "-o", "an export");
   refuse_other_ending(file, {".h5", ".hdf5", ".he5", ".nc"}, "an export is HDF5: end it in .h5");
 }
 
 void check_capture_name(const std::filesystem::path& file) {
+  refuse_standard_output(file, "-o", "a capture");
   refuse_other_ending(file, {".safetensors"},
                       "a capture is a folder, or one call's file, which ends in .safetensors");
 }

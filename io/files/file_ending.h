@@ -9,7 +9,7 @@
 namespace attnscope {
 
 /// Throws Error(usage) "OPTION FILE: the name must end in .csv or .json (got ".txt")" where an
-/// output's name ends in none of these.
+/// output's name ends in none of these; `-`, standard output, is told so.
 void require_ending(const std::filesystem::path& file, std::span<const std::string_view> endings,
                     std::string_view option = "-o");
 void require_ending(const std::filesystem::path& file,

@@ -174,6 +174,32 @@ RunTable joined_table(const std::vector<RunTable>& tables, const std::vector<fs:
   return whole;
 }
 
+/// The table that parts are joined to, and what is said of it.
+struct WholeMetrics {
+  MemoryReservation held;
+  RunTable table;
+  MetricMerge found;
+};
+
+WholeMetrics whole_metrics(const std::vector<fs::path>& parts, bool mixed, bool as_csv,
+                           MemoryBudget& budget) {
+  int64_t bytes = 0;
+  for (const fs::path& part : parts) bytes += static_cast<int64_t>(fs::file_size(part));
+  WholeMetrics whole;
+  // Each table as it is read, and the whole of them.
+  whole.held = budget.reserve(2 * bytes, "the tables");
+  const std::vector<RunTable> tables = read_tables(parts);
+  whole.table = joined_table(tables, parts, mixed, whole.found.warnings);
+  whole.found.runs = std::ssize(whole.table.runs);
+  whole.found.groups = std::ssize(whole.table.groups);
+  if (as_csv) {
+    for (const std::string& name : not_in_csv(whole.table)) {
+      whole.found.warnings.push_back(name + " is an array, which a .csv does not hold");
+    }
+  }
+  return whole;
+}
+
 }  // namespace
 
 bool holds_metrics(const fs::path& path) {
@@ -182,38 +208,34 @@ bool holds_metrics(const fs::path& path) {
   return is_metric_journal(path) || is_metric_file(path);
 }
 
-MetricMerge merge_metrics(const std::vector<fs::path>& parts, const fs::path& out, bool mixed,
-                          bool dry_run, OutputFileOptions options, MemoryBudget& budget) {
+MetricMerge merge_metrics(const std::vector<fs::path>& parts, const fs::path& out,
+                          const MetricJoin& how, OutputFileOptions options, MemoryBudget& budget) {
   require_ending(out, {".h5", ".csv"});
   const bool as_csv = out.extension() == ".csv";
   options.inputs = parts;
   OutputFile::check_target(out, options);
-  int64_t bytes = 0;
-  for (const fs::path& part : parts) bytes += static_cast<int64_t>(fs::file_size(part));
-  // Each table as it is read, and the whole of them.
-  const MemoryReservation reserved = budget.reserve(2 * bytes, "the tables");
-  MetricMerge result;
-  const std::vector<RunTable> tables = read_tables(parts);
-  const RunTable whole = joined_table(tables, parts, mixed, result.warnings);
-  result.runs = std::ssize(whole.runs);
-  result.groups = std::ssize(whole.groups);
-  if (as_csv) {
-    for (const std::string& name : not_in_csv(whole)) {
-      result.warnings.push_back(name + " is an array, which a .csv does not hold");
-    }
-  }
-  if (dry_run) return result;
+  const WholeMetrics whole = whole_metrics(parts, how.mixed, as_csv, budget);
+  MetricMerge result = whole.found;
+  if (how.dry_run) return result;
   OutputFile file(out, options);
   if (as_csv) {
-    write_metric_csv(whole, file.new_part_path());
+    write_metric_csv(whole.table, file.new_part_path());
   } else {
-    write_metric_file(whole, file.new_part_path());
+    write_metric_file(whole.table, file.new_part_path());
   }
   result.bytes_written = static_cast<int64_t>(fs::file_size(file.new_part_path()));
   file.open_new_part(result.bytes_written);
   file.commit_new_part();
-  result.warnings.insert(result.warnings.end(), file.warnings().begin(), file.warnings().end());
+  const auto& warnings = file.warnings();
+  result.warnings.insert(result.warnings.end(), warnings.begin(), warnings.end());
   return result;
+}
+
+MetricMerge join_metrics(const std::vector<fs::path>& parts, const MetricJoin& how,
+                         MemoryBudget& budget, const std::function<void(std::string_view)>& put) {
+  const WholeMetrics whole = whole_metrics(parts, how.mixed, true, budget);
+  if (!how.dry_run) put_metric_csv(whole.table, put);
+  return whole.found;
 }
 
 }  // namespace attnscope

@@ -105,6 +105,15 @@ std::vector<MeasuredHead> heads_of_run(const RunTable& table, size_t run) {
 }  // namespace
 
 void write_metric_csv(const RunTable& table, const std::filesystem::path& path) {
+  const PosixFile file(path, PosixFile::Mode::create);
+  int64_t size = 0;
+  put_metric_csv(table, [&](std::string_view text) {
+    file.write_at(std::as_bytes(std::span(text)), size);
+    size += std::ssize(text);
+  });
+}
+
+void put_metric_csv(const RunTable& table, const std::function<void(std::string_view)>& put) {
   HeadColumns heads;
   for (const char* const title : {"block", "slot", "chunk"}) heads.add(std::string_view(title));
   std::vector<MetricColumn> columns;
@@ -121,11 +130,8 @@ void write_metric_csv(const RunTable& table, const std::filesystem::path& path) 
   append(heads.titles());
   for (const MetricColumn& column : columns) fields.push_back(csv_text(column.title));
   std::string text = csv_line(fields);
-  const PosixFile file(path, PosixFile::Mode::create);
-  int64_t size = 0;
   const auto flush = [&] {
-    file.write_at(std::as_bytes(std::span(text)), size);
-    size += std::ssize(text);
+    put(text);
     text.clear();
   };
   for (size_t r = 0; r < table.runs.size(); ++r) {

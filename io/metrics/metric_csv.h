@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string_view>
 
 #include "io/metrics/run_table.h"
 
@@ -10,6 +12,8 @@ namespace attnscope {
 /// ones empty; of masks NAME(MASK). Arrays and maps of blocks are left out. Creates `path`, which
 /// must not exist; throws Error(file).
 void write_metric_csv(const RunTable& table, const std::filesystem::path& path);
+/// That text, in pieces.
+void put_metric_csv(const RunTable& table, const std::function<void(std::string_view)>& put);
 /// Variables that a .csv leaves out, by name.
 std::vector<std::string> not_in_csv(const RunTable& table);
 

@@ -135,6 +135,28 @@ WholeStats stats_of_hdf5(const std::vector<fs::path>& paths, bool mixed) {
   return whole;
 }
 
+WholeStats whole_stats(const std::vector<fs::path>& parts, const TableMerge& how) {
+  const HeadOrder order = HeadOrder::parse(how.sort);
+  const bool hdf5 = parts.front().extension() != ".json";
+  WholeStats whole = hdf5 ? stats_of_hdf5(parts, how.mixed) : stats_of_json(parts, how.mixed);
+  sort_records(whole.records, order);
+  return whole;
+}
+
+/// The attnscope-mask/1 of all heads.
+OrderedJson whole_masks(const std::vector<fs::path>& parts, const TableMerge& how) {
+  OrderedJson heads = OrderedJson::array();
+  const OrderedJson about =
+      join_json_parts(parts, "mask", how.mixed, [&](const OrderedJson& head, const fs::path& path) {
+        if (!head.is_object()) throw file_error(path.string(), "heads", "is no list of heads");
+        heads.push_back(head);
+      });
+  OrderedJson whole{{"format", "attnscope-mask/1"}};
+  whole.update(about);
+  whole["heads"] = std::move(heads);
+  return whole;
+}
+
 /// `write` creates the output at the path that it is given.
 MergeResult write_whole(const fs::path& out, const OutputFileOptions& options,
                         const std::function<void(const fs::path&)>& write) {
@@ -156,6 +178,17 @@ bool is_table_json(const fs::path& path, std::string_view product) {
          is_of_product(read_json(path), product);
 }
 
+JoinedTable join_stats(const std::vector<fs::path>& parts, const TableMerge& how) {
+  const WholeStats whole = whole_stats(parts, how);
+  return {stats_json(whole.about, whole.records), stats_csv(whole.records)};
+}
+
+JoinedTable join_masks(const std::vector<fs::path>& parts, const TableMerge& how) {
+  OrderedJson whole = whole_masks(parts, how);
+  std::string csv = mask_csv(whole["heads"]);
+  return {std::move(whole), std::move(csv)};
+}
+
 MergeResult merge_stats(const std::vector<fs::path>& parts, const fs::path& out,
                         const TableMerge& how, OutputFileOptions options) {
   const bool hdf5 = parts.front().extension() != ".json";
@@ -166,12 +199,11 @@ MergeResult merge_stats(const std::vector<fs::path>& parts, const fs::path& out,
                       ": parts that are .json do not say all that an .h5 has (write them as .h5, "
                       "or the whole as .json or .csv)");
   }
-  const HeadOrder order = HeadOrder::parse(how.sort);
+  HeadOrder::parse(how.sort);
   options.inputs = parts;
   OutputFile::check_target(out, options);
-  WholeStats whole = hdf5 ? stats_of_hdf5(parts, how.mixed) : stats_of_json(parts, how.mixed);
+  const WholeStats whole = whole_stats(parts, how);
   if (how.dry_run) return {};
-  sort_records(whole.records, order);
   return write_whole(out, options, [&](const fs::path& path) {
     if (extension != ".h5") {
       return write_stats_table(whole.about, whole.records, extension, path);
@@ -185,16 +217,8 @@ MergeResult merge_masks(const std::vector<fs::path>& parts, const fs::path& out,
   require_ending(out, {".json", ".csv"});
   options.inputs = parts;
   OutputFile::check_target(out, options);
-  OrderedJson heads = OrderedJson::array();
-  const OrderedJson about =
-      join_json_parts(parts, "mask", how.mixed, [&](const OrderedJson& head, const fs::path& path) {
-        if (!head.is_object()) throw file_error(path.string(), "heads", "is no list of heads");
-        heads.push_back(head);
-      });
+  const OrderedJson whole = whole_masks(parts, how);
   if (how.dry_run) return {};
-  OrderedJson whole{{"format", "attnscope-mask/1"}};
-  whole.update(about);
-  whole["heads"] = std::move(heads);
   return write_whole(out, options, [&](const fs::path& path) {
     write_mask_table(whole, out.extension().string(), path);
   });

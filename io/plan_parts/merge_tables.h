@@ -1,10 +1,12 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "io/files/json_types.h"
 #include "io/files/output_file.h"
 #include "io/plan_parts/merge_maps.h"
 
@@ -19,6 +21,15 @@ struct TableMerge {
   std::string sort;
   bool dry_run = false;  ///< check the parts, write nothing
 };
+
+/// Numbers of all heads, as the .json and the .csv of the whole have them.
+struct JoinedTable {
+  OrderedJson json;
+  std::string csv;
+};
+/// What merge_stats() and merge_masks() would write.
+JoinedTable join_stats(const std::vector<std::filesystem::path>& parts, const TableMerge& how);
+JoinedTable join_masks(const std::vector<std::filesystem::path>& parts, const TableMerge& how);
 
 /// Writes the numbers of all heads that parts of stats have (.json or .h5) as one output, .json,
 /// .csv or .h5 by its name: byte for byte what one process would have written, sorted by the number

@@ -44,14 +44,11 @@ void append(QueryVolumes& whole, QueryVolumes part) {
 
 }  // namespace
 
-MergeResult merge_volumes(const std::vector<fs::path>& parts, const fs::path& out,
-                          const TableMerge& how, bool force, MemoryBudget& budget) {
-  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv};
-  const VolumeFormat format = volume_format_of(out, kFormats);
-  OutputFile::check_target(out, {.force = force, .inputs = parts});
+QueryVolumes join_volumes(const std::vector<fs::path>& parts, const TableMerge& how,
+                          MemoryBudget& budget, MemoryReservation& held) {
   int64_t bytes = 0;
   for (const fs::path& path : parts) bytes += InputFile(path).size();
-  const MemoryReservation held = budget.reserve(bytes, "the volumes of all parts");
+  held = budget.reserve(bytes, "the volumes of all parts");
   InputSet inputs;
   std::vector<PartVolumes> read;
   std::vector<PartFacts> facts;
@@ -64,6 +61,16 @@ MergeResult merge_volumes(const std::vector<fs::path>& parts, const fs::path& ou
   QueryVolumes whole;
   for (const size_t i : order) append(whole, std::move(read[i].volumes));
   inputs.require_unchanged();
+  return whole;
+}
+
+MergeResult merge_volumes(const std::vector<fs::path>& parts, const fs::path& out,
+                          const TableMerge& how, bool force, MemoryBudget& budget) {
+  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv};
+  const VolumeFormat format = volume_format_of(out, kFormats);
+  OutputFile::check_target(out, {.force = force, .inputs = parts});
+  MemoryReservation held;
+  const QueryVolumes whole = join_volumes(parts, how, budget, held);
   if (how.dry_run) return {};
   write_volumes(format, whole, out, force);
   MergeResult result;

@@ -24,19 +24,19 @@ constexpr size_t kLayerColumn = 1;  // of HeadColumns
 /// Collects lines and hands them on in pieces, so that a long volume takes no more memory.
 class LineWriter {
  public:
-  explicit LineWriter(StagedFile& file) : file_(file) {}
+  explicit LineWriter(const std::function<void(std::string_view)>& put) : put_(put) {}
   void add(std::string_view line) {
     lines_ += line;
     if (lines_.size() >= kPieceBytes) flush();
   }
   void flush() {
-    file_.append(as_bytes(lines_));
+    put_(lines_);
     lines_.clear();
   }
 
  private:
   static constexpr size_t kPieceBytes = 1 << 18;
-  StagedFile& file_;
+  const std::function<void(std::string_view)>& put_;
   std::string lines_;
 };
 
@@ -117,8 +117,14 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 }
 
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force) {
-  check_volumes(volumes, false);
   StagedFile file(path, force);
+  put_volumes_csv(volumes, [&](std::string_view text) { file.append(as_bytes(text)); });
+  file.commit();
+}
+
+void put_volumes_csv(const QueryVolumes& volumes,
+                     const std::function<void(std::string_view)>& put) {
+  check_volumes(volumes, false);
   HeadColumns columns;
   for (const QueryVolume& v : volumes.volumes) columns.add(name_of(v));
   std::vector<std::string> titles = columns.titles();
@@ -128,13 +134,12 @@ void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path&
                                      "centre_y", "centre_x", "mass"}
           : std::vector<std::string>{"segment", "index", "t", "y", "x", "token", "weight"};
   titles.insert(titles.end(), own.begin(), own.end());
-  LineWriter lines(file);
+  LineWriter lines(put);
   lines.add(csv_line(titles));
   for (const QueryVolume& v : volumes.volumes) {
     (volumes.tracked ? write_csv_track : write_csv_volume)(lines, volumes, v, columns);
   }
   lines.flush();
-  file.commit();
 }
 
 }  // namespace attnscope

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <string_view>
 
 #include "core/products/query_volumes.h"
 
@@ -16,5 +18,7 @@ void write_volumes_npy(const QueryVolumes& volumes, const std::filesystem::path&
 /// One line a value: step,layer,branch,kind,batch,head,segment,index,t,y,x,token,weight. `index`
 /// counts within the segment; t, y, x are empty without a grid, which only this format may lack.
 void write_volumes_csv(const QueryVolumes& volumes, const std::filesystem::path& path, bool force);
+/// That text, in pieces.
+void put_volumes_csv(const QueryVolumes& volumes, const std::function<void(std::string_view)>& put);
 
 }  // namespace attnscope

@@ -331,7 +331,7 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
     journal.finish(run, budget);
   }
   const auto merge = [&](const std::vector<std::filesystem::path>& given) {
-    return merge_metrics(given, folder / "whole.h5", false, false, {.force = true}, budget);
+    return merge_metrics(given, folder / "whole.h5", {}, {.force = true}, budget);
   };
   CHECK(merge({parts[1], parts[0]}).runs == 1);
   const RunTable whole = read_metric_file(folder / "whole.h5", MetricPart::everything);
@@ -346,11 +346,11 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
   // A joined table is whole, whatever is merged with it.
   write_runs(folder / "other.h5", {"b"});
   const auto both = merge_metrics({folder / "whole.h5", folder / "other.h5"}, folder / "both.h5",
-                                  false, false, {}, budget);
+                                  {}, {}, budget);
   CHECK(both.runs == 2);
   CHECK_THROWS_WITH(
-      merge_metrics({folder / "whole.h5", parts[1]}, folder / "no.h5", false, false, {}, budget),
+      merge_metrics({folder / "whole.h5", parts[1]}, folder / "no.h5", {}, {}, budget),
       Catch::Contains("run a is there 2 times"));
   MemoryBudget small(1000);
-  CHECK_THROWS_AS(merge_metrics(parts, folder / "small.h5", false, false, {}, small), Error);
+  CHECK_THROWS_AS(merge_metrics(parts, folder / "small.h5", {}, {}, small), Error);
 }
