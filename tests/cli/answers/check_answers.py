@@ -2,8 +2,9 @@
 
 check_answers.py PROGRAM SCHEMAS CAPTURE: CAPTURE is samples/moving-shapes. An object without a
 schema, a field that no schema names, a command that is not run and a schema that no object has are
-errors. `--print FORMAT` before these prints the objects of a format. Exit code 77: a package is
-missing.
+errors. `--print FORMAT` before these prints the objects of a format. Where ATTNSCOPE_MPIRUN is set
+(tests/cluster/mpi_jobs.py, on PYTHONPATH, says what else is) so are the answers of several
+processes. Exit code 77: a package is missing.
 """
 
 import json
@@ -20,8 +21,9 @@ except ImportError as error:
     print(f"skipped: {error}")
     sys.exit(77)
 
-from commands import CASES, WITHOUT_JSON, Case
+from commands import CASES, TOGETHER, WITHOUT_JSON, Case
 from damage import BROKEN
+from inputs import INPUTS
 from interrupted import interrupt_export
 from schemas import Schemas
 
@@ -59,11 +61,19 @@ class Checker:
 
     def run(self, case: Case):
         if case.before:
-            BROKEN[case.before]()
+            (INPUTS | BROKEN)[case.before]()
         words = [str(word) for word in case.words]
         result = subprocess.run(
             [self.program, *words, "--json", "--quiet"], capture_output=True, text=True, timeout=120
         )
+        self.check(words, result.stdout, result.returncode, case.codes)
+
+    def run_together(self, case: Case):
+        """The answer of two processes that are one run."""
+        from mpi_jobs import mpi_command, run
+
+        words = [str(word) for word in case.words]
+        result = run(mpi_command([self.program, *words, "--threads", "1", "--json", "--quiet"], 2))
         self.check(words, result.stdout, result.returncode, case.codes)
 
     def is_absent(self, command):
@@ -88,18 +98,21 @@ def uncovered(checker):
         print("not checked: attnscope figure, which is not built here")
         unused.discard(FIGURE)
     faults += [f"{form}: no command prints it" for form in sorted(unused)]
-    kinds = checker.schemas.error_kinds() - checker.kinds - {"defect", "unavailable"}
+    # Nobody knows how to come to a defect.
+    kinds = checker.schemas.error_kinds() - checker.kinds - {"defect"}
     return faults + [f"{ERROR}: no case has the kind {kind}" for kind in sorted(kinds)]
 
 
 def check_all(program, schemas, capture):
     checker = Checker(program, Schemas(pathlib.Path(schemas)))
     with tempfile.TemporaryDirectory() as folder:
-        os.environ |= {"XDG_CACHE_HOME": folder, "TMPDIR": folder}
+        os.environ |= {"XDG_CACHE_HOME": folder, "TMPDIR": folder, "CUDA_VISIBLE_DEVICES": ""}
         shutil.copytree(capture, pathlib.Path(folder) / "dump")
         os.chdir(folder)
         for case in CASES:
             checker.run(case)
+        for case in TOGETHER if os.environ.get("ATTNSCOPE_MPIRUN") else ():
+            checker.run_together(case)
         for words, text, code, expected in interrupt_export(program):
             checker.check(words, text, code, expected)
         os.chdir("/")

@@ -9,7 +9,7 @@ WITHOUT_JSON = {"view", "serve", "help", "completion"}
 class Case(NamedTuple):
     words: list
     codes: tuple = (0,)
-    before: str = ""  # what is done to files first (damage.py)
+    before: str = ""  # what is done to files first (inputs.py, damage.py)
 
 
 def cases(text, codes=(0,), before=""):
@@ -65,6 +65,31 @@ CAPTURES += cases(
     before="segments",
 )
 
+CAPTURES += cases(
+    """
+    convert ranks --stitch -o whole --dry-run
+    convert ranks --stitch -o whole
+    convert ranks --stitch -o whole.safetensors
+    info ranks/rank-0-of-2
+    stats whole
+    """,
+    before="ranks",
+)
+CAPTURES += cases(
+    """
+    info stream
+    stats stream
+    mask stream --mask none --chunks 1
+    query stream --index 3 --chunks 1
+    diff stream --chunks 0 --b-chunk 1
+    export stream -o stream.h5
+    info stream.h5
+    convert stream --stitch -o joined-stream --dry-run
+    convert stream --stitch -o joined-stream
+    """,
+    before="stream",
+)
+
 EXPORTS = cases(
     f"""
     export dump {ONE} -o w.h5
@@ -118,6 +143,7 @@ NUMBERS = cases(
     stats tiny -o numbers-{{shard}}.json --shard 0/2
     stats tiny -o numbers-{{shard}}.json --shard 1/2
     merge numbers-0-of-2.json numbers-1-of-2.json -o numbers.json
+    merge numbers-0-of-2.json numbers-1-of-2.json -o -
     info stats.h5
     mask dump {ONE} --mask spatial:frames=1 --mask topk:block=64,keep=0.2
     mask dump {ONE} --mask topk:block=64,keep=0.2 --save blocks.npy --time
@@ -127,8 +153,25 @@ NUMBERS = cases(
     mask tiny --mask temporal -o kept-{{shard}}.json --shard 0/2
     mask tiny --mask temporal -o kept-{{shard}}.json --shard 1/2
     merge kept-0-of-2.json kept-1-of-2.json -o kept.json
+    merge kept-0-of-2.json kept-1-of-2.json -o -
     bench --head 256x32 --case row --repeats 1
     """
+)
+
+RUNS = cases(
+    """
+    merge a.part b.part -o runs.h5 --dry-run
+    merge a.part b.part -o runs.h5
+    merge a.part b.part -o runs.csv
+    info a.part
+    info runs.h5
+    verify runs.h5
+    diff runs.h5
+    diff runs.h5 --classes
+    diff runs.h5 runs.h5
+    diff a.part runs.h5
+    """,
+    before="runs",
 )
 
 QUERIES = cases(
@@ -168,6 +211,7 @@ DIFFERENCES = cases(
     diff stats.json
     diff stats.json --classes
     diff stats.json stats.json
+    diff stats.json -o -
     """
 )
 
@@ -202,11 +246,26 @@ ERRORS += cases(
     """,
     (1,),
 )
-# A machine may have a device.
-ERRORS += cases("query dump --query 3,5,5 --backend cuda", (0, 1))
+# check_answers.py hides devices.
+ERRORS += cases("query dump --query 3,5,5 --backend cuda", (1,))
 ERRORS += cases("verify damaged.h5", (3,), "damaged")
 ERRORS += cases("verify half.h5", (3,), "half")
 ERRORS += cases("info master.h5\nverify master.h5", (3,), "part lost")
 ERRORS += cases("info compressed.h5\nverify compressed.h5", (3,), "shard lost")
 
-CASES = CAPTURES + EXPORTS + NUMBERS + QUERIES + DIFFERENCES + PICTURES + ERRORS
+# What two processes under mpirun print together, where there is one.
+TOGETHER = cases(
+    f"""
+    export dump {ONE} -o together.h5 --dry-run
+    export dump {ONE} -o together.h5
+    export dump {ONE} -o together.h5 --resume
+    export dump {ONE} -o together-blocks.h5 --block 64 --dry-run
+    stats dump {ONE} --dry-run
+    stats dump --layers 0 --where entropy>0 --dry-run --cache none
+    mask dump {ONE} --mask temporal --dry-run
+    query dump --layers 0 --query 3,5,5 -o together.npy --dry-run
+    rollout dump --query 3,5,5 -o together-rollout.npy --dry-run
+    """
+)
+
+CASES = CAPTURES + EXPORTS + NUMBERS + RUNS + QUERIES + DIFFERENCES + PICTURES + ERRORS
