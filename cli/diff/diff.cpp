@@ -142,13 +142,17 @@ struct DiffRun {
 DiffRun open_run(DiffOptions& o, const Console& console) {
   DiffRun run;
   run.a = open_side(o, o.capture.capture, true, console);
-  if (const Capture* const capture = run.a->capture()) {
-    settle_where(o.selection, *capture, o.run, console, o.dry_run);
-  }
   if (!o.second.empty()) run.second = open_side(o, o.second, false, console);
   run.memory = memory_of(*run.a, run.second.get(), o.run);
   if (run.a->capture() != nullptr || run.b().capture() != nullptr) {
     run.backend = make_run_backend(o.run, console);
+    for (const DiffSide* const side : {run.a.get(), run.second.get()}) {
+      if (side == nullptr || side->capture() == nullptr) continue;
+      check_capture(*side->capture(), o.capture, *run.backend, run.memory, console);
+    }
+    if (const Capture* const capture = run.a->capture()) {
+      settle_where(o.selection, *capture, o.run, console, o.dry_run);
+    }
     return run;
   }
   check_export_options(o.capture, o.run);
@@ -156,19 +160,19 @@ DiffRun open_run(DiffOptions& o, const Console& console) {
   return run;
 }
 
-void check_captures(const DiffOptions& o, const DiffRun& run, const Console& console) {
+/// Warns of what the selections name and captures lack, and of states that nobody recorded.
+void tell_calls(const DiffOptions& o, const DiffRun& run, const Console& console) {
   std::vector<SelectedCall> calls;
-  const auto check = [&](const DiffSide& side, const SelectionOptions& selection) {
+  const auto add = [&](const DiffSide& side, const SelectionOptions& selection) {
     if (side.capture() == nullptr) return;
-    check_capture(*side.capture(), o.capture, *run.backend, run.memory, console);
     std::vector<std::string> missing;
     const auto selected = side.capture()->select(parse_selection(selection), &missing);
     for (const std::string& line : missing) console.warn("warning: " + line);
     calls.insert(calls.end(), selected.begin(), selected.end());
   };
-  check(*run.a, o.selection);
+  add(*run.a, o.selection);
   // Which of its calls are compared, the pairs tell.
-  if (run.second) check(*run.second, {});
+  if (run.second) add(*run.second, {});
   tell_unknown_state(calls, console);
 }
 
@@ -283,7 +287,7 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   const DiffSides sides = run.sides();
   auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment}, console);
   const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
-  check_captures(o, run, console);
+  tell_calls(o, run, console);
   MemoryBudget budget(run.memory);
   constexpr int64_t kResultBytes = 12 << 10;
   const MemoryReservation results = reserve_results(budget, std::ssize(pairs), kResultBytes);

@@ -173,6 +173,8 @@ int run_figure(FigureRequest o) {
   check_request(o);
   require_figure_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
+  StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
+  check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
   const SettledWhere where = settle_where(o.selection, capture, o.run, console, o.dry_run);
   const ChosenHead chosen = choose_head(o, capture, where.plan.has_value());
   const AttentionProblem& problem = *chosen.call->problem;
@@ -180,8 +182,6 @@ int run_figure(FigureRequest o) {
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
   require_page(cut);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
-  StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
-  check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
   if (o.dry_run) {

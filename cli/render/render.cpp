@@ -57,9 +57,9 @@ int run_render(const CommandParser& command, RenderRequest o) {
   check_name(o.out, kind);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, o.run, console);
-  settle_where(o.selection, capture, o.run, console, o.dry_run);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
+  settle_where(o.selection, capture, o.run, console, o.dry_run);
   select_and_tell(capture, o.selection, console);
   if (o.dry_run) run.plan_only();
   const OverlayFiles overlay = find_overlay(o.overlay, capture);

@@ -48,16 +48,21 @@ void HeadRun::open() {
   budget_.emplace(memory_beside(*capture_, common_.run));
   agree_on_selection();
   if (asks_for_numbers(common_.selection)) {
-    backend_ = make_team_backend(common_.run, team_, console_);
+    make_checked_backend();
     where_ = settle_where(
         common_.selection, choice_of_where(),
         {*capture_, *backend_, *budget_, team_, console_, common_.run.threads, common_.dry_run});
   }
   calls_ = choose();
-  if (!backend_) backend_ = make_team_backend(common_.run, team_, console_);
+  if (!backend_) make_checked_backend();
+  if (team_.is_first()) tell_unknown_state(calls_, console_);
+}
+
+/// With it what a capture records of itself is compared, before it is worked on.
+void HeadRun::make_checked_backend() {
+  backend_ = make_team_backend(common_.run, team_, console_);
   if (!team_.is_first()) return;
   check_capture(*capture_, common_.capture, *backend_, budget_->room(), console_);
-  tell_unknown_state(calls_, console_);
 }
 
 /// Finding the heads of --where is work of all, which begins before the calls are known.

@@ -93,6 +93,7 @@ class HeadRun : public TeamWork {
 
  private:
   void open();
+  void make_checked_backend();
   void agree_on_selection();
   bool has_something_to_resume() const;
 
