@@ -56,12 +56,12 @@ int export_empty_pooled(ExportPlan plan, const PooledRun& r) {
     return kExitOk;
   }
   find_hashes(plan.spec, r.team, r.capture, false, r.console.stop().get_token());
-  if (o.resume && !o.force &&
-      is_complete_already(r.console, o.out, "pooled", identity_of(plan.spec))) {
-    return kExitOk;
+  const std::string hash = plan.spec.capture_hash;
+  if (!is_there(plan.spec, r)) {
+    make_pooled_export(std::move(plan), o.out, write)->end();
+    r.console.say(fmt::format("wrote {} (no heads)", o.out));
   }
-  make_pooled_export(std::move(plan), o.out, write)->end();
-  r.console.say(fmt::format("wrote {} (no heads)", o.out));
+  if (o.json) print_export_result({.out = o.out, .capture_hash = hash});
   return kExitOk;
 }
 

@@ -106,6 +106,10 @@ EXPORTS = cases(
     export dump {ONE} --threshold 0.01 -o threshold2.h5 --dry-run
     export dump {ONE} --block 64 --pyramid -o pooled.h5
     export dump {ONE} --block 64 -o pooled2.h5 --dry-run
+    export dump {ONE} --block 64 -o pooled-{{shard}}.h5 --shard 1/2
+    export dump {ONE} -o maps-{{shard}}.h5 --shard 1/2
+    stats dump {ONE} -o stats-{{shard}}.json --shard 1/2
+    query dump {ONE} --query 3,5,5 -o query-{{shard}}.h5 --shard 1/2
     export dump {ONE} --compress gzip -o compressed.h5
     export dump --layers 0,1 --heads 0 -o w-{{shard}}.h5 --shard 0/2
     export dump --layers 0,1 --heads 0 -o w-{{shard}}.h5 --shard 1/2
