@@ -15,7 +15,7 @@ WhereQuestion::WhereQuestion(const SelectionOptions& selection, const Capture& c
       for (const int64_t head : selected.heads) {
         const HeadName name = head_name(selected.call->id, item, head);
         const std::optional<bool> truth = condition_.truth({name});
-        if (!truth) open.heads.push_back(head);
+        if (!truth && condition_.may_hold(name)) open.heads.push_back(head);
         if (truth == std::optional(true)) by_name_.insert(name);
       }
       if (!open.heads.empty()) open_.push_back(std::move(open));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <utility>
 #include <variant>
 
 #include "core/base/error.h"
@@ -11,12 +12,18 @@
 
 namespace attnscope {
 
-// Truth has three values, as in SQL: nothing where a comparison has nothing to compare with.
-using Truth = std::optional<bool>;
+/// Truth has three values, as in SQL: `null` where a comparison has nothing to compare with. These
+/// may come of a condition: one, or all three where it asks for what is not measured yet.
+struct Outcomes {
+  bool yes = false, no = false, null = false;
+
+  static Outcomes of(bool truth) { return {truth, !truth, false}; }
+};
+constexpr Outcomes kNull{false, false, true}, kAnyOutcome{true, true, true};
 
 struct HeadCondition::Node {
   virtual ~Node() = default;
-  virtual Truth holds(const ConditionedHead& head) const = 0;
+  virtual Outcomes of(const ConditionedHead& head) const = 0;
 };
 
 namespace {
@@ -28,14 +35,20 @@ using NodePtr = std::shared_ptr<const Node>;
 struct Joined final : Node {
   Joined(std::vector<NodePtr> parts, bool is_any) : nodes(std::move(parts)), any(is_any) {}
 
-  Truth holds(const ConditionedHead& head) const override {
-    bool unknown = false;
+  Outcomes of(const ConditionedHead& head) const override {
+    // Of `any`, what is said here of `no` holds of `yes`.
+    bool any_no = false, any_null = false, all_yes = true, none_no = true;
     for (const NodePtr& node : nodes) {
-      const Truth truth = node->holds(head);
-      if (truth == any) return any;
-      unknown = unknown || !truth;
+      Outcomes part = node->of(head);
+      if (any) std::swap(part.yes, part.no);
+      any_no |= part.no;
+      any_null |= part.null;
+      all_yes &= part.yes;
+      none_no &= part.yes || part.null;
     }
-    return unknown ? Truth() : Truth(!any);
+    Outcomes whole{all_yes, any_no, any_null && none_no};
+    if (any) std::swap(whole.yes, whole.no);
+    return whole;
   }
 
   std::vector<NodePtr> nodes;
@@ -44,9 +57,10 @@ struct Joined final : Node {
 
 struct Not final : Node {
   explicit Not(NodePtr part) : node(std::move(part)) {}
-  Truth holds(const ConditionedHead& head) const override {
-    const Truth truth = node->holds(head);
-    return truth ? Truth(!*truth) : truth;
+  Outcomes of(const ConditionedHead& head) const override {
+    Outcomes outcomes = node->of(head);
+    std::swap(outcomes.yes, outcomes.no);
+    return outcomes;
   }
   NodePtr node;
 };
@@ -62,28 +76,34 @@ using NameNumber = std::optional<double> (*)(const HeadName&);
 using NameText = const std::string& (*)(const HeadName&);
 
 struct NumberTest final : Node {
-  Truth holds(const ConditionedHead& head) const override {
+  Outcomes of(const ConditionedHead& head) const override {
     std::optional<double> value;
     if (const auto* const of_name = std::get_if<NameNumber>(&source)) {
       value = (*of_name)(head.name);
     } else if (head.number) {
       value = head.number(*std::get<const HeadField*>(source));
+    } else {
+      return kAnyOutcome;
     }
-    if (!value || std::isnan(*value)) return {};
+    if (!value || std::isnan(*value)) return kNull;
+    return Outcomes::of(holds(*value));
+  }
+
+  bool holds(double value) const {
     switch (compare) {
       case Compare::less:
-        return *value < values.front().first;
+        return value < values.front().first;
       case Compare::less_equal:
-        return *value <= values.front().first;
+        return value <= values.front().first;
       case Compare::greater:
-        return *value > values.front().first;
+        return value > values.front().first;
       case Compare::greater_equal:
-        return *value >= values.front().first;
+        return value >= values.front().first;
       default:
         break;
     }
     const bool among = std::any_of(values.begin(), values.end(), [&](const NumberRange& range) {
-      return *value >= range.first && *value <= range.last;
+      return value >= range.first && value <= range.last;
     });
     return among == (compare == Compare::equal);
   }
@@ -94,10 +114,10 @@ struct NumberTest final : Node {
 };
 
 struct TextTest final : Node {
-  Truth holds(const ConditionedHead& head) const override {
+  Outcomes of(const ConditionedHead& head) const override {
     const std::string& text = source(head.name);
-    if (text.empty() || (is_branch && head.name.place.unrecorded.branch)) return {};
-    return matches_any(patterns, text) == equal;
+    if (text.empty() || (is_branch && head.name.place.unrecorded.branch)) return kNull;
+    return Outcomes::of(matches_any(patterns, text) == equal);
   }
 
   NameText source = nullptr;
@@ -106,10 +126,10 @@ struct TextTest final : Node {
 };
 
 struct ClassTest final : Node {
-  Truth holds(const ConditionedHead& head) const override {
-    if (!head.head_class) return {};
+  Outcomes of(const ConditionedHead& head) const override {
+    if (!head.head_class) return kAnyOutcome;
     const bool among = std::find(classes.begin(), classes.end(), *head.head_class) != classes.end();
-    return among == equal;
+    return Outcomes::of(among == equal);
   }
 
   bool equal = true;
@@ -364,6 +384,10 @@ class Reader {
   std::vector<const HeadField*> fields_;
 };
 
+Outcomes outcomes_of(const Node* root, const ConditionedHead& head) {
+  return root == nullptr ? Outcomes::of(true) : root->of(head);
+}
+
 }  // namespace
 
 HeadCondition HeadCondition::parse(std::string_view text, std::string_view option) {
@@ -376,7 +400,13 @@ HeadCondition HeadCondition::parse(std::string_view text, std::string_view optio
 }
 
 std::optional<bool> HeadCondition::truth(const ConditionedHead& head) const {
-  return root_ == nullptr ? Truth(true) : root_->holds(head);
+  const Outcomes outcomes = outcomes_of(root_.get(), head);
+  if (outcomes.yes == outcomes.no || outcomes.null) return std::nullopt;
+  return outcomes.yes;
+}
+
+bool HeadCondition::may_hold(const HeadName& name) const {
+  return outcomes_of(root_.get(), {name}).yes;
 }
 
 }  // namespace attnscope

@@ -40,6 +40,8 @@ class HeadCondition {
   /// Nothing where it cannot be told: it compares with what the head does not have.
   std::optional<bool> truth(const ConditionedHead& head) const;
   bool holds(const ConditionedHead& head) const { return truth(head) == std::optional(true); }
+  /// False where its name alone keeps a head from being taken, whatever its class and numbers.
+  bool may_hold(const HeadName& name) const;
   /// True where it compares a class or a number of `stats`.
   bool asks_for_numbers() const { return asks_for_numbers_; }
 

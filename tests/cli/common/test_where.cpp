@@ -4,6 +4,7 @@
 
 #include "io/files/file_text.h"
 #include "io/files/json_types.h"
+#include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/synthetic.h"
@@ -169,6 +170,41 @@ TEST_CASE("numbers of --where are kept, and a damaged file of them is none") {
   CHECK(!fs::exists(capture + "/.attnscope"));
   run_json({"stats", capture, "--json", "--where", "sink"}, &said);
   CHECK(files_of(capture + "/.attnscope").size() == 3);
+}
+
+TEST_CASE("a capture's own fault is told before the numbers of --where are found") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"stats", capture},
+        {"query", capture, "--query", "1,2,3"},
+        {"render", capture, "--picture", "mosaic", "-o", folder / "m.png"},
+        {"diff", capture, "--heads", "1", "--b-head", "0"}}) {
+    std::vector<std::string> words = command;
+    words.insert(words.end(), {"--scale", "1", "--layers", "0", "--where", "entropy>0", "--cache",
+                               "none", "--dry-run"});
+    const ProgramResult result = run_attnscope(words);
+    INFO(command.front() << ": " << result.err);
+    REQUIRE(result.exit_code == 0);
+    const size_t fault = result.err.find("warning: "), search = result.err.find("--where: ");
+    REQUIRE(fault != std::string::npos);
+    REQUIRE(search != std::string::npos);
+    CHECK(fault < search);
+    CHECK(result.err.find("warning: ", search) == std::string::npos);
+  }
+}
+
+TEST_CASE("heads that their name keeps from being taken are not measured for --where") {
+  const TemporaryFolder folder;
+  const std::string call = folder / "call.safetensors", cache = folder / "cache";
+  CallFile().pair({1, 2, 24, 8}, {1, 2, 24, 8}, "F32").write(call);
+  const auto said = [&](const std::string& where) {
+    return run_attnscope({"stats", call, "--where", where, "--cache", cache}).err;
+  };
+  // Nobody recorded the layer.
+  CHECK(has(said("layer=0 and entropy>0"), "holds for no head"));
+  CHECK_FALSE(std::filesystem::exists(cache));
+  CHECK(has(said("layer=0 or entropy>0"), "--where: numbers of 2 heads"));
 }
 
 TEST_CASE("parts and resumed runs choose alike by --where") {

@@ -131,3 +131,24 @@ TEST_CASE("conditions that cannot be read name the word") {
                   {"--where: ", part}) == "");
   }
 }
+
+TEST_CASE("a name alone tells where no number could make a condition hold") {
+  HeadName unknown{10, 0, "all", "joint", 0, 3, {}};
+  unknown.place.unrecorded = {.step = false, .layer = true, .branch = true};
+  for (const auto& [text, may_hold] : std::vector<std::pair<const char*, bool>>{
+           {"layer>=3 and entropy<5", false},
+           {"layer>=3 or entropy<5", true},
+           {"not (layer>=3 or entropy<5)", false},
+           {"not (layer>=3 and entropy<5)", true},  // where entropy is not below 5
+           {"branch=cond temporal", false},
+           {"not branch=cond temporal", false},
+           {"step=10 temporal", true},
+           {"step=11 temporal", false},
+           {"not temporal", true},
+           {"temporal and not (entropy<5 and layer=2)", true},
+           {"layer=2", false},
+           {"entropy<5", true}}) {
+    INFO(text);
+    CHECK(HeadCondition::parse(text, "--where").may_hold(unknown) == may_hold);
+  }
+}
