@@ -345,8 +345,8 @@ TEST_CASE("tables of ranks are one, and what is missing is named") {
                     Catch::StartsWith("merge: run a is there 2 times ("));
   // A joined table is whole, whatever is merged with it.
   write_runs(folder / "other.h5", {"b"});
-  const auto both = merge_metrics({folder / "whole.h5", folder / "other.h5"}, folder / "both.h5",
-                                  {}, {}, budget);
+  const auto both =
+      merge_metrics({folder / "whole.h5", folder / "other.h5"}, folder / "both.h5", {}, {}, budget);
   CHECK(both.runs == 2);
   CHECK_THROWS_WITH(
       merge_metrics({folder / "whole.h5", parts[1]}, folder / "no.h5", {}, {}, budget),
