@@ -27,6 +27,7 @@ const std::vector<OptionWithoutUse>& options_without_use() {
       {"", "--resume", {}, {"-o"}, " belongs to -o FILE"},
       {"", "--verify-all", {}, {"--resume"}, " belongs to --resume"},
       {"query", "--top", {"-o"}, {"--json"}, kOfSummary},
+      {"query", "--sort", {"-o"}, {"--json"}, kOfSummary},
       {"rollout", "--top", {"-o"}, {"--json"}, kOfSummary}};
   return rules;
 }

@@ -18,6 +18,7 @@
 #include "cli/diff/diff_options.h"
 #include "cli/diff/diff_report.h"
 #include "cli/diff/diff_tables_report.h"
+#include "cli/diff/diff_text.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
@@ -26,6 +27,7 @@
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/base/number_order.h"
 #include "core/products/pooled_map.h"
 #include "io/export/format/export_manifest.h"
 #include "io/files/json_types.h"
@@ -64,8 +66,10 @@ struct DiffWatch {
   std::stop_token stop() const { return checked ? checked->stop() : reading->token(); }
 };
 
-int report_numbers(const DiffOptions& o, const DiffSides& sides, const std::vector<DiffRow>& rows,
+int report_numbers(const DiffOptions& o, const DiffSides& sides, std::vector<DiffRow> rows,
                    const Console& console) {
+  const NumberOrder order = NumberOrder::parse(o.sort, diff_numbers());
+  sort_diff(order, rows);
   OrderedJson json =
       diff_json(sides.a.path().filename().string(), sides.b.path().filename().string(), rows);
   add_left_out(json, o.capture);
@@ -75,7 +79,11 @@ int report_numbers(const DiffOptions& o, const DiffSides& sides, const std::vect
   }
   print_result(
       o.json, !o.out.empty(), [&] { return json; },
-      [&] { o.csv ? fmt::print("{}", diff_csv(json)) : print_diff_table(rows); });
+      [&] {
+        if (o.csv) return fmt::print("{}", diff_csv(json));
+        if (rows.size() == 1) return print_diff(rows.front());
+        print_diff_table(rows, order.name, o.top.has_value());
+      });
   return kExitOk;
 }
 
@@ -86,7 +94,8 @@ std::vector<DiffRow> compare_numbers(const DiffOptions& o, const std::vector<Com
   runner.run(
       pairs, plan, make_number_sink,
       [&](size_t i, PairSink& sink) {
-        for (DiffRow& row : found_numbers(pairs[i], sink, o.top)) rows.push_back(std::move(row));
+        for (DiffRow& row : found_numbers(pairs[i], sink, o.top.value_or(kListedRows)))
+          rows.push_back(std::move(row));
       },
       stop);
   return rows;
@@ -95,11 +104,14 @@ std::vector<DiffRow> compare_numbers(const DiffOptions& o, const std::vector<Com
 void check_diff_options(const CommandParser& command, const DiffOptions& o) {
   const bool maps = !o.product.empty();
   if (o.classes && maps) throw usage_error("--classes and --product: take one of them");
+  if (o.classes && !o.sort.empty()) {
+    throw usage_error("--sort: changes of class stand by layer, head and step");
+  }
   if (maps) {
     if (o.csv) {
       throw usage_error(fmt::format("-o -: --product {} is no table: write a file", o.product));
     }
-    for (const char* const name : {"--top", "--sample", "--segments"}) {
+    for (const char* const name : {"--top", "--sort", "--sample", "--segments"}) {
       if (command.count(name) == 0) continue;
       throw usage_error(fmt::format("{} does not apply to --product {}", name, o.product));
     }
@@ -112,6 +124,9 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
   }
   if (o.out.empty() && !o.csv) return;
   if (!o.csv) check_diff_name(o.out);
+  if (!o.sort.empty() && o.out.ends_with(".h5") && !o.json) {
+    throw usage_error("--sort: an .h5 has its pairs in the capture's order (-o X.json or X.csv)");
+  }
   if (command.count("--top") > 0 && !o.json && !o.out.ends_with(".json")) {
     throw usage_error("--top: rows are listed in a .json, and not in " +
                       (o.csv ? "CSV" : one_line(o.out)));
@@ -194,7 +209,7 @@ void begin_watch(DiffWatch& watch, const DiffRun& run, const std::vector<Compare
 void check_table_options(const DiffOptions& o) {
   std::string given = capture_option_given(o.capture, o.run);
   if (o.sample > 0) throw usage_error("--sample: the numbers of a table are what they are");
-  if (o.top != kListedRows) given = "--top";
+  if (o.top) given = "--top";
   if (o.dry_run) given = "--dry-run";
   if (given.empty()) return;
   throw usage_error(
@@ -254,11 +269,12 @@ int diff_tables(const DiffOptions& o, const Console& console) {
   const NumberTable a = read_number_table(first, budget, held_a);
   std::optional<NumberTable> b;
   if (!o.second.empty()) b = read_number_table(second, budget, held_b);
-  const TableReport report = report_of(o, a, b ? &*b : nullptr, console);
+  TableReport report = report_of(o, a, b ? &*b : nullptr, console);
   if (!report.found.left_out.empty()) {
     console.warn(fmt::format("only one of the tables has {}",
                              one_line(fmt::format("{}", fmt::join(report.found.left_out, ", ")))));
   }
+  sort_tables(o.sort, report);
   if (!o.out.empty()) {
     write_tables(report, o.classes, o.out, o.force);
     console.say(fmt::format("wrote {} ({})", o.out, heads_text(std::ssize(report.found.heads))));
@@ -283,6 +299,7 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   }
   if (o.classes)
     throw usage_error("--classes lists changes of class in tables of numbers of heads");
+  NumberOrder::parse(o.sort, diff_numbers());
   const DiffRun run = open_run(o, console);
   const DiffSides sides = run.sides();
   auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment}, console);
@@ -307,9 +324,9 @@ int run_diff(const CommandParser& command, DiffOptions o) {
         runner, plan, watch.stop(), [&] { run.require_unchanged(); }, console);
     return kExitOk;
   }
-  const auto rows = compare_numbers(o, pairs, runner, plan, watch.stop());
+  auto rows = compare_numbers(o, pairs, runner, plan, watch.stop());
   run.require_unchanged();
-  return report_numbers(o, sides, rows, console);
+  return report_numbers(o, sides, std::move(rows), console);
 }
 
 void add_other_options(CommandParser& command, OtherValues& o) {
@@ -368,14 +385,22 @@ Command add_diff_command(CLI::App& app) {
       .type_name("SECOND");
   command
       .add_option("-o", o.out,
-                  "write .json, .csv or .h5 (of --product .h5 or .png); else a table is printed;\n"
-                  "-: as CSV")
+                  "write .json, .csv or .h5 (of --product .h5 or .png); else a line a pair is\n"
+                  "printed, of one pair all that is told; -: as CSV")
       .type_name("FILE");
   take_standard_output(command, o);
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
       .in_range(1, int64_t{1} << 31)
       .type_name("N");
-  command.add_option("--top", o.top, "how many of the rows that differ most are listed (default 5)")
+  command
+      .add_option("--sort", o.sort,
+                  "pairs by this number (js_mean, max_abs, ...; of tables a metric), the largest\n"
+                  "first; NAME:asc: the smallest")
+      .type_name("NAME");
+  command
+      .add_option("--top", o.top,
+                  "how many of the rows that differ most are listed (5); of several pairs below\n"
+                  "each line")
       .in_range(0, 100000)
       .type_name("N");
   command.add_flag("--segments", o.by_segment,
@@ -394,7 +419,7 @@ Command add_diff_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope diff dump/ --layers 3 --heads 1 --b-head 2\n"
       "  attnscope diff dump/ --steps 0 --b-step 40 --sample 256 -o drift.csv\n"
-      "  attnscope diff base/ tuned/ --layers 10-20 --json\n"
+      "  attnscope diff base/ tuned/ --layers 10-20 --sort js_mean\n"
       "  attnscope diff base/ tuned/ --layers 12 --heads 3 --product pooled:64 -o change.png\n"
       "  attnscope diff base/ tuned/ --product frames -o frames.h5\n"
       "  attnscope diff base/ tuned/ --product volume --query 6,15,22 -o change.gif\n"

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/common/capture_options.h"
@@ -23,7 +24,9 @@ struct DiffOptions {
   QueryOptions queries;
   std::string pool = "max", colour_scale;  ///< empty: what suits the picture
   bool by_segment = false;
-  int64_t sample = 0, top = kListedRows;
+  int64_t sample = 0;
+  std::optional<int64_t> top;  ///< of several pairs rows are listed where it is given
+  std::string sort;
   bool classes = false;
   bool alone = false;
   bool csv = false;  ///< on standard output, instead of the table for people

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cli/common/head_table.h"
 #include "core/base/error.h"
 #include "io/files/file_ending.h"
 #include "io/files/json_text.h"
@@ -169,28 +168,6 @@ std::string extension_of_diff(const std::filesystem::path& path) {
   return path.extension().string();
 }
 
-/// How exact an export's entries are.
-std::string precision_text(const std::string& dtype) {
-  if (dtype.empty()) return "computed";
-  if (dtype == "f16") return "f16 of the file, rounded to 2^-11 of its size";
-  if (dtype == "u8") return "u8 of the file, a code to 3.34 %";
-  return dtype + " of the file";
-}
-
-void print_segments(const ComparedSegments& s) {
-  if (s.queries.empty()) return;
-  fmt::print("   {} -> {}", one_line(s.queries), one_line(s.keys));
-  if (s.renormalised) {
-    fmt::print(", each row divided by its sum there: A {:.4g}, B {:.4g} of the weight", s.mass_a,
-               s.mass_b);
-  }
-  fmt::print("\n");
-}
-
-std::string cell(const std::optional<double>& value) {
-  return value ? fmt::format("{:.4g}", *value) : "-";
-}
-
 }  // namespace
 
 OrderedJson heads_of_pair_json(const HeadName& a, const HeadName& b) {
@@ -210,40 +187,6 @@ OrderedJson diff_json(const std::string& a, const std::string& b,
 
 std::vector<TableColumn> pair_columns(const OrderedJson& pairs) {
   return columns_of(pairs, column_names(pairs));
-}
-
-void print_diff_table(const std::vector<DiffRow>& rows) {
-  for (const DiffRow& row : rows) {
-    const HeadDifference& d = row.found;
-    fmt::print("A  {}\nB  {}\n", head_label(row.a), head_label(row.b));
-    print_segments(row.segments);
-    if (row.of_exports) {
-      fmt::print("   entries   A {}, B {}\n", precision_text(row.dtype_a),
-                 precision_text(row.dtype_b));
-    }
-    fmt::print("   |A - B|   mean {:.4g}   max {:.4g} at query {}, key {}   total variation {}\n",
-               d.mean_abs, d.max_abs, d.max_row, d.max_key, cell(d.total_variation));
-    if (d.divergence_max) {
-      fmt::print("   JS bits   mean {}   max {} at query {}\n", cell(d.divergence_mean),
-                 cell(d.divergence_max), d.divergence_row);
-    }
-    fmt::print("   rows      cosine {}   entropy A-B {} nats\n", cell(d.cosine_mean),
-               cell(d.entropy_change));
-    if (d.lse_max_abs) {
-      fmt::print("   LSE A-B   mean {}   largest size {} at query {}\n", cell(d.lse_mean),
-                 cell(d.lse_max_abs), d.lse_row);
-    }
-    if (d.rows < d.rows_of) fmt::print("   of {} of {} rows\n", d.rows, d.rows_of);
-    if (d.entries < d.entries_of) {
-      fmt::print("   {} of {} entries are on both sides\n", d.entries, d.entries_of);
-    }
-    if (d.masked_rows > 0) {
-      fmt::print("   {} rows have no weight in one of the maps\n", d.masked_rows);
-    }
-    for (const RankedRow& each : d.top) {
-      fmt::print("     query {:>7}   JS {:.4f}\n", each.row, each.divergence);
-    }
-  }
 }
 
 void check_diff_name(const std::string& path) { require_ending(path, {".json", ".csv", ".h5"}); }

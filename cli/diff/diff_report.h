@@ -32,8 +32,6 @@ struct DiffRow {
 OrderedJson heads_of_pair_json(const HeadName& a, const HeadName& b);
 /// {"format": "attnscope-diff/1", "a", "b", "pairs": [...]}; what is undefined is null.
 OrderedJson diff_json(const std::string& a, const std::string& b, const std::vector<DiffRow>& rows);
-/// A table for people on standard output.
-void print_diff_table(const std::vector<DiffRow>& rows);
 /// The extensions that write_diff() knows. Throws Error(usage) for another.
 void check_diff_name(const std::string& path);
 /// Pairs of a JSON as a table's columns: those of their heads with a_ and b_ before them; without

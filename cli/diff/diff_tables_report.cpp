@@ -5,10 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "cli/common/head_table.h"
+#include "cli/common/text_table.h"
 #include "cli/diff/diff_report.h"
 #include "core/base/error.h"
+#include "core/base/number_order.h"
 #include "io/files/json_types.h"
 #include "io/segments/head_name_json.h"
 
@@ -68,10 +72,11 @@ OrderedJson changes_json(const TableComparison& found) {
 
 // ---- for people
 
+/// "0.1235 ± 0.01".
 std::string spread_text(double value, double half) {
-  if (std::isnan(value)) return fmt::format("{:>18}", "-");
-  if (std::isnan(half)) return fmt::format("{:>18.4g}", value);
-  return fmt::format("{:>9.4g} ±{:>7.2g}", value, half);
+  return std::isnan(value) || std::isnan(half)
+             ? number_cell(value)
+             : fmt::format("{} ±{:>7.2g}", number_cell(value), half);
 }
 
 /// The numbers that stand in a line for people.
@@ -79,10 +84,13 @@ constexpr std::string_view kShown[] = {"entropy", "text_mass", "same_frame_mass"
                                        "same_position_mass", "sink_mass"};
 
 /// Their places, of those that there are.
-std::vector<size_t> shown_metrics(const TableComparison& found) {
+std::vector<size_t> shown_metrics(const TableReport& report) {
+  const TableComparison& found = report.found;
   std::vector<size_t> places;
   for (size_t i = 0; i < found.metrics.size(); ++i) {
-    if (std::find(std::begin(kShown), std::end(kShown), found.metrics[i]) != std::end(kShown)) {
+    const bool shown =
+        std::find(std::begin(kShown), std::end(kShown), found.metrics[i]) != std::end(kShown);
+    if (shown || found.metrics[i] == report.sort) {
       places.push_back(i);
     }
   }
@@ -97,37 +105,48 @@ std::string class_text(const HeadRuns& head) {
   return head.head_class.empty() ? "-" : one_line(head.head_class);
 }
 
-void print_summaries(const TableComparison& found) {
-  std::string line = fmt::format("{:<44} {:<9} {:>5} {:>5}", "head", "class", "share", "runs");
-  for (const size_t i : shown_metrics(found)) line += fmt::format(" {:>18}", found.metrics[i]);
-  fmt::print("{}\n", line);
+void print_summaries(const TableReport& report) {
+  const TableComparison& found = report.found;
+  TextTable table;
+  table.add_column("head", TextTable::Side::left);
+  table.add_column("class", TextTable::Side::left);
+  table.add_column("share");
+  table.add_column("runs");
+  const std::vector<size_t> shown = shown_metrics(report);
+  for (const size_t i : shown) table.add_column(one_line(found.metrics[i]));
   for (const HeadChange& head : found.heads) {
     const bool named = !head.a.head_class.empty();
-    line = fmt::format("{:<44} {:<9} {:>5} {:5}", head_label(head.a.name), class_text(head.a),
-                       named ? fmt::format("{:.2f}", head.a.class_share) : "-", head.a.runs);
-    for (const size_t i : shown_metrics(found)) {
-      line += " " + spread_text(head.metrics[i].a.mean, head.metrics[i].a.interval);
+    std::vector<std::string> cells{head_label(head.a.name), class_text(head.a),
+                                   named ? fmt::format("{:.2f}", head.a.class_share) : "-",
+                                   std::to_string(head.a.runs)};
+    for (const size_t i : shown) {
+      cells.push_back(spread_text(head.metrics[i].a.mean, head.metrics[i].a.interval));
     }
-    fmt::print("{}\n", line);
+    table.add_line(std::move(cells));
   }
+  fmt::print("{}", table.text());
 }
 
-void print_pairs(const TableComparison& found) {
-  std::string line = fmt::format("{:<44} {:<19}", "head (A - B)", "class");
-  for (const size_t i : shown_metrics(found)) line += fmt::format(" {:>19}", found.metrics[i]);
-  fmt::print("{}\n", line);
+void print_pairs(const TableReport& report) {
+  const TableComparison& found = report.found;
+  TextTable table;
+  table.add_column("head (A - B)", TextTable::Side::left);
+  table.add_column("class", TextTable::Side::left);
+  const std::vector<size_t> shown = shown_metrics(report);
+  for (const size_t i : shown) table.add_column(one_line(found.metrics[i]) + " ");
   bool any_clear = false;
   for (const HeadChange& head : found.heads) {
     const std::string a = class_text(head.a), b = class_text(head.b);
-    line = fmt::format("{:<44} {:<19}", head_label(head.a.name), a == b ? a : a + " - " + b);
-    for (const size_t i : shown_metrics(found)) {
+    std::vector<std::string> cells{head_label(head.a.name), a == b ? a : a + " - " + b};
+    for (const size_t i : shown) {
       const MetricChange& metric = head.metrics[i];
       any_clear = any_clear || metric.is_clear();
-      line += " " + spread_text(metric.change.mean, metric.change.interval) +
-              (metric.is_clear() ? "*" : " ");
+      cells.push_back(spread_text(metric.change.mean, metric.change.interval) +
+                      (metric.is_clear() ? "*" : " "));
     }
-    fmt::print("{}\n", line);
+    table.add_line(std::move(cells));
   }
+  fmt::print("{}", table.text());
   if (any_clear) fmt::print("*: further from 0 than half of its 95 % interval\n");
 }
 
@@ -165,9 +184,21 @@ OrderedJson tables_json(const TableReport& report) {
   return json;
 }
 
+void sort_tables(const std::string& sort, TableReport& report) {
+  TableComparison& found = report.found;
+  const NumberOrder order = NumberOrder::parse(sort, found.metrics);
+  report.sort = order.name;
+  const auto metric = std::find(found.metrics.begin(), found.metrics.end(), order.name);
+  const auto place = static_cast<size_t>(metric - found.metrics.begin());
+  order.sort(found.heads, [&](const HeadChange& head) {
+    const MetricChange& number = head.metrics[place];
+    return std::optional((found.has_b ? number.change : number.a).mean);
+  });
+}
+
 void print_tables(const TableReport& report, bool classes) {
-  if (report.found.has_b) return print_pairs(report.found);
-  if (!classes) print_summaries(report.found);
+  if (report.found.has_b) return print_pairs(report);
+  if (!classes) print_summaries(report);
   const std::vector<ClassChange> changes = class_changes(report.found);
   print_changes(changes);
   if (classes && changes.empty()) fmt::print("no head changes its class along the steps\n");

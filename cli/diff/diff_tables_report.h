@@ -12,7 +12,12 @@ namespace attnscope {
 struct TableReport {
   std::string a, b;  ///< files' names
   TableComparison found;
+  std::string sort = {};  ///< the metric that heads stand by, which has a column in any case
 };
+
+/// Puts the heads in the order of --sort: by a metric, of two sides by its difference. Throws
+/// Error(usage) where the tables have no such metric.
+void sort_tables(const std::string& sort, TableReport& report);
 
 /// {"format": "attnscope-diff-metrics/1", "a", "heads", "class_changes"}, or {…, "a", "b",
 /// "paired", "pairs"} (docs/compare.md); what is undefined is null.

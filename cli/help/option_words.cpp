@@ -75,8 +75,17 @@ constexpr OptionWords kOptionWords[] = {
      [] {
        return Words{"weights", "logits", "lse", "rows", "topk", "threshold", "pooled", "output"};
      }},
+    {"diff", "--sort",
+     [] {
+       return Words{"mean_abs",       "max_abs",  "total_variation", "js_mean", "js_max", "cosine",
+                    "entropy_change", "lse_mean", "lse_max_abs",     "mass_a",  "mass_b"};
+     }},
     {"mask", "--mask", patterns},
     {"merge", "--sort", metrics},
+    {"query", "--sort",
+     [] {
+       return Words{"weight", "text_mass", "video_mass", "frame_mass", "lse"};
+     }},
     {"stats", "--sort", metrics},
     {"stats", "--with", stats_arrays},
     {"stats", "--threshold",

@@ -109,6 +109,7 @@ void check_shard(const QueryRequest& o, const MeanAxes& mean) {
     refuse_shard(o.shard, "a query of an export reads a few rows, and is not cut");
   }
   if (mean.any()) refuse_shard(o.shard, "--mean is of heads that several parts have");
+  if (!o.sort.empty()) refuse_shard(o.shard, "--sort is of all heads");
   if (!o.out.empty() && std::filesystem::path(o.out).extension() != ".h5") {
     refuse_shard(o.shard, "-o " + o.out +
                               ": only an .h5 says which part it is; attnscope merge makes "
@@ -247,6 +248,7 @@ class QueryWork final : public HeadRun {
 void QueryWork::check_options() {
   parse_domain(o_.domain);
   mean_ = parse_mean_axes(o_.mean);
+  order_of(o_);
   if (!o_.shard.empty()) check_shard(o_, mean_);
   is_export_ = is_export_file(o_.capture.capture);
 }
@@ -324,7 +326,7 @@ void QueryWork::run(SegmentQuery& t) {
   keep_own_share(t);
   constexpr int64_t kResultBytes = 6 << 10, kTopKeyBytes = 512;
   const int64_t top =
-      std::min(o_.top, t.q.tasks.empty() ? 0 : t.q.tasks.front().problem->num_keys());
+      std::min(o_.top_count(), t.q.tasks.empty() ? 0 : t.q.tasks.front().problem->num_keys());
   const MemoryReservation results = reserve_results(
       budget(), results_held(team_, std::ssize(t.q.tasks)), kResultBytes + top * kTopKeyBytes);
   if (!o_.reverse && !o_.selection.cache.empty() && !o_.selection.holding) {
@@ -334,13 +336,13 @@ void QueryWork::run(SegmentQuery& t) {
   if (!computed) return;
   if (mean_.any()) average_volumes(mean_, t.volumes, computed->values, budget());
   if (mean_.any()) computed->lse.clear();
-  const OrderedJson heads =
+  std::vector<QuerySummary> heads =
       set_all_values(t.o, t.shown, {std::move(computed->values), computed->lse}, t.volumes);
   if (t.format) {
     mark_evicted(t.q, mean_.any(), t.volumes);
     write(t);
   }
-  print_summaries(t.o, t.volumes, heads);
+  print_summaries(t.o, t.volumes, std::move(heads));
 }
 
 int QueryWork::work() {
@@ -367,7 +369,7 @@ Command add_query_command(CLI::App& app) {
       .add_option(
           "-o", o.out,
           "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
-          "a summary is printed; -: the .csv is")
+          "a line a head is printed, of one head all that is told; -: the .csv is")
       .type_name("FILE");
   take_standard_output(command, o);
   add_query_options(command, o.queries, false);
@@ -400,16 +402,23 @@ Command add_query_command(CLI::App& app) {
   command.add_flag("--track", o.track,
                    "where it is found again: the best match of each frame, its weight and the\n"
                    "centre of mass; in a .csv, outlined in films, in the summary");
-  command.add_option("--top", o.top, "how many of the largest keys the summary lists")
+  command
+      .add_option("--top", o.top,
+                  "how many of the largest keys are listed (5); of several heads below each line")
       .in_range(0, 1000)
       .type_name("N");
+  command
+      .add_option("--sort", o.sort,
+                  "printed heads by weight, text_mass, video_mass (NAME_mass of --segment NAME),\n"
+                  "frame_mass or lse, the largest first; NAME:asc: the smallest")
+      .type_name("NAME");
   add_head_run_options(command, o);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
                       .json = "print the summary as JSON"});
   command.footer(
       "Examples:\n"
-      "  attnscope query dump/ --query 3,8,7 --layers 2\n"
+      "  attnscope query dump/ --query 3,8,7 --layers 2 --sort weight\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --track -o path.csv\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"

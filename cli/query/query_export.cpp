@@ -173,12 +173,12 @@ int query_export(const QueryRequest& o, const Console& console) {
   }
   if (mean.any()) average_volumes(mean, volumes, values, budget);
   if (mean.any()) lse.clear();
-  const OrderedJson summaries = set_all_values(o, keys, {std::move(values), lse}, volumes);
+  std::vector<QuerySummary> summaries = set_all_values(o, keys, {std::move(values), lse}, volumes);
   if (format) {
     write_volumes(*format, volumes, o.out, o.force);
     say_written(o, volumes, console, " of an export");
   }
-  print_summaries(o, volumes, summaries);
+  print_summaries(o, volumes, std::move(summaries));
   return kExitOk;
 }
 

@@ -5,7 +5,6 @@
 #include <limits>
 
 #include "cli/common/left_out_names.h"
-#include "cli/query/query_summary.h"
 #include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "io/files/json_types.h"
@@ -70,16 +69,19 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
   return format;
 }
 
-OrderedJson set_all_values(const QueryRequest& o, const TokenGrid& shown, FoundValues found,
-                           QueryVolumes& volumes) {
-  OrderedJson heads = OrderedJson::array();
+std::vector<QuerySummary> set_all_values(const QueryRequest& o, const TokenGrid& shown,
+                                         FoundValues found, QueryVolumes& volumes) {
+  std::vector<QuerySummary> heads;
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     QueryVolume& volume = volumes.volumes[i];
     if (o.json || (o.out.empty() && !o.csv)) {
       const double lse =
           found.lse.empty() ? std::numeric_limits<double>::quiet_NaN() : found.lse[i];
-      heads.push_back(summarise_values(volumes, volume, shown, found.values[i], lse, o.top));
-      if (!o.queries.text_tokens.empty()) heads.back()["text_tokens"] = volume.chosen_text;
+      heads.push_back(
+          {{volume.step, volume.layer, volume.branch, volume.kind, volume.batch, volume.head,
+            volume.place},
+           summarise_values(volumes, volume, shown, found.values[i], lse, o.top_count())});
+      if (!o.queries.text_tokens.empty()) heads.back().json["text_tokens"] = volume.chosen_text;
     }
     if (!o.out.empty() || o.csv) set_values(volume, shown, std::move(found.values[i]));
   }
@@ -98,11 +100,23 @@ void say_written(const QueryRequest& o, const QueryVolumes& volumes, const Conso
                           describe_output(volumes)));
 }
 
-void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const OrderedJson& heads) {
+NumberOrder order_of(const QueryRequest& o) {
+  NumberOrder order =
+      NumberOrder::parse(o.sort, query_numbers(o.segment.empty() ? "video" : o.segment));
+  if (order.name == "weight" && o.top_count() == 0) {
+    throw usage_error("--sort weight: --top 0 lists no weight");
+  }
+  return order;
+}
+
+void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
+                     std::vector<QuerySummary> heads) {
+  const bool alike = volumes.chosen_alike();
+  for (size_t i = 0; i < heads.size() && !alike; ++i) {
+    heads[i].json["tokens"] = tokens_json(volumes, i);
+  }
+  sort_summaries(order_of(o), volumes.shown, heads);
   const auto json = [&] {
-    const bool alike = volumes.chosen_alike();
-    OrderedJson rows = heads;
-    for (size_t i = 0; i < rows.size() && !alike; ++i) rows[i]["tokens"] = tokens_json(volumes, i);
     OrderedJson summary{{"format", "attnscope-query/1"},
                         {"query", volumes.query_text},
                         {"text_token", text_token_json(o.queries)},
@@ -112,13 +126,18 @@ void print_summaries(const QueryRequest& o, const QueryVolumes& volumes, const O
                         {"weighting", volumes.weighting},
                         {"mean", volumes.mean}};
     add_left_out(summary, o.capture);
-    summary["heads"] = std::move(rows);
+    OrderedJson& rows = summary["heads"] = OrderedJson::array();
+    for (QuerySummary& head : heads) rows.push_back(std::move(head.json));
     return summary;
   };
   print_result(o.json, !o.out.empty(), json, [&] {
     if (o.csv) return print_volumes_csv(volumes);
     fmt::print("{}, {}\n", one_line(volumes.query_text), describe_output(volumes));
-    print_row_summaries(heads, volumes.reverse, volumes.shown);
+    if (heads.size() == 1) return print_summary(heads.front(), volumes.reverse, volumes.shown);
+    print_summary_table(heads, {.reverse = volumes.reverse,
+                                .shown = volumes.shown,
+                                .sort = order_of(o).name,
+                                .lists_top = o.top.has_value()});
   });
 }
 

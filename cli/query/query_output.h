@@ -1,13 +1,13 @@
 #pragma once
 
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <vector>
 
 #include "cli/common/console.h"
+#include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
-#include "io/files/json_types.h"
+#include "core/base/number_order.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
@@ -32,9 +32,9 @@ struct FoundValues {
 };
 
 /// Gives the volumes their values where they are written; returns the summaries where they are
-/// printed, else an empty array. `shown`: the sequence that the volumes show.
-OrderedJson set_all_values(const QueryRequest& request, const TokenGrid& shown, FoundValues found,
-                           QueryVolumes& volumes);
+/// printed, else none. `shown`: the sequence that the volumes show.
+std::vector<QuerySummary> set_all_values(const QueryRequest& request, const TokenGrid& shown,
+                                         FoundValues found, QueryVolumes& volumes);
 
 /// The volumes as a .csv has them, on standard output.
 void print_volumes_csv(const QueryVolumes& volumes);
@@ -43,9 +43,12 @@ void print_volumes_csv(const QueryVolumes& volumes);
 void say_written(const QueryRequest& request, const QueryVolumes& volumes, const Console& console,
                  const std::string& origin = "");
 
-/// On standard output the summaries of all heads: as JSON with --json, as text without -o; or with
-/// `-o -` the volumes as a .csv.
+/// The order of --sort. Throws Error(usage) where heads have no such number.
+NumberOrder order_of(const QueryRequest& request);
+
+/// On standard output the summaries of all heads, in the order of --sort: as JSON with --json, as
+/// text without -o; or with `-o -` the volumes as a .csv.
 void print_summaries(const QueryRequest& request, const QueryVolumes& volumes,
-                     const OrderedJson& heads);
+                     std::vector<QuerySummary> heads);
 
 }  // namespace attnscope

@@ -2,9 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "cli/common/text_table.h"
 #include "core/base/error.h"
 #include "core/products/frame_track.h"
 #include "core/products/line_summary.h"
@@ -67,20 +71,82 @@ OrderedJson track_json(const QueryVolumes& volumes, std::span<const float> video
   return track;
 }
 
-void print_track(const OrderedJson& track) {
-  fmt::print("  {:>5}  {:>11}  {:>10}  {:>15}  {:>8}\n", "frame", "best y,x", "weight",
-             "centre y,x", "mass");
+std::string track_text(const OrderedJson& track) {
+  TextTable table;
+  table.add_column("frame", TextTable::Side::right, 5);
+  for (const char* const heading : {"best y,x", "weight", "centre y,x", "mass"}) {
+    table.add_column(heading, TextTable::Side::right, 10);
+  }
   for (const OrderedJson& point : track) {
     const auto centre = [&](const char* name) {
       return point[name].is_null() ? "-" : fmt::format("{:.2f}", point[name].get<double>());
     };
-    fmt::print("  {:>5}  {:>11}  {:>10.6f}  {:>15}  {:>8.4f}\n", point["t"].get<int64_t>(),
-               point["best_y"].is_null() ? "-"
-                                         : fmt::format("{},{}", point["best_y"].get<int64_t>(),
-                                                       point["best_x"].get<int64_t>()),
-               point["best_weight"].get<double>(), centre("centre_y") + "," + centre("centre_x"),
-               point["mass"].get<double>());
+    const bool found = !point["best_y"].is_null();
+    table.add_line(
+        {std::to_string(point["t"].get<int64_t>()),
+         found
+             ? fmt::format("{},{}", point["best_y"].get<int64_t>(), point["best_x"].get<int64_t>())
+             : "-",
+         number_cell(point["best_weight"].get<double>()),
+         centre("centre_y") + "," + centre("centre_x"), number_cell(point["mass"].get<double>())});
   }
+  return table.text("  ");
+}
+
+/// The largest tokens: a line with the weight and the place of each.
+std::string top_text(const OrderedJson& top) {
+  TextTable table;
+  table.add_column("", TextTable::Side::right, 9);
+  table.add_column("", TextTable::Side::left);
+  for (const OrderedJson& key : top) {
+    table.add_line(
+        {number_cell(key["weight"].get<double>()), one_line(key["place"].get<std::string>())});
+  }
+  return table.text("  ");
+}
+
+/// The mass of each frame, ten in a line: as many as 100 columns hold.
+std::string frames_text(const OrderedJson& masses) {
+  constexpr size_t kInLine = 10;
+  TextTable table;
+  table.add_column("", TextTable::Side::left);
+  for (size_t i = 0; i < std::min(kInLine, masses.size()); ++i) table.add_column("");
+  for (size_t first = 0; first < masses.size(); first += kInLine) {
+    const size_t end = std::min(first + kInLine, masses.size());
+    std::vector<std::string> cells{fmt::format("frames {}-{}", first, end - 1)};
+    for (size_t i = first; i < end; ++i) cells.push_back(number_cell(masses[i].get<double>()));
+    cells.resize(1 + std::min(kInLine, masses.size()));
+    table.add_line(std::move(cells));
+  }
+  return table.text("  ");
+}
+
+/// The mass of what is shown: of the video, or of another segment.
+std::optional<double> shown_mass(const OrderedJson& head, const std::string& shown) {
+  const OrderedJson& video = head["video_mass"];
+  return (video.is_null() ? head["segment_mass"][shown] : video).get<double>();
+}
+
+/// The frame with the largest mass; nothing without frames.
+std::optional<size_t> largest_frame(const OrderedJson& head) {
+  const std::vector<double> masses = head["frame_mass"].get<std::vector<double>>();
+  if (masses.empty()) return std::nullopt;
+  return static_cast<size_t>(std::max_element(masses.begin(), masses.end()) - masses.begin());
+}
+
+/// A number of a head that heads are sorted by, by its name.
+std::optional<double> number_of_head(const OrderedJson& head, const std::string& name,
+                                     const std::string& shown) {
+  if (name == "weight") {
+    return head["top"].empty() ? std::nullopt
+                               : std::optional(head["top"][0]["weight"].get<double>());
+  }
+  if (name == "frame_mass") {
+    const auto frame = largest_frame(head);
+    return frame ? std::optional(head["frame_mass"][*frame].get<double>()) : std::nullopt;
+  }
+  if (name == shown + "_mass") return shown_mass(head, shown);
+  return head[name].is_null() ? std::nullopt : std::optional(head[name].get<double>());
 }
 
 }  // namespace
@@ -128,22 +194,79 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
   return json;
 }
 
-void print_row_summaries(const OrderedJson& heads, bool reverse, const std::string& shown) {
-  for (const OrderedJson& head : heads) {
-    fmt::print("{}\n", head_line(head));
-    const bool of_video = !head["video_mass"].is_null();
-    const OrderedJson& shown_mass = of_video ? head["video_mass"] : head["segment_mass"][shown];
-    fmt::print("  {}text {:.4f}  {} {:.4f}", reverse ? "sums: " : "",
-               head["text_mass"].get<double>(), one_line(shown), shown_mass.get<double>());
-    if (!head["frame_mass"].empty()) fmt::print("  frames");
-    for (const OrderedJson& mass : head["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
-    fmt::print("\n");
-    for (const OrderedJson& key : head["top"]) {
-      fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
-                 one_line(key["place"].get<std::string>()));
-    }
-    if (head.contains("track")) print_track(head["track"]);
+std::vector<std::string> query_numbers(const std::string& shown) {
+  std::vector<std::string> names{"weight", "text_mass", "frame_mass", "lse"};
+  const std::string own = shown + "_mass";
+  if (std::find(names.begin(), names.end(), own) == names.end()) {
+    names.insert(names.begin() + 2, own);
   }
+  return names;
+}
+
+void sort_summaries(const NumberOrder& order, const std::string& shown,
+                    std::vector<QuerySummary>& heads) {
+  order.sort(heads, [&](const QuerySummary& head) {
+    return number_of_head(head.json, order.name, shown);
+  });
+}
+
+std::string places_text(const OrderedJson& summary) {
+  return frames_text(summary["frame_mass"]) + top_text(summary["top"]);
+}
+
+void print_summary(const QuerySummary& head, bool reverse, const std::string& shown) {
+  const OrderedJson& json = head.json;
+  fmt::print("{}\n  {}text {}  {} {}\n", head_line(json), reverse ? "sums: " : "",
+             number_cell(json["text_mass"].get<double>()), one_line(shown),
+             number_cell(shown_mass(json, shown)));
+  fmt::print("{}", places_text(json));
+  if (json.contains("track")) fmt::print("{}", track_text(json["track"]));
+}
+
+void print_summary_table(std::span<const QuerySummary> heads, const QueryTableForm& form) {
+  std::vector<HeadName> names;
+  for (const QuerySummary& head : heads) names.push_back(head.name);
+  const HeadCells columns(names);
+  TextTable table;
+  columns.add_to(table);
+  const bool averaged = heads.front().json.contains("averaged");
+  if (averaged) table.add_column("heads");
+  std::vector<std::string> numbers;
+  const auto any_has = [&](const std::string& name) {
+    return std::any_of(heads.begin(), heads.end(), [&](const QuerySummary& head) {
+      return number_of_head(head.json, name, form.shown).has_value();
+    });
+  };
+  for (const std::string& name : query_numbers(form.shown)) {
+    if (name != "weight" && (any_has(name) || name == form.sort)) numbers.push_back(name);
+  }
+  for (const std::string& name : numbers) {
+    if (name == "frame_mass") table.add_column("frame");
+    table.add_column(one_line(name), TextTable::Side::right, 9);
+  }
+  const bool best = any_has("weight");
+  if (best) {
+    table.add_column("weight", TextTable::Side::right, 9);
+    table.add_column(form.reverse ? "query" : "key", TextTable::Side::left);
+  }
+  for (const QuerySummary& head : heads) {
+    std::vector<std::string> cells = columns.cells(head.name);
+    if (averaged) cells.push_back(std::to_string(head.json["averaged"].get<int64_t>()));
+    for (const std::string& name : numbers) {
+      const auto frame = largest_frame(head.json);
+      if (name == "frame_mass") cells.push_back(frame ? std::to_string(*frame) : "-");
+      cells.push_back(number_cell(number_of_head(head.json, name, form.shown)));
+    }
+    if (best) {
+      const OrderedJson& top = head.json["top"][0];
+      cells.push_back(number_cell(top["weight"].get<double>()));
+      cells.push_back(one_line(top["place"].get<std::string>()));
+    }
+    std::string below = form.lists_top ? top_text(head.json["top"]) : "";
+    if (head.json.contains("track")) below += track_text(head.json["track"]);
+    table.add_line(std::move(cells), std::move(below));
+  }
+  fmt::print("{}", table.text());
 }
 
 }  // namespace attnscope

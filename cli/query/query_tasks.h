@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,11 @@ struct QueryRequest : HeadRunOptions {
   std::vector<std::string> mean;
   bool reverse = false;
   bool track = false;
-  int64_t top = 5;
+  /// The largest tokens that are listed of each head; tables of heads list them where it is given.
+  std::optional<int64_t> top;
+  std::string sort;  ///< the number that printed heads stand by; empty: in capture order
+
+  int64_t top_count() const { return top.value_or(5); }
 };
 
 /// The heads of the selection in capture order, and the tokens that were chosen for each. Tasks

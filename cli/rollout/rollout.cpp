@@ -11,6 +11,7 @@
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
 #include "cli/common/query_options.h"
+#include "cli/common/text_table.h"
 #include "cli/query/query_output.h"
 #include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
@@ -160,16 +161,9 @@ OrderedJson summarise(const RolloutOptions& o, const QueryVolumes& volumes,
 }
 
 void print_summary(const OrderedJson& json) {
-  fmt::print("{}\n  sum {:.4f}  text {:.4f}  video {:.4f}", json["query"].get<std::string>(),
-             json["sum"].get<double>(), json["text_mass"].get<double>(),
-             json["video_mass"].get<double>());
-  if (!json["frame_mass"].empty()) fmt::print("  frames");
-  for (const OrderedJson& mass : json["frame_mass"]) fmt::print(" {:.4f}", mass.get<double>());
-  fmt::print("\n");
-  for (const OrderedJson& key : json["top"]) {
-    fmt::print("  {:.6f}  {}\n", key["weight"].get<double>(),
-               one_line(key["place"].get<std::string>()));
-  }
+  fmt::print("{}\n  sum {}  text {}  video {}\n{}", json["query"].get<std::string>(),
+             number_cell(json["sum"].get<double>()), number_cell(json["text_mass"].get<double>()),
+             number_cell(json["video_mass"].get<double>()), places_text(json));
 }
 
 class RolloutRun final : public HeadRun {

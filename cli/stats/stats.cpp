@@ -12,6 +12,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
+#include "cli/common/text_table.h"
 #include "cli/run/forecast.h"
 #include "cli/run/recorded_run.h"
 #include "cli/run/run_backend.h"
@@ -74,51 +75,29 @@ ExportSpec stats_spec(const std::vector<SelectedCall>& calls, const Capture& cap
   return spec;
 }
 
-/// Outside the main stack, the block instead of the layer.
-std::string slot_of(const HeadName& name) {
-  return name.layer == kNoLayer ? name.place.text() : name.place.slot;
-}
-
-/// The column of chunks, empty where no call is a piece of a stream.
-std::string chunk_column(bool any, const std::string& text) {
-  return any ? fmt::format("{:>5} ", text) : "";
-}
-
 /// The records as a table for people, on standard output: the fields that have a heading.
 void print_stats_table(std::span<const HeadRecord> records) {
-  size_t branch_width = 6, slot_width = 0;
-  bool chunks = false;
-  for (const HeadRecord& record : records) {
-    branch_width = std::max(branch_width, one_line(record.name.branch).size());
-    slot_width = std::max(slot_width, one_line(slot_of(record.name)).size());
-    chunks |= record.name.place.has_chunk();
-  }
-  if (slot_width > 0) slot_width = std::max<size_t>(slot_width, 4) + 1;
-  fmt::print("{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}", "step",
-             chunk_column(chunks, "chunk"), "layer", slot_width > 0 ? "slot" : "", slot_width,
-             "branch", branch_width, "kind", "b", "head", "class");
+  std::vector<HeadName> names;
+  for (const HeadRecord& record : records) names.push_back(record.name);
+  const HeadCells heads(names);
+  TextTable table;
+  heads.add_to(table);
+  table.add_column("class", TextTable::Side::left, 8);
   for (const HeadField& field : head_fields()) {
-    if (!field.heading.empty()) fmt::print(" {:>8}", field.heading);
+    if (!field.heading.empty())
+      table.add_column(std::string(field.heading), TextTable::Side::right, 8);
   }
-  fmt::print("\n");
   for (const HeadRecord& record : records) {
-    const HeadName& name = record.name;
-    const Unrecorded& unrecorded = name.place.unrecorded;
-    const bool no_layer = unrecorded.layer || name.layer == kNoLayer;
-    const std::string chunk = name.place.has_chunk() ? std::to_string(name.place.chunk) : "-";
-    fmt::print("{:>5} {}{:>5} {:<{}}{:<{}} {:<5} {:>2} {:>4} {:<8}",
-               unrecorded.step ? "-" : std::to_string(name.step), chunk_column(chunks, chunk),
-               no_layer ? "-" : std::to_string(name.layer),
-               slot_width > 0 ? one_line(slot_of(name)) : "", slot_width,
-               unrecorded.branch ? "-" : one_line(name.branch), branch_width, name.kind, name.batch,
-               name.head, head_class_name(record.metrics.head_class));
+    std::vector<std::string> cells = heads.cells(record.name);
+    cells.emplace_back(head_class_name(record.metrics.head_class));
     for (const HeadField& field : head_fields()) {
       if (field.heading.empty()) continue;
       const auto value = number_of(record.metrics, field);
-      fmt::print(" {:>8}", value ? fmt::format("{:.{}f}", *value, field.decimals) : "-");
+      cells.push_back(value ? fmt::format("{:.{}f}", *value, field.decimals) : "-");
     }
-    fmt::print("\n");
+    table.add_line(std::move(cells));
   }
+  fmt::print("{}", table.text());
 }
 
 class StatsRun final : public RecordedRun {

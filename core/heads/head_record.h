@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/number_order.h"
 #include "core/heads/head_arrays.h"
 #include "core/problem/head_name.h"
 #include "core/reduce/head_fields.h"
@@ -20,9 +21,9 @@ struct HeadRecord {
 /// null, by this number first, undefined ones last.
 struct HeadOrder {
   const HeadField* by = nullptr;
-  bool ascending = false;
+  NumberOrder order = {};
 
-  /// Reads NAME, the largest first, or NAME:asc; nothing of an empty text. Throws Error(usage).
+  /// Reads what NumberOrder does, of the numbers of heads. Throws Error(usage).
   static HeadOrder parse(std::string_view sort);
 };
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -135,8 +136,89 @@ TEST_CASE("files hold what is printed") {
   CHECK(contains(again.err, "already exists"));
   CHECK(with({"-o", folder / "d.csv", "--force"}).exit_code == 0);
   CHECK(contains(with({"-o", folder / "d.txt"}).err, "must end in .json, .csv or .h5"));
-  CHECK(contains(with({}).out, "JS bits   mean"));
+  // Two pairs: a line each.
+  CHECK(contains(with({}).out, "js_mean"));
+  CHECK(contains(
+      run_attnscope({"diff", folder / "a.safetensors", "--heads", "0", "--b-head", "2"}).out,
+      "JS bits   mean"));
   CHECK(contains(with({"--dry-run"}).out, "expected time"));
+}
+
+TEST_CASE("several pairs are a line each, in the order of --sort") {
+  const TemporaryFolder folder;
+  const ReferenceCall a = call_of(1), b = call_of(2);
+  a.write(folder.path() / "a.safetensors");
+  b.write(folder.path() / "b.safetensors");
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"diff", folder / "a.safetensors", folder / "b.safetensors",
+                                       "--quiet"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return run_attnscope(arguments);
+  };
+  std::istringstream lines(with({"--sort", "js_mean:asc"}).out);
+  std::string line;
+  std::getline(lines, line);
+  CHECK(contains(line, "total_variation   js_mean    js_max"));
+  CHECK_FALSE(contains(line, "b_head"));
+  // step layer branch kind b head mean_abs max_abs total_variation js_mean
+  double before = 0;
+  int64_t count = 0;
+  for (; std::getline(lines, line); ++count) {
+    std::istringstream words(line);
+    std::vector<std::string> cells;
+    for (std::string word; words >> word;) cells.push_back(word);
+    REQUIRE(cells.size() == 15);
+    const int64_t head = std::stoll(cells[5]);
+    const Expected e = expected_of(a, head, b, head);
+    CHECK(std::stod(cells[6]) == Approx(e.mean_abs).epsilon(1e-3));
+    CHECK(std::stod(cells[9]) == Approx(e.js_mean).epsilon(1e-3));
+    CHECK(cells[14] == std::to_string(e.js_query));
+    CHECK(std::stod(cells[9]) >= before);
+    before = std::stod(cells[9]);
+  }
+  CHECK(count == 3);
+  const auto sorted = [&](const std::string& sort) {
+    std::vector<double> numbers;
+    for (const Json& pair : Json::parse(with({"--json", "--sort", sort}).out)["pairs"]) {
+      numbers.push_back(pair["cosine"]);
+    }
+    return numbers;
+  };
+  std::vector<double> largest = sorted("cosine");
+  CHECK(std::is_sorted(largest.rbegin(), largest.rend()));
+  std::reverse(largest.begin(), largest.end());
+  CHECK(sorted("cosine:asc") == largest);
+  // Rows that differ most stand below each line where they are asked for.
+  const std::string listed = with({"--top", "2"}).out;
+  CHECK(std::count(listed.begin(), listed.end(), '\n') == 1 + 3 * (1 + 2));
+  const auto other = run_attnscope(
+      {"diff", folder / "a.safetensors", "--heads", "0,1", "--b-head", "2", "--sample", "10"});
+  CHECK(contains(other.out, "b_head"));
+  CHECK(contains(other.out, "10/90"));
+  const auto unknown = with({"--sort", "js_maen"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(contains(unknown.err, "did you mean js_mean?"));
+  CHECK(contains(with({"--sort", "js_mean", "-o", folder / "d.h5"}).err, "--sort: an .h5"));
+  CHECK(contains(with({"--sort", "js_mean", "--product", "frames"}).err,
+                 "--sort does not apply to --product"));
+}
+
+TEST_CASE("small differences are printed with their digits") {
+  const TemporaryFolder folder;
+  call_of(1).write(folder.path() / "a.safetensors");
+  REQUIRE(run_attnscope({"export", folder / "a.safetensors", "--heads", "0", "-o", folder / "m.h5",
+                         "--quiet"})
+              .exit_code == 0);
+  const std::vector<std::string> run{"diff", folder / "m.h5", folder / "a.safetensors", "--quiet"};
+  const auto printed = run_attnscope(run);
+  INFO(printed.out);
+  REQUIRE(printed.exit_code == 0);
+  const size_t first = printed.out.find("     query ");
+  REQUIRE(first != std::string::npos);
+  const double js = std::stod(printed.out.substr(printed.out.find("JS ", first) + 3));
+  const Json top = run_json({run.begin(), run.end() - 1})["pairs"][0]["top"][0];
+  CHECK(js < 1e-4);
+  CHECK(js == Approx(top["js"].get<double>()).epsilon(1e-3));
 }
 
 TEST_CASE("what cannot be compared is one clear line") {

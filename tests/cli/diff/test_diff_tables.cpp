@@ -119,6 +119,15 @@ TEST_CASE("runs of a table have means, spreads and changes of class along the st
   CHECK(change["before_step"] == 0);
   CHECK(change["before"] == "text");
   CHECK(change["after"] == "sink");
+  const Json sorted = diff_json_of({folder / "t.csv", "--sort", "entropy"});
+  CHECK(sorted["heads"][0] == last);
+  CHECK(sorted["class_changes"] == found["class_changes"]);
+  const std::string printed = diff_of({folder / "t.csv", "--sort", "entropy"}).out;
+  CHECK(printed.find("step 8") < printed.find("step 0"));
+  const auto unknown = diff_of({folder / "t.csv", "--sort", "entropi"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(unknown.err.find("did you mean entropy?") != std::string::npos);
+  CHECK(diff_of({folder / "t.csv", "--sort", "entropy", "--classes"}).exit_code == 2);
   // The steps against each other: pairs of runs, each 8 apart.
   const Json steps = diff_json_of({folder / "t.csv", "--steps", "8", "--b-step", "0"});
   CHECK(steps["paired"] == true);
