@@ -179,7 +179,8 @@ TEST_CASE("several pairs are a line each, in the order of --sort") {
   CHECK(count == 3);
   const auto sorted = [&](const std::string& sort) {
     std::vector<double> numbers;
-    for (const Json& pair : Json::parse(with({"--json", "--sort", sort}).out)["pairs"]) {
+    const Json found = Json::parse(with({"--json", "--sort", sort}).out);
+    for (const Json& pair : found["pairs"]) {
       numbers.push_back(pair["cosine"]);
     }
     return numbers;

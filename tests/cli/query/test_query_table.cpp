@@ -86,13 +86,15 @@ TEST_CASE("several heads are a line each, as in double, in the order of --sort")
     before = weight;
   }
   // JSON has that order, too, and the opposite one.
-  std::vector<int64_t> heads, reversed;
-  for (const Json& head : Json::parse(query.run({"--sort", "weight", "--json"}).out)["heads"]) {
-    heads.push_back(head["head"]);
-  }
-  for (const Json& head : Json::parse(query.run({"--sort", "weight:asc", "--json"}).out)["heads"]) {
-    reversed.insert(reversed.begin(), head["head"].get<int64_t>());
-  }
+  const auto heads_by = [&](const std::string& sort) {
+    std::vector<int64_t> heads;
+    const Json found = Json::parse(query.run({"--sort", sort, "--json"}).out);
+    for (const Json& head : found["heads"]) heads.push_back(head["head"]);
+    return heads;
+  };
+  const std::vector<int64_t> heads = heads_by("weight");
+  std::vector<int64_t> reversed = heads_by("weight:asc");
+  std::reverse(reversed.begin(), reversed.end());
   CHECK(heads == reversed);
   for (size_t line = 1; line < table.size(); ++line) {
     CHECK(static_cast<double>(heads[line - 1]) == number_in(table, line, "head"));
