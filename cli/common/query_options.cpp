@@ -57,6 +57,13 @@ void add_query_options(CommandParser& command, QueryOptions& o, bool with_list) 
       .type_name("T,Y,X")
       .one_value_each()
       .group(group);
+  command
+      .add_option("--at", o.pixels,
+                  "the video token of a pixel of the decoded video, as frame=40,x=352,y=240\n"
+                  "(repeatable; attnscope help tokens)")
+      .type_name("PIXEL")
+      .one_value_each()
+      .group(group);
   command.add_option("--index", o.indices, "a token by its place in the sequence (repeatable)")
       .type_name("N")
       .one_value_each()
@@ -157,10 +164,17 @@ void tell_mixed_tokens(std::span<const int64_t> tokens, const TokenGrid& grid,
 
 namespace {
 
+/// "6,15,22", with the pixel that chose it.
+std::string coord_words(const QueryOptions& o, const std::string& coord) {
+  const auto pixel = o.pixel_words.find(coord);
+  return pixel == o.pixel_words.end() ? coord : fmt::format("{} ({})", coord, pixel->second);
+}
+
 /// The first tokens as they were asked for: "6,15,22; text token dog; 4 more".
 std::string asked_tokens(const QueryOptions& o) {
   constexpr size_t kNamed = 3;
-  std::vector<std::string> asked = o.coords;
+  std::vector<std::string> asked;
+  for (const std::string& coord : o.coords) asked.push_back(coord_words(o, coord));
   for (const int64_t index : o.indices) asked.push_back(fmt::format("index {}", index));
   if (!o.list.empty()) asked.push_back("index " + o.list);
   for (const std::string& text : o.text_tokens) asked.push_back("text token " + text);
@@ -182,7 +196,7 @@ std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, b
   } else if (!o.text_tokens.empty()) {
     text = "text token " + o.text_tokens.front();
   } else if (!o.coords.empty()) {
-    text = fmt::format("{} {}", noun, o.coords.front());
+    text = fmt::format("{} {}", noun, coord_words(o, o.coords.front()));
   } else {
     text = "index " + (o.indices.empty() ? o.list : std::to_string(o.indices.front()));
   }

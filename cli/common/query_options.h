@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,12 +19,16 @@ struct QueryOptions {
   std::vector<int64_t> indices;          ///< --index N
   std::string list;                      ///< --queries LIST
   std::vector<std::string> text_tokens;  ///< --text-token N|STRING
+  std::vector<std::string> pixels;       ///< --at, until settle_pixels() finds its token
+  /// Of the tokens among `coords` that --at chose: the pixel, "frame 40, x 352, y 240".
+  std::map<std::string, std::string> pixel_words = {};
 
   bool any() const {
-    return !coords.empty() || !indices.empty() || !list.empty() || !text_tokens.empty();
+    return !coords.empty() || !indices.empty() || !list.empty() || !text_tokens.empty() ||
+           !pixels.empty();
   }
 };
-/// Adds --query, --index and, where `with_list`, --queries.
+/// Adds --query, --at, --index and, where `with_list`, --queries.
 void add_query_options(CommandParser& command, QueryOptions& options, bool with_list);
 /// Adds --text-token.
 void add_text_token_option(CommandParser& command, QueryOptions& options);

@@ -11,6 +11,7 @@
 #include "cli/common/head_list.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
+#include "cli/common/pixel_query.h"
 #include "cli/common/stored_input.h"
 #include "cli/common/unknown_state.h"
 #include "cli/diff/diff_maps.h"
@@ -118,7 +119,7 @@ void check_diff_options(const CommandParser& command, const DiffOptions& o) {
     return;
   }
   for (const char* const name :
-       {"--query", "--index", "--text-token", "--pool", "--colour-scale"}) {
+       {"--query", "--at", "--index", "--text-token", "--pool", "--colour-scale"}) {
     if (command.count(name) == 0) continue;
     throw usage_error(fmt::format("{} belongs to --product", name));
   }
@@ -288,6 +289,19 @@ int diff_tables(const DiffOptions& o, const Console& console) {
   return kExitOk;
 }
 
+/// The queries of both sides.
+std::vector<PixelSequence> sequences_of(const std::vector<ComparedPair>& pairs,
+                                        const CaptureOptions& capture) {
+  std::vector<PixelSequence> sequences;
+  for (const ComparedPair& pair : pairs) {
+    for (const SideHead* const side : {&pair.a, &pair.b}) {
+      sequences.push_back(
+          {*side->query_tokens, side->label, capture.texts.preset.value_or(""), side->model});
+    }
+  }
+  return sequences;
+}
+
 int run_diff(const CommandParser& command, DiffOptions o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
@@ -303,6 +317,7 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   const DiffRun run = open_run(o, console);
   const DiffSides sides = run.sides();
   auto pairs = compared_pairs(sides, o.selection, o.other, {o.sample, o.by_segment}, console);
+  settle_pixels(sequences_of(pairs, o.capture), o.queries, console);
   const auto maps = o.product.empty() ? nullptr : std::make_unique<DiffMaps>(o, sides, pairs);
   tell_calls(o, run, console);
   MemoryBudget budget(run.memory);

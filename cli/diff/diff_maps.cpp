@@ -56,7 +56,7 @@ void check_map_options(const DiffOptions& o, MapForm form) {
   }
   if (form != MapForm::volume && o.queries.any()) {
     throw usage_error(
-        fmt::format("--query, --index and --text-token choose the rows of --product "
+        fmt::format("--query, --at, --index and --text-token choose the rows of --product "
                     "volume (got {})",
                     o.product));
   }

@@ -59,7 +59,8 @@ class CaptureSide final : public DiffSide {
             nullptr,
             {0, problem.num_keys()},
             "",
-            call.tokens_of(name.batch)};
+            call.tokens_of(name.batch),
+            call.model};
   }
   std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut,
                                 const TileBackend* backend, const HeadMap* other) const override {
@@ -114,7 +115,8 @@ class ExportSide final : public DiffSide {
             &head.facts->queries,
             head.facts->keys,
             std::string(maps_.dtype_name(head)),
-            {}};
+            {},
+            head.facts->model};
   }
   std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut, const TileBackend*,
                                 const HeadMap*) const override {

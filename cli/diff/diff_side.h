@@ -30,6 +30,7 @@ struct SideHead {
   IndexRange keys;
   std::string dtype;
   std::span<const std::string> words = {};  ///< of its prompt, where they are known
+  std::string model = {};                   ///< as recorded; empty: not
 };
 
 using QueryList = std::shared_ptr<const std::vector<int64_t>>;

@@ -77,11 +77,12 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
   }
   if (product == ExportProduct::output) check_output_fits(o, problem);
   if (product == ExportProduct::rows && !o.queries.any()) {
-    throw usage_error("--product rows needs --queries LIST, --query T,Y,X or --index N");
+    throw usage_error(
+        "--product rows needs --queries LIST, --query T,Y,X, --at PIXEL or --index N");
   }
   if (product != ExportProduct::rows && o.queries.any()) {
     throw usage_error(
-        fmt::format("--query, --index and --queries choose rows: they need --product "
+        fmt::format("--query, --at, --index and --queries choose rows: they need --product "
                     "rows (got {})",
                     export_product_name(product)));
   }

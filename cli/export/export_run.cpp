@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "cli/common/command.h"
+#include "cli/common/pixel_query.h"
 #include "cli/export/export_pooled.h"
 #include "cli/export/export_request.h"
 #include "cli/export/export_result.h"
@@ -108,7 +109,7 @@ class ExportRun final : public HeadRun {
   }
   void say_written(const ExportSink& sink, int64_t bytes, double seconds) const;
 
-  const ExportOptions& o_;
+  ExportOptions& o_;
   std::string capture_hash_;
   int64_t tiles_total_ = 0;
   std::filesystem::path partial_;  ///< what an interrupted run leaves
@@ -301,6 +302,7 @@ void ExportRun::write(const OpenExport& opened, const RowUnits& units, const Til
 }
 
 int ExportRun::work() {
+  settle_pixels(pixel_sequences(calls(), false, o_.capture), o_.queries, console_);
   ExportPlan plan = make_export_spec(o_, capture(), backend(), share());
   check_max_size(o_, plan);
   partial_ = o_.out + (plan.spec.is_sharded() ? ".d.part" : ".part");

@@ -41,6 +41,10 @@ constexpr std::string_view kTokens =
   --query 5,0:30,10:12
                       a box of them; ranges are half-open
   --query NAME:T,Y,X  of another segment of a token map; NAME:N its N-th token
+  --at frame=40,x=352,y=240
+                      the video token of a pixel of the decoded video; where
+                      no preset, model or token map tells how much a token
+                      covers, tell it: ...,cell=4x16x16 (frames, pixels)
   --index N           a token by its place in the sequence
   --text-token N      a text token, counted within the text; A-B for a run
   --text-token WORD   a word or phrase of the prompt: dog, "red circle"

@@ -12,6 +12,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/output_options.h"
+#include "cli/common/pixel_query.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
@@ -239,7 +240,7 @@ class QueryWork final : public HeadRun {
   static std::optional<QueryValues> compute(const QueryRun& run, LseCache& cache);
   void write(const SegmentQuery& t) const;
 
-  const QueryRequest& o_;
+  QueryRequest& o_;
   MeanAxes mean_;
   bool is_export_ = false;
   std::vector<std::unique_ptr<SegmentQuery>> segments_;  ///< one, or one a segment
@@ -255,9 +256,10 @@ void QueryWork::check_options() {
 
 std::vector<SelectedCall> QueryWork::choose() {
   if (!o_.queries.any()) {
-    throw usage_error("query needs --query T,Y,X, --index N or --text-token N|STRING");
+    throw usage_error("query needs --query T,Y,X, --at PIXEL, --index N or --text-token N|STRING");
   }
   std::vector<SelectedCall> calls = select();
+  settle_pixels(pixel_sequences(calls, o_.reverse, o_.capture), o_.queries, console_);
   const std::vector<QueryRequest> requests =
       asks_all_segments(o_, calls) ? each_segment(o_, calls) : std::vector<QueryRequest>{o_};
   for (const QueryRequest& each : requests) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "cli/common/command.h"
+#include "cli/common/pixel_query.h"
 #include "cli/common/stored_input.h"
 #include "cli/query/query_output.h"
 #include "core/base/error.h"
@@ -35,7 +36,7 @@ void check_request(const QueryRequest& o) {
         "{}: {} is an export, whose rows are shown as they are (the option needs the capture)",
         option, one_line(o.capture.capture)));
   }
-  if (!o.queries.any()) throw usage_error("query needs --query T,Y,X or --index N");
+  if (!o.queries.any()) throw usage_error("query needs --query T,Y,X, --at PIXEL or --index N");
 }
 
 /// Where the chosen tokens stand among the exported rows.
@@ -135,12 +136,18 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
 
 }  // namespace
 
-int query_export(const QueryRequest& o, const Console& console) {
+int query_export(QueryRequest& o, const Console& console) {
   check_request(o);
   const MeanAxes mean = parse_mean_axes(o.mean);
   const StoredMaps maps(o.capture.capture);
   const std::vector<StoredHead> heads = select_stored(maps, o.selection, console);
   check_heads(maps, heads);
+  std::vector<PixelSequence> sequences;
+  for (const StoredHead& head : heads) {
+    sequences.push_back(
+        {head.facts->query_tokens, one_line(head.group->name), {}, head.facts->model});
+  }
+  settle_pixels(sequences, o.queries, console);
   std::vector<ChosenTokens> chosen;
   std::vector<std::vector<int64_t>> positions;
   for (const StoredHead& head : heads) {

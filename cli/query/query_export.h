@@ -7,6 +7,6 @@ namespace attnscope {
 
 /// `query` on an export of weights or rows: the chosen rows as they stand there. Returns the exit
 /// code. Throws Error(usage) where the export does not have them or cannot answer.
-int query_export(const QueryRequest& request, const Console& console);
+int query_export(QueryRequest& request, const Console& console);
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "cli/common/cache_option.h"
+#include "cli/common/pixel_query.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_tasks.h"
@@ -118,15 +119,17 @@ QueryRequest query_request(const RenderRequest& o) {
 }  // namespace
 
 void render_filmstrip(RenderJob& job) {
-  const QueryRequest request = query_request(job.request);
+  QueryRequest request = query_request(job.request);
   if (!request.queries.any()) {
     throw usage_error(
-        "--picture filmstrip needs --query T,Y,X, --index N or --text-token N|STRING");
+        "--picture filmstrip needs --query T,Y,X, --at PIXEL, --index N or --text-token N|STRING");
   }
   const MeanAxes mean = parse_mean_axes(request.mean);
   const SoftmaxDomain domain = parse_domain(request.domain);
-  const QueryTasks tasks =
-      make_query_tasks(request, job.capture.select(parse_selection(request.selection)));
+  const auto calls = job.capture.select(parse_selection(request.selection));
+  settle_pixels(pixel_sequences(calls, request.reverse, request.capture), request.queries,
+                job.console);
+  const QueryTasks tasks = make_query_tasks(request, calls);
   check_domain(domain, tasks);
   check_weighting(request, tasks);
   QueryVolumes volumes = describe_volumes(request, job.capture, tasks);

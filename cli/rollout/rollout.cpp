@@ -10,6 +10,7 @@
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
+#include "cli/common/pixel_query.h"
 #include "cli/common/query_options.h"
 #include "cli/common/text_table.h"
 #include "cli/query/query_output.h"
@@ -178,7 +179,7 @@ class RolloutRun final : public HeadRun {
   std::vector<double> follow();
   void write(const std::vector<double>& influence);
 
-  const RolloutOptions& o_;
+  RolloutOptions& o_;
   std::vector<RolloutStep> layers_;
   ChosenTokens start_;
   std::optional<VolumeFormat> format_;
@@ -189,9 +190,11 @@ std::vector<SelectedCall> RolloutRun::choose() {
   require_equal_heads(calls, "a rollout");
   layers_ = steps_of(calls);
   if (!o_.queries.any()) {
-    throw usage_error("rollout needs --query T,Y,X, --index N or --text-token N|STRING");
+    throw usage_error(
+        "rollout needs --query T,Y,X, --at PIXEL, --index N or --text-token N|STRING");
   }
   const AttentionProblem& problem = layers_.front().problem();
+  settle_pixels(pixel_sequences(calls, false, o_.capture), o_.queries, console_);
   start_ = start_tokens(o_, calls.front());
   tell_mixed_tokens(start_.tokens, problem.query_tokens(), console_);
   if (!o_.out.empty() && team_.is_first()) {

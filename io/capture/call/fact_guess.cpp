@@ -123,7 +123,7 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
     }
   }
   if (grids.size() != 1) return;
-  const std::string origin = "guessed from preset " + std::string(fitting->name);
+  const std::string origin = std::string(kGuessedFromPreset) + std::string(fitting->name);
   const std::string from = " from " + std::to_string(q.tokens()) + " tokens of head dimension " +
                            std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
                            "; --grid and --text override";

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/capture/call/call_tensors.h"
@@ -8,6 +9,9 @@
 #include "io/capture/facts/fact_overrides.h"
 
 namespace attnscope {
+
+/// How the origin of a grid or token map begins that the only fitting preset has; its name follows.
+inline constexpr std::string_view kGuessedFromPreset = "guessed from preset ";
 
 /// The facts with what was neither recorded nor given as an option and can be guessed from the
 /// tensors' shapes: the layout (the axis that fits the grid, the order in which the heads of k

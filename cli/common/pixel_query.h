@@ -1,0 +1,32 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/common/capture_options.h"
+#include "cli/common/console.h"
+#include "cli/common/query_options.h"
+#include "io/capture/selection_share.h"
+
+namespace attnscope {
+
+/// A sequence whose video's pixels are asked for, and what tells how much of it a token covers.
+struct PixelSequence {
+  TokenGrid grid;
+  std::string name;         ///< how messages name it
+  std::string preset = {};  ///< by which its grid was told or guessed; empty: none
+  std::string model = {};   ///< as recorded; empty: not
+};
+
+/// The queries, or the keys, of each selected call.
+std::vector<PixelSequence> pixel_sequences(std::span<const SelectedCall> calls, bool keys,
+                                           const CaptureOptions& capture);
+
+/// Puts the token of each pixel of --at behind those of --query, and says which it is. Nothing to
+/// do where no pixel is asked for. Throws Error(usage) naming the valid range, where the sequences
+/// have no grid or have other tokens there, or nothing tells how much a token covers.
+void settle_pixels(std::span<const PixelSequence> sequences, QueryOptions& queries,
+                   const Console& console);
+
+}  // namespace attnscope
