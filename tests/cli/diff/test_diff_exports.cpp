@@ -140,8 +140,7 @@ TEST_CASE("what only one file has is not compared, and counted") {
     INFO(name);
     CHECK(found[name].is_null());
   }
-  CHECK(run_diff({whole, part}).out.find("1600 of 3600 entries are on both sides") !=
-        std::string::npos);
+  CHECK(run_diff({whole, part}).out.find("1600/3600") != std::string::npos);
 }
 
 TEST_CASE("logits have differences, and no divergence") {
@@ -182,7 +181,7 @@ TEST_CASE("an export beside a capture differs by what their captures differ by")
   const Json rounded = pairs_of({half, a})[0];
   CHECK(rounded["max_abs"] > 0);
   CHECK(rounded["max_abs"] < 0x1p-11);
-  CHECK(run_diff({half, a}).out.find("A f16 of the file") != std::string::npos);
+  CHECK(run_diff({half, a, "--heads", "0"}).out.find("A f16 of the file") != std::string::npos);
   CHECK(pairs_of({of_a, a})[0]["max_abs"] < 1e-6);
   // A part of it.
   const Json part =
