@@ -130,11 +130,8 @@ void check_products_fit(const ExportOptions& o, ExportProduct product,
 int64_t parse_align(const ExportOptions& o) {
   if (o.align.empty()) return 0;
   constexpr int64_t kLeast = 4096;
-  const int64_t bytes = parse_size(o.align, "--align", 0);
-  if (o.align.back() != '%' && bytes >= kLeast && bytes <= kMostAlign &&
-      (bytes & (bytes - 1)) == 0) {
-    return bytes;
-  }
+  const int64_t bytes = parse_size(o.align, "--align", -1);
+  if (bytes >= kLeast && bytes <= kMostAlign && (bytes & (bytes - 1)) == 0) return bytes;
   throw usage_error("--align " + one_line(o.align) +
                     ": expected a power of two from 4KiB to 64MiB, such as 1MiB");
 }

@@ -60,11 +60,7 @@ int64_t planned_bytes(const ExportPlan& plan) {
 
 void check_max_size(const ExportOptions& o, const ExportPlan& plan) {
   if (o.max_size.empty()) return;
-  const int64_t limit = parse_size(o.max_size, "--max-size", 0);
-  if (o.max_size.back() == '%') {
-    throw usage_error(
-        fmt::format("--max-size {}: expected a size like 10GiB, no share", one_line(o.max_size)));
-  }
+  const int64_t limit = parse_size(o.max_size, "--max-size", -1);
   const int64_t bytes = planned_bytes(plan);
   if (bytes <= limit) return;
   const bool at_most = plan.spec.product != ExportProduct::pooled && estimate_export(plan).at_most;

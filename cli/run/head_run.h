@@ -3,6 +3,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -70,6 +71,8 @@ class HeadRun : public TeamWork {
   const std::vector<SelectedCall>& calls() const { return calls_; }
   /// The heads that --where holds for and whose numbers it compared.
   const HeadRecords& where_records() const { return where_.records; }
+  /// Of a dry run: the heads that may hold, whose numbers --where would find.
+  const std::set<HeadName>& where_supposed() const { return where_.supposed; }
   const TileBackend& backend() const { return *backend_; }
   /// Within --memory, beside the capture's calls.
   MemoryBudget& budget() { return *budget_; }

@@ -155,6 +155,7 @@ SettledWhere settle_where(SelectionOptions& selection, const StatsChoice& choice
                        .run();
   }
   settled.records = question.records();
+  settled.supposed = question.supposed();
   selection.holding = std::make_shared<const std::set<HeadName>>(question.holding());
   return settled;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 
 #include "cli/common/capture_options.h"
 #include "cli/common/console.h"
@@ -29,7 +30,8 @@ struct WhereMeans {
 struct SettledWhere {
   /// Of the heads that it holds for, those whose numbers were compared.
   HeadRecords records;
-  std::optional<WherePlan> plan;  ///< of a dry run that has numbers to find
+  std::optional<WherePlan> plan;     ///< of a dry run that has numbers to find
+  std::set<HeadName> supposed = {};  ///< the heads of that plan
 };
 
 /// Puts into `selection.holding` the heads of the other options' selection that --where holds for.

@@ -46,7 +46,7 @@ StatsJobs WhereQuestion::ask(const HeadRecords& known, const StatsChoice& choice
 
 void WhereQuestion::suppose(const StatsJobs& jobs) {
   for (const ReductionJob& job : jobs.jobs) {
-    by_name_.insert(head_name(job.task.problem->id(), job.task.batch, job.task.head));
+    supposed_.insert(head_name(job.task.problem->id(), job.task.batch, job.task.head));
   }
 }
 
@@ -58,6 +58,7 @@ bool WhereQuestion::holds(const HeadRecord& record) const {
 
 std::set<HeadName> WhereQuestion::holding() const {
   std::set<HeadName> heads = by_name_;
+  heads.insert(supposed_.begin(), supposed_.end());
   for (const auto& [name, record] : numbers_) {
     if (holds(record)) heads.insert(name);
   }

@@ -33,7 +33,9 @@ class WhereQuestion {
   /// Takes the heads of jobs, whose numbers will not be found, as holding.
   void suppose(const StatsJobs& jobs);
 
-  /// The heads that it holds for.
+  const std::set<HeadName>& supposed() const { return supposed_; }
+
+  /// The heads that it holds for, those of suppose() among them.
   std::set<HeadName> holding() const;
   /// Of these, those whose numbers were compared.
   HeadRecords records() const;
@@ -42,7 +44,8 @@ class WhereQuestion {
   bool holds(const HeadRecord& record) const;
 
   const HeadCondition condition_;
-  std::set<HeadName> by_name_;      ///< that hold whatever their numbers
+  std::set<HeadName> by_name_;  ///< that hold whatever their numbers
+  std::set<HeadName> supposed_;
   std::vector<SelectedCall> open_;  ///< the heads whose names do not tell, a batch item each
   HeadRecords numbers_;
 };

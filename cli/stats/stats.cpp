@@ -178,7 +178,8 @@ std::optional<int64_t> StatsRun::take(const OrderedJson& json) {
 RunPlan StatsRun::forecast() {
   StatsJobs left = s_;
   drop_jobs(left, measured_by_where());
-  RunPlan plan{.command = "stats"};
+  RunPlan plan = plan_of("stats", 0, ReductionPlan(), budget());
+  plan.seconds = 0;
   if (!left.jobs.empty()) {
     plan = forecast_run("stats", left.jobs,
                         plan_stats(choice_, left, backend(), budget(), o_.run.threads), backend(),
@@ -202,11 +203,14 @@ void StatsRun::check(const CheckedRun& scope, std::span<const HeadTask> own) {
   if (!own.empty()) scope.check_logits(own, backend(), budget());
 }
 
-/// Places of the jobs whose records --where has; they lack arrays.
+/// Places of the jobs whose records --where has or, of a dry run, would have; they lack arrays.
 std::vector<int64_t> StatsRun::measured_by_where() const {
   std::vector<int64_t> places;
   if (!choice_.arrays.empty()) return places;
   for (const auto& [name, record] : where_records()) {
+    if (const auto place = place_of(name)) places.push_back(*place);
+  }
+  for (const HeadName& name : where_supposed()) {
     if (const auto place = place_of(name)) places.push_back(*place);
   }
   std::sort(places.begin(), places.end());

@@ -79,6 +79,7 @@ std::string lower(std::string_view text) {
 }  // namespace
 
 int64_t parse_size(std::string_view text, std::string_view option, int64_t available) {
+  const bool shares = available >= 0;
   const auto fail = [&](std::string_view why) {
     return usage_error(std::string(option) + " " + std::string(text) + ": " + std::string(why));
   };
@@ -87,11 +88,13 @@ int64_t parse_size(std::string_view text, std::string_view option, int64_t avail
   const bool digit = !text.empty() && text[0] >= '0' && text[0] <= '9';
   const auto parsed = std::from_chars(text.data(), end, number, std::chars_format::fixed);
   if (!digit || parsed.ec != std::errc{}) {
-    throw fail("expected a size like 256MiB, 4GB or 50%");
+    throw fail(shares ? "expected a size like 256MiB, 4GB or 50%"
+                      : "expected a size like 256MiB or 4GB");
   }
   // Figures are printed with a space before the unit.
   const char* const name = parsed.ptr + (parsed.ptr != end && *parsed.ptr == ' ' ? 1 : 0);
   const std::string unit = lower({name, static_cast<size_t>(end - name)});
+  if (unit == "%" && !shares) throw fail("expected a size like 256MiB or 4GB, no share");
   if (unit == "%") {
     if (number <= 0 || number > 100) throw fail("a share must be above 0% and at most 100%");
     return static_cast<int64_t>(static_cast<double>(available) * (number / 100));
@@ -103,8 +106,9 @@ int64_t parse_size(std::string_view text, std::string_view option, int64_t avail
     if (bytes >= 0x1p63) throw fail("is larger than any memory");
     return static_cast<int64_t>(bytes);
   }
-  throw fail(unit.empty() ? "needs a unit: B, KiB, MiB, GiB, KB, MB, GB or %"
-                          : "unknown unit (expected B, KiB, MiB, GiB, KB, MB, GB or %)");
+  const std::string units =
+      shares ? "B, KiB, MiB, GiB, KB, MB, GB or %" : "B, KiB, MiB, GiB, KB, MB or GB";
+  throw fail(unit.empty() ? "needs a unit: " + units : "unknown unit (expected " + units + ")");
 }
 
 std::string format_bytes(int64_t bytes) {

@@ -63,7 +63,7 @@ class MemoryBudget {
   std::atomic<int64_t> peak_{0};
 };
 
-/// "256MiB", "4GB", "1.5GiB", "50%" of `available`. Throws Error(usage) otherwise.
+/// "256MiB", "4GB", "1.5GiB"; unless `available` is negative, "50%" of it. Or throws Error(usage).
 int64_t parse_size(std::string_view text, std::string_view option, int64_t available);
 /// "1.50 GiB".
 std::string format_bytes(int64_t bytes);

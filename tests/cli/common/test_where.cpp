@@ -244,6 +244,18 @@ TEST_CASE("a dry run tells what finding the numbers of --where would take") {
   CHECK(plan.at("where").at("flops") > 0);
   CHECK(plan.at("where").at("seconds") >= 0);
   CHECK(!fs::exists(cache));
+  // Of stats, the rest are the heads whose numbers --where need not find.
+  const auto rest = [&](const std::string& where) {
+    return run_json({"stats", capture, "--where", where, "--dry-run", "--json", "--cache", "none"});
+  };
+  CHECK(rest("sink").at("heads") == 18);
+  CHECK(rest("sink").at("flops") == 0);
+  CHECK(rest("sink").at("expected_seconds") == 0);
+  const Json some = rest("layer=0 or sink");
+  CHECK(some.at("heads") == 18);
+  CHECK(some.at("where").at("heads") == 12);
+  CHECK(some.at("flops") ==
+        run_json({"stats", capture, "--layers", "0", "--dry-run", "--json"}).at("flops"));
   run_json({"stats", capture, "--json", "--cache", cache, "--where", "sink"});
   const Json known = run_json(words);
   CHECK(!known.contains("where"));

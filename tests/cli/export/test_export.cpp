@@ -282,7 +282,11 @@ TEST_CASE("a file larger than --max-size is refused before anything is written")
   CHECK(contains(refusal({"--product", "lse"}, lse - 1), "; take fewer heads, --rows or --cols"));
   CHECK(contains(refusal({"--block", "64"}, pooled - 1), "takes " + format_bytes(pooled)));
   for (const char* wrong : {"50%", "5", "many", "0B"}) {
-    CHECK(run_attnscope(export_sample(out, {"--max-size", wrong})).exit_code == 2);
+    const auto result = run_attnscope(export_sample(out, {"--max-size", wrong}));
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.err, "--max-size " + std::string(wrong)));
+    // No share is advised, which is refused.
+    CHECK(contains(result.err.substr(result.err.rfind(wrong) + 3), "%") == false);
   }
   CHECK(std::filesystem::is_empty(folder.path()));
   const auto fits = run_attnscope(export_sample(out, {"--max-size", std::to_string(f16) + "B"}));

@@ -81,6 +81,21 @@ TEST_CASE("sizes as users write them") {
   }
 }
 
+TEST_CASE("a size that is no share of anything advises none") {
+  CHECK(parse_size("4GB", "--max-size", -1) == 4000000000);
+  for (const std::string text : {"lots", "12", "1XiB", "50%"}) {
+    INFO(text);
+    try {
+      parse_size(text, "--max-size", -1);
+      FAIL("was taken");
+    } catch (const Error& error) {
+      const std::string said = error.what();
+      CHECK(said.find('%') == (text == "50%" ? said.find("50%") + 2 : std::string::npos));
+      CHECK(said.rfind('%') == said.find('%'));
+    }
+  }
+}
+
 TEST_CASE("byte counts for people") {
   CHECK(format_bytes(0) == "0 B");
   CHECK(format_bytes(1023) == "1023 B");
