@@ -66,7 +66,7 @@ std::string number_cell(std::optional<double> value) {
   return value && !std::isnan(*value) ? fmt::format("{:.4g}", *value) : "-";
 }
 
-HeadCells::HeadCells(std::span<const HeadName> heads) {
+HeadCells::HeadCells(std::span<const HeadName> heads, bool calls) : calls_(calls) {
   for (const HeadName& head : heads) {
     has_chunk_ |= head.place.has_chunk();
     has_slot_ |= !slot_of(head).empty();
@@ -74,11 +74,11 @@ HeadCells::HeadCells(std::span<const HeadName> heads) {
 }
 
 void HeadCells::add_to(TextTable& table) const {
-  table.add_column("step", TextTable::Side::right, 5);
+  if (calls_) table.add_column("step", TextTable::Side::right, 5);
   if (has_chunk_) table.add_column("chunk");
   table.add_column("layer");
   if (has_slot_) table.add_column("slot", TextTable::Side::left);
-  table.add_column("branch", TextTable::Side::left);
+  if (calls_) table.add_column("branch", TextTable::Side::left);
   table.add_column("kind", TextTable::Side::left, 5);
   table.add_column("b", TextTable::Side::right, 2);
   table.add_column("head");
@@ -86,11 +86,12 @@ void HeadCells::add_to(TextTable& table) const {
 
 std::vector<std::string> HeadCells::cells(const HeadName& head) const {
   const Unrecorded& unrecorded = head.place.unrecorded;
-  std::vector<std::string> cells{fact_cell(head.step, unrecorded.step)};
+  std::vector<std::string> cells;
+  if (calls_) cells.push_back(fact_cell(head.step, unrecorded.step));
   if (has_chunk_) cells.push_back(fact_cell(head.place.chunk));
   cells.push_back(fact_cell(head.layer, unrecorded.layer));
   if (has_slot_) cells.push_back(slot_of(head));
-  cells.push_back(unrecorded.branch ? "-" : one_line(head.branch));
+  if (calls_) cells.push_back(unrecorded.branch ? "-" : one_line(head.branch));
   cells.push_back(one_line(head.kind));
   cells.push_back(fact_cell(head.batch));
   cells.push_back(fact_cell(head.head));

@@ -45,13 +45,14 @@ std::string number_cell(std::optional<double> value);
 /// and slot where one of the heads has it.
 class HeadCells {
  public:
-  explicit HeadCells(std::span<const HeadName> heads);
+  /// `calls`: with the step and the branch of each.
+  explicit HeadCells(std::span<const HeadName> heads, bool calls = true);
   void add_to(TextTable& table) const;
   /// Their cells; "-" for a fact that is negative or that nobody recorded.
   std::vector<std::string> cells(const HeadName& head) const;
 
  private:
-  bool has_chunk_ = false, has_slot_ = false;
+  bool calls_, has_chunk_ = false, has_slot_ = false;
 };
 
 }  // namespace attnscope

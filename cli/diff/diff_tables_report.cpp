@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/common/class_lines.h"
 #include "cli/common/head_table.h"
 #include "cli/common/text_table.h"
 #include "cli/diff/diff_report.h"
@@ -60,7 +61,7 @@ OrderedJson pair_change_json(const TableReport& report, const HeadChange& head) 
 
 OrderedJson changes_json(const TableComparison& found) {
   OrderedJson list = OrderedJson::array();
-  for (const ClassChange& change : class_changes(found)) {
+  for (const ClassChange& change : class_changes(class_table(found))) {
     OrderedJson json = name_json(change.head);
     json["before_step"] = change.before_step;
     json["before"] = change.before;
@@ -150,13 +151,6 @@ void print_pairs(const TableReport& report) {
   if (any_clear) fmt::print("*: further from 0 than half of its 95 % interval\n");
 }
 
-void print_changes(const std::vector<ClassChange>& changes) {
-  for (const ClassChange& change : changes) {
-    fmt::print("{}: {} (at step {} {})\n", head_label(change.head), one_line(change.after),
-               change.before_step, one_line(change.before));
-  }
-}
-
 /// The list of the JSON that a table has.
 DiffList list_of_tables(const TableReport& report, bool classes) {
   if (classes) {
@@ -199,9 +193,9 @@ void sort_tables(const std::string& sort, TableReport& report) {
 void print_tables(const TableReport& report, bool classes) {
   if (report.found.has_b) return print_pairs(report);
   if (!classes) print_summaries(report);
-  const std::vector<ClassChange> changes = class_changes(report.found);
-  print_changes(changes);
-  if (classes && changes.empty()) fmt::print("no head changes its class along the steps\n");
+  const ClassTable table = class_table(report.found);
+  print_class_table(table, true);
+  if (classes && !table.compares()) fmt::print("no head has classes at several steps\n");
 }
 
 std::string tables_csv(const TableReport& report, bool classes) {

@@ -12,7 +12,6 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
-#include "cli/common/text_table.h"
 #include "cli/run/forecast.h"
 #include "cli/run/recorded_run.h"
 #include "cli/run/run_backend.h"
@@ -20,7 +19,9 @@
 #include "cli/run/run_steps.h"
 #include "cli/run/stats_jobs.h"
 #include "cli/run/stream_run.h"
+#include "cli/stats/near_heads.h"
 #include "cli/stats/stats_options.h"
+#include "cli/stats/stats_tables.h"
 #include "core/base/error.h"
 #include "core/heads/head_record.h"
 #include "core/heads/head_record_sink.h"
@@ -53,6 +54,8 @@ OrderedJson content_options(const StatsOptions& o, const StatsChoice& choice,
                         {"temporal", choice.thresholds.temporal},
                         {"spatial", choice.thresholds.spatial},
                         {"local", choice.thresholds.local}};
+  if (o.curve) json["curve"] = true;
+  if (o.nearest) json["nearest"] = *o.nearest;
   if (o.top) json["top"] = {{"heads", *o.top}, {"sort", o.sort}};
   return json;
 }
@@ -75,31 +78,6 @@ ExportSpec stats_spec(const std::vector<SelectedCall>& calls, const Capture& cap
   return spec;
 }
 
-/// The records as a table for people, on standard output: the fields that have a heading.
-void print_stats_table(std::span<const HeadRecord> records) {
-  std::vector<HeadName> names;
-  for (const HeadRecord& record : records) names.push_back(record.name);
-  const HeadCells heads(names);
-  TextTable table;
-  heads.add_to(table);
-  table.add_column("class", TextTable::Side::left, 8);
-  for (const HeadField& field : head_fields()) {
-    if (!field.heading.empty())
-      table.add_column(std::string(field.heading), TextTable::Side::right, 8);
-  }
-  for (const HeadRecord& record : records) {
-    std::vector<std::string> cells = heads.cells(record.name);
-    cells.emplace_back(head_class_name(record.metrics.head_class));
-    for (const HeadField& field : head_fields()) {
-      if (field.heading.empty()) continue;
-      const auto value = number_of(record.metrics, field);
-      cells.push_back(value ? fmt::format("{:.{}f}", *value, field.decimals) : "-");
-    }
-    table.add_line(std::move(cells));
-  }
-  fmt::print("{}", table.text());
-}
-
 class StatsRun final : public RecordedRun {
  public:
   StatsRun(StatsOptions& options, Team& team, const Console& console)
@@ -111,7 +89,7 @@ class StatsRun final : public RecordedRun {
   OrderedJson result_options() const override;
   void keep_share(const SelectionShare& share) override { attnscope::keep_share(s_, share); }
   std::vector<HeadTask> tasks() const override;
-  int64_t record_bytes() const override { return 10 << 10; }
+  int64_t record_bytes() const override { return (10 << 10) + o_.nearest.value_or(0) * 512; }
   RunPlan forecast() override;
   void check_output(const OutputFileOptions& file) override {
     if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
@@ -135,9 +113,10 @@ class StatsRun final : public RecordedRun {
     if (o_.csv) {
       fmt::print("{}", stats_csv(records_));
     } else {
-      print_stats_table(records_);
+      print_stats_tables(records_, o_.curve);
     }
   }
+  void find_nearest();
   ExportSpec spec() const;
   ReductionPlan plan() { return plan_stats(choice_, s_, backend(), budget(), o_.run.threads); }
 
@@ -145,6 +124,7 @@ class StatsRun final : public RecordedRun {
   StatsChoice choice_;
   StatsJobs s_;
   std::vector<HeadRecord> records_;
+  std::stop_token stop_;
 };
 
 void StatsRun::check_options() {
@@ -237,6 +217,7 @@ std::vector<int64_t> StatsRun::done_already() {
 /// Adds the records of the jobs that this process takes. Throws Error(interrupted) when it was
 /// stopped.
 void StatsRun::measure(const std::stop_token& stop) {
+  stop_ = stop;
   drop_jobs(s_, done_already());
   if (s_.jobs.empty()) return found().flush();
   const bool complete = measure_heads({console_, "stats", backend(), budget(), stop, shared_work()},
@@ -248,7 +229,18 @@ void StatsRun::measure(const std::stop_token& stop) {
   if (!complete) throw interrupted_error(kNothingKept);
 }
 
+/// For --nearest, by the first process alone: few rows of each head are compared.
+void StatsRun::find_nearest() {
+  const StreamJob job{console_, "--nearest", backend(), budget(), stop_};
+  const auto most = static_cast<size_t>(*o_.nearest);
+  if (!find_near_heads(job, calls(), o_.run.threads, most, records_)) {
+    throw interrupted_error(kNothingKept);
+  }
+  capture().require_unchanged();
+}
+
 void StatsRun::before_writing() {
+  if (o_.nearest) find_nearest();
   sort_records(records_, HeadOrder::parse(o_.sort));
   if (!o_.top || *o_.top >= std::ssize(records_)) return;
   records_.erase(records_.begin() + *o_.top, records_.end());

@@ -57,6 +57,9 @@ void check_stats_options(const StatsOptions& o) {
   if (!o.sort.empty() && extension_of(o) == ".h5" && !o.json) {
     throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
   }
+  if (o.nearest && extension_of(o) == ".h5") {
+    throw usage_error("--nearest: an .h5 has numbers of heads alone (-o X.json or X.csv)");
+  }
   if (o.top && extension_of(o) == ".h5") {
     throw usage_error("--top: an .h5 has all heads of its calls (-o X.json or X.csv)");
   }
@@ -67,6 +70,7 @@ void check_stats_options(const StatsOptions& o) {
         o.sample));
   }
   if (o.shard.empty()) return;
+  if (o.nearest) refuse_shard(o.shard, "--nearest is of all heads");
   if (o.top) refuse_shard(o.shard, "--top is of all heads");
   if (extension_of(o) == ".csv") {
     refuse_shard(o.shard,
@@ -121,6 +125,13 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
       .type_name("N");
   command.add_flag("--exact", o.exact,
                    "count keys (keys_for_50, ...) on all rows, not on 256 spread ones");
+  command.add_flag("--curve", o.curve,
+                   "how many keys hold 50, 80, 90, 95 and 99 % of a row's mass, as a table");
+  command
+      .add_option("--nearest", o.nearest,
+                  "for each head the N heads of its step and branch whose maps look most alike")
+      .in_range(1, 1000)
+      .type_name("N");
   command
       .add_option("--band", o.band,
                   "reach in y and x of temporal_score (default: so that all frames within it\n"

@@ -19,7 +19,8 @@ struct StatsOptions : HeadRunOptions {
   int64_t sample = 0;
   int64_t band = -1;
   bool exact = false;
-  std::optional<int64_t> top = {};
+  bool curve = false;
+  std::optional<int64_t> top = {}, nearest = {};
 
   /// Only after check_stats_options(), which makes sure of it.
   StatsChoice choice() const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace attnscope {
 
@@ -11,6 +12,14 @@ HeadOrder HeadOrder::parse(std::string_view sort) {
   for (const HeadField& field : head_fields()) names.emplace_back(field.name);
   const NumberOrder order = NumberOrder::parse(sort, names);
   return {order.name.empty() ? nullptr : find_head_field(order.name), order};
+}
+
+ClassTable class_table(std::span<const HeadRecord> records) {
+  std::vector<NamedClass> heads;
+  for (const HeadRecord& record : records) {
+    heads.push_back({record.name, std::string(head_class_name(record.metrics.head_class))});
+  }
+  return class_table(std::move(heads));
 }
 
 void sort_records(std::vector<HeadRecord>& records, const HeadOrder& order) {

@@ -36,10 +36,14 @@ constexpr HeadField kFields[] = {
     {"sink_mass", "mean over rows of the weight of the heaviest key", &M::sink_mass, {}, "sink", 4},
     {"keys_for_50", "mean over rows of how many keys hold 50 % of the mass", &M::keys_for_50,
      RowValue::keys_for_50, "keys 50%", 0},
+    {"keys_for_80", "mean over rows of how many keys hold 80 % of the mass", &M::keys_for_80,
+     RowValue::keys_for_80},
     {"keys_for_90", "mean over rows of how many keys hold 90 % of the mass", &M::keys_for_90,
      RowValue::keys_for_90, "keys 90%", 0},
     {"keys_for_95", "mean over rows of how many keys hold 95 % of the mass", &M::keys_for_95,
      RowValue::keys_for_95},
+    {"keys_for_99", "mean over rows of how many keys hold 99 % of the mass", &M::keys_for_99,
+     RowValue::keys_for_99},
     {"band", "reach of temporal_score in latent cells", &M::band},
     {"rows", "rows that were computed", &M::rows},
     {"masked_rows", "rows of which the mask leaves nothing; they are in no mean", &M::masked_rows},
@@ -91,6 +95,21 @@ const HeadField* find_head_field(std::string_view name) {
       std::find_if(std::begin(kFields), std::end(kFields),
                    [&](const HeadField& field) { return field.name == name; });
   return found == std::end(kFields) ? nullptr : found;
+}
+
+std::span<const KeysForShare> keys_curve() {
+  static const auto curve = [] {
+    std::array<KeysForShare, kKeyShares.size()> found;
+    auto which = static_cast<uint8_t>(RowValue::keys_for_50);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const RowValue value{which++};
+      found[i] = {kKeyShares[i],
+                  std::find_if(std::begin(kFields), std::end(kFields),
+                               [&](const HeadField& f) { return f.mean_of == value; })};
+    }
+    return found;
+  }();
+  return curve;
 }
 
 std::vector<std::string_view> metric_names() {

@@ -64,7 +64,7 @@ struct HeadMetrics {
   Estimate text_mass, padding_mass, video_mass, same_frame_mass, same_position_mass;
   Estimate spatial_score, temporal_score, local_mass;
   std::optional<double> sink_mass;
-  Estimate keys_for_50, keys_for_90, keys_for_95;
+  Estimate keys_for_50, keys_for_80, keys_for_90, keys_for_95, keys_for_99;
   std::optional<int64_t> band;  ///< the reach of temporal_score
   int64_t rows = 0, masked_rows = 0;
   /// The kMostSinks keys of largest column mass, descending; equal ones by the lower key.
@@ -94,6 +94,14 @@ struct HeadField {
   /// The name of the standard error in JSON, CSV and HDF5: NAME_stderr.
   std::string error_name() const;
 };
+
+/// The mean over rows of how many of the largest keys hold a share of the mass.
+struct KeysForShare {
+  double share = 0;
+  const HeadField* field = nullptr;
+};
+/// Those of kKeyShares, in its order.
+std::span<const KeysForShare> keys_curve();
 
 /// Every number of HeadMetrics, in the order in which they are written.
 std::span<const HeadField> head_fields();

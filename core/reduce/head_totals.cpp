@@ -110,9 +110,10 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
   take(RowValue::max_weight, r.max_weight);
   const int64_t index = panel.row_index(row);
   if (std::binary_search(request.share_rows.begin(), request.share_rows.end(), index)) {
-    take(RowValue::keys_for_50, static_cast<double>(r.keys_for[0]) / kCountUnit);
-    take(RowValue::keys_for_90, static_cast<double>(r.keys_for[1]) / kCountUnit);
-    take(RowValue::keys_for_95, static_cast<double>(r.keys_for[2]) / kCountUnit);
+    auto which = static_cast<uint8_t>(RowValue::keys_for_50);
+    for (const int64_t keys : r.keys_for) {
+      take(RowValue{which++}, static_cast<double>(keys) / kCountUnit);
+    }
   }
   const AttentionProblem& problem = *task.problem;
   const TokenGrid& queries = problem.query_tokens();

@@ -22,11 +22,13 @@ enum class RowValue : uint8_t {
   spatial_score,
   temporal_score,
   local_mass,
-  keys_for_50,
+  keys_for_50,  ///< the first of as many as kKeyShares, in its order
+  keys_for_80,
   keys_for_90,
   keys_for_95,
+  keys_for_99,
 };
-inline constexpr size_t kRowValues = 13;
+inline constexpr size_t kRowValues = 15;
 
 /// Numbers of keys are summed in this unit, so that they stay below the values that fixed_scale()
 /// allows.

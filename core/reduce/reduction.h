@@ -58,8 +58,8 @@ struct PlaceMasses {
   }
 };
 
-/// How many of a row's largest keys hold 50, 90 and 95 % of its mass.
-inline constexpr std::array<double, 3> kKeyShares{0.5, 0.9, 0.95};
+/// Shares of a row's mass of which is counted how many of its largest keys hold them.
+inline constexpr std::array<double, 5> kKeyShares{0.5, 0.8, 0.9, 0.95, 0.99};
 using KeyCounts = std::array<int64_t, kKeyShares.size()>;
 
 /// The metrics of one row; those that were not asked for stay 0.

@@ -4,7 +4,7 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 namespace attnscope {
 namespace {
@@ -84,14 +84,6 @@ std::vector<CommonMetric> common_metrics(const NumberTable& a, const NumberTable
   return common;
 }
 
-/// By layer and head, then by step.
-bool comes_first(const HeadName& a, const HeadName& b) {
-  const auto rank = [](const HeadName& n) {
-    return std::tie(n.layer, n.place, n.kind, n.branch, n.batch, n.head, n.step);
-  };
-  return rank(a) < rank(b);
-}
-
 }  // namespace
 
 std::vector<HeadName> heads_of_table(const NumberTable& table) {
@@ -140,22 +132,12 @@ TableComparison compare_tables(const NumberTable& a, const NumberTable& b,
   return result;
 }
 
-std::vector<ClassChange> class_changes(const TableComparison& found) {
-  std::vector<const HeadRuns*> heads;
+ClassTable class_table(const TableComparison& found) {
+  std::vector<NamedClass> heads;
   for (const HeadChange& head : found.heads) {
-    if (!head.a.head_class.empty()) heads.push_back(&head.a);
+    if (!head.a.head_class.empty()) heads.push_back({head.a.name, head.a.head_class});
   }
-  std::sort(heads.begin(), heads.end(),
-            [](const HeadRuns* x, const HeadRuns* y) { return comes_first(x->name, y->name); });
-  std::vector<ClassChange> changes;
-  for (size_t i = 1; i < heads.size(); ++i) {
-    const HeadRuns &before = *heads[i - 1], &after = *heads[i];
-    HeadName same = before.name;
-    same.step = after.name.step;
-    if (same != after.name || before.head_class == after.head_class) continue;
-    changes.push_back({after.name, before.name.step, before.head_class, after.head_class});
-  }
-  return changes;
+  return class_table(std::move(heads));
 }
 
 }  // namespace attnscope

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/heads/class_table.h"
 #include "io/metrics/number_table.h"
 #include "io/metrics/run_spread.h"
 
@@ -52,13 +53,7 @@ TableComparison summarise_table(const NumberTable& table, std::span<const HeadNa
 TableComparison compare_tables(const NumberTable& a, const NumberTable& b,
                                std::span<const std::pair<HeadName, HeadName>> heads);
 
-/// Where a head's class is another than at the step before it that was measured.
-struct ClassChange {
-  HeadName head;  ///< with the step where it has changed
-  int64_t before_step = 0;
-  std::string before, after;
-};
-/// Of the heads of summarise_table(), by layer, head and step.
-std::vector<ClassChange> class_changes(const TableComparison& found);
+/// Of the heads of summarise_table() that have a class.
+ClassTable class_table(const TableComparison& found);
 
 }  // namespace attnscope

@@ -184,6 +184,10 @@ OrderedJson head_json(const HeadRecord& record) {
   if (!metrics.segment_mass.from.empty()) {
     json["segment_mass"] = segment_mass_json(metrics.segment_mass);
   }
+  for (const NearHead& near : record.nearest) {
+    OrderedJson& other = json["nearest"].emplace_back(name_json(near.name));
+    other["js"] = near.js;
+  }
   for (const HeadArrayValues& array : record.arrays) {
     size_t value = 0;
     json[std::string(info_of(array.which).name)] = nested(array, 0, value);

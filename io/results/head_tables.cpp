@@ -1,8 +1,10 @@
 #include "io/results/head_tables.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "io/files/json_text.h"
@@ -10,6 +12,7 @@
 #include "io/results/csv_line.h"
 #include "io/results/head_columns.h"
 #include "io/results/head_json.h"
+#include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
@@ -57,7 +60,49 @@ std::vector<std::string> stats_columns(std::span<const HeadRecord> records) {
     names.emplace_back("segment_mass");
   }
   names.emplace_back("sink_key");
+  if (any([](const HeadRecord& record) { return !record.nearest.empty(); })) {
+    names.emplace_back("nearest");
+  }
   return names;
+}
+
+/// {"mass": [0.5, …], "keys": [mean over rows of how many keys hold it, …]}.
+OrderedJson keys_curve_json(const HeadMetrics& metrics) {
+  OrderedJson mass = OrderedJson::array(), keys = OrderedJson::array();
+  for (const KeysForShare& point : keys_curve()) {
+    const auto number = number_of(metrics, *point.field);
+    mass.push_back(point.share);
+    keys.push_back(number ? OrderedJson(*number) : OrderedJson());
+  }
+  return {{"mass", std::move(mass)}, {"keys", std::move(keys)}};
+}
+
+/// Options of a run that a capture's numbers were found with.
+bool wants_curve(const OrderedJson& about) {
+  const auto options = about.find("options");
+  return options != about.end() && options->value("curve", false);
+}
+
+OrderedJson class_table_json(const ClassTable& table) {
+  constexpr std::array kOfColumns{"step", "branch", "forward", "of_step"};
+  OrderedJson columns = OrderedJson::array(), heads = OrderedJson::array();
+  for (const HeadName& column : table.columns) {
+    const OrderedJson name = name_json(column);
+    OrderedJson& json = columns.emplace_back(OrderedJson::object());
+    for (const char* const fact : kOfColumns) {
+      if (name.contains(fact)) json[fact] = name[fact];
+    }
+  }
+  for (const auto& row : table.rows) {
+    OrderedJson& json = heads.emplace_back(name_json(head_of_row(row)));
+    for (const char* const fact : kOfColumns) json.erase(fact);
+    json["changes"] = is_changing(row);
+    OrderedJson& classes = json["classes"] = OrderedJson::array();
+    for (const ClassTable::Cell& cell : row) {
+      classes.push_back(cell ? OrderedJson(cell->head_class) : OrderedJson());
+    }
+  }
+  return {{"columns", std::move(columns)}, {"heads", std::move(heads)}};
 }
 
 }  // namespace
@@ -90,7 +135,14 @@ OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> rec
   OrderedJson json{{"format", "attnscope-stats/1"}};
   json.update(about);
   OrderedJson& heads = json["heads"] = OrderedJson::array();
-  for (const HeadRecord& record : records) heads.push_back(head_json(record));
+  const bool curve = wants_curve(about);
+  for (const HeadRecord& record : records) {
+    OrderedJson& head = heads.emplace_back(head_json(record));
+    if (curve) head["keys_curve"] = keys_curve_json(record.metrics);
+  }
+  if (const ClassTable table = class_table(records); table.compares()) {
+    json["class_table"] = class_table_json(table);
+  }
   return json;
 }
 

@@ -10,7 +10,9 @@
 
 namespace attnscope {
 
-/// {"format": "attnscope-stats/1", …about, "heads": records}; `about` is a JSON object.
+/// {"format": "attnscope-stats/1", …about, "heads": records}; `about` is a JSON object. Where its
+/// "options" have "curve", heads have "keys_curve". Where a head was measured at several steps or
+/// branches, there is a "class_table".
 OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records);
 
 /// The texts of their .csv files (RFC 4180), of which a line is a head, or a head and a mask: its

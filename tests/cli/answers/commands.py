@@ -141,11 +141,12 @@ NUMBERS = cases(
     stats dump {ONE} --with entropy_rows,max_weight_rows,max_key_rows,lse_rows
     stats dump --layers 0 -o stats.json
     stats dump --layers 0 -o stats.json --resume
+    stats tiny --curve --nearest 2
     stats dump --layers 1 -o stats.h5
     stats dump --layers 0 --dry-run
     stats dump --layers 0 --where entropy>0 --dry-run --cache none
-    stats tiny -o numbers-{{shard}}.json --shard 0/2
-    stats tiny -o numbers-{{shard}}.json --shard 1/2
+    stats tiny --curve -o numbers-{{shard}}.json --shard 0/2
+    stats tiny --curve -o numbers-{{shard}}.json --shard 1/2
     merge numbers-0-of-2.json numbers-1-of-2.json -o numbers.json
     merge numbers-0-of-2.json numbers-1-of-2.json -o -
     info stats.h5

@@ -135,7 +135,9 @@ TEST_CASE("runs of a table have means, spreads and changes of class along the st
   CHECK(steps["pairs"][0]["entropy_ci95"] == 0);
   const std::string text = diff_of({folder / "t.csv"}).out;
   CHECK(text.find("9 ±    2.5") != std::string::npos);
-  CHECK(text.find("batch 0 head 1: sink (at step 0 text)") != std::string::npos);
+  CHECK(text.find("step 0    step 8") != std::string::npos);
+  CHECK(text.find("1 * text      sink") != std::string::npos);
+  CHECK(text.find("1 of 1 heads changes class") != std::string::npos);
 }
 
 TEST_CASE("files of tables hold what is printed") {

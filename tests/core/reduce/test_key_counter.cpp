@@ -54,10 +54,10 @@ TEST_CASE("keys are counted as sorting counts them, row after row") {
 
 TEST_CASE("rows of one key, of nothing, and of weights above 1 are counted") {
   KeyCounter counter;
-  CHECK(count(counter, {0.25f}) == KeyCounts{1, 1, 1});
-  CHECK(count(counter, {0, 0, 0}) == KeyCounts{0, 0, 0});
-  CHECK(count(counter, {1024, 1, 0}) == KeyCounts{1, 1, 1});
-  CHECK(count(counter, {1, 1, 1, 1}) == KeyCounts{2, 4, 4});
+  CHECK(count(counter, {0.25f}) == KeyCounts{1, 1, 1, 1, 1});
+  CHECK(count(counter, {0, 0, 0}) == KeyCounts{0, 0, 0, 0, 0});
+  CHECK(count(counter, {1024, 1, 0}) == KeyCounts{1, 1, 1, 1, 1});
+  CHECK(count(counter, {1, 1, 1, 1}) == KeyCounts{2, 4, 4, 4, 4});
   // Nothing of those rows is left.
-  CHECK(count(counter, {0.5f, 0.5f}) == KeyCounts{1, 2, 2});
+  CHECK(count(counter, {0.5f, 0.5f}) == KeyCounts{1, 2, 2, 2, 2});
 }

@@ -242,7 +242,7 @@ TEST_CASE("a class that is another than at the step before it is a change") {
   add(5, 0, "local");
   for (const int64_t step : {0, 5, 9}) add(step, 1, "global");
   add(5, 2, "text");
-  const auto changes = class_changes(summarise_table(table, heads_of_table(table)));
+  const auto changes = class_changes(class_table(summarise_table(table, heads_of_table(table))));
   REQUIRE(changes.size() == 2);
   CHECK(changes[0].head == HeadName{5, 1, "cond", "joint", 0, 0, {}});
   CHECK(changes[0].before_step == 0);

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "core/heads/class_table.h"
+
+namespace attnscope {
+
+/// The classes of heads over steps and branches, on standard output, with a star where a head has
+/// several, and how many do; `changing`: those heads alone. Nothing of a table without several
+/// columns.
+void print_class_table(const ClassTable& table, bool changing);
+
+}  // namespace attnscope
