@@ -16,10 +16,10 @@
 #include "cli/common/option_use.h"
 #include "cli/common/report_error.h"
 #include "cli/help/complete_words.h"
+#include "cli/program_version.h"
 #include "core/base/error.h"
 #include "core/base/error_kind.h"
 #include "core/base/nearest_word.h"
-#include "core/base/version.h"
 #include "io/helper/ask_helper.h"
 #include "io/helper/helper_server.h"
 #include "io/helper/questions/helper_questions.h"
@@ -94,7 +94,7 @@ void take_output_option(const std::vector<Command>& commands, std::vector<std::s
 }
 
 bool asks_for_help(const std::string& word) {
-  return word == "--help" || word == "-h" || word == "--version";
+  return word == "--help" || word == "-h" || word == "--version" || word == "-V";
 }
 
 /// Options that every command understands alike: they may stand before its name as well.
@@ -210,7 +210,7 @@ int run(int argc, char** argv) {
       "See what video diffusion transformers look at: exact attention maps from dumped Q "
       "and K,\nstreamed within a memory budget."};
   app.name("attnscope");
-  app.set_version_flag("--version", std::string(version()));
+  app.set_version_flag("-V,--version", "", "the version, its commit and backends; with --json");
   set_help(app);
   app.require_subcommand(0, 1);
   app.allow_extras();
@@ -248,8 +248,9 @@ int run(int argc, char** argv) {
     return app.exit(e);
   } catch (const CLI::CallForAllHelp& e) {
     return app.exit(e);
-  } catch (const CLI::CallForVersion& e) {
-    return app.exit(e);
+  } catch (const CLI::CallForVersion&) {
+    print_version(std::find(argv + 1, argv + argc, std::string_view("--json")) != argv + argc);
+    return kExitOk;
   } catch (const CLI::RequiredError& e) {
     const std::vector<std::string> unknown = unknown_options(app);
     if (!unknown.empty()) return reject_extras(*app.get_subcommands().front(), unknown);

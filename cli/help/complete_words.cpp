@@ -180,7 +180,7 @@ std::vector<Completion> complete_words(const std::vector<Command>& commands,
   });
   if (named == commands.end()) {
     if (words.size() > 1) return {};
-    return is_option(text) ? option_names({{.names = {"-h", "--help", "--version"},
+    return is_option(text) ? option_names({{.names = {"-h", "--help", "-V", "--version"},
                                             .value = "",
                                             .heading = "Options",
                                             .about = ""}},

@@ -241,6 +241,8 @@ PICTURES = cases(
     """
 )
 
+VERSION = cases("--version")
+
 ERRORS = cases("stats dump --no-such-option\nstats dump --layers 99\nsynth", (2,))
 ERRORS += cases(
     """
@@ -273,4 +275,4 @@ TOGETHER = cases(
     """
 )
 
-CASES = CAPTURES + EXPORTS + NUMBERS + RUNS + QUERIES + DIFFERENCES + PICTURES + ERRORS
+CASES = CAPTURES + EXPORTS + NUMBERS + RUNS + QUERIES + DIFFERENCES + PICTURES + VERSION + ERRORS

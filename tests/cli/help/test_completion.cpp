@@ -45,6 +45,7 @@ bool holds(const Words& words, const std::string& word) {
 TEST_CASE("commands, options and their words are completed") {
   CHECK(completed({"ex"}) == Words{"export"});
   CHECK(completed({""}).size() == 19);
+  CHECK(completed({"-V"}) == Words{"-V"});
   CHECK(completed({"--ver"}) == Words{"--version"});
   CHECK(completed({"stats", "--sor"}) == Words{"--sort"});
   CHECK(holds(completed({"stats", "-"}), "-o"));
