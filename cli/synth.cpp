@@ -88,12 +88,6 @@ std::vector<HeadKind> kind_cycle(const SynthOptions& o, const TokenGrid& tokens,
   return cycle;
 }
 
-DType parse_synthetic_dtype(const std::string& name) {
-  const auto dtype = parse_dtype(name);
-  if (dtype && is_floating(*dtype) && *dtype != DType::f64) return *dtype;
-  throw usage_error("--dtype " + name + ": expected bf16, f16 or f32");
-}
-
 SyntheticCapture describe_capture(const SynthOptions& o, const Console& console) {
   const ModelPreset* preset = o.preset.empty() ? nullptr : &find_preset(o.preset);
   SyntheticCapture capture;
@@ -102,7 +96,7 @@ SyntheticCapture describe_capture(const SynthOptions& o, const Console& console)
   capture.head_dim = o.head_dim.value_or(preset != nullptr ? preset->head_dim : kDefaultHeadDim);
   capture.layers = o.layers;
   capture.steps = o.steps;
-  capture.dtype = parse_synthetic_dtype(o.dtype);
+  capture.dtype = *parse_dtype(o.dtype);
   capture.values = o.values;
   capture.seed = o.seed;
   const std::vector<HeadKind> cycle = kind_cycle(o, capture.tokens, console);
@@ -181,7 +175,9 @@ int run_synth(const SynthOptions& o) {
 }
 
 void add_shape_options(CommandParser& command, SynthOptions& o) {
-  command.add_option("--preset", o.preset, "grid, text, heads and head dimension of a known model")
+  command
+      .add_option("--preset", o.preset, "grid, text, heads and head dimension of a known model: {}")
+      .one_of(preset_names())
       .type_name("NAME");
   command.add_option("--grid", o.grid, "the video's latent grid, instead of the preset's")
       .type_name("TxHxW");
@@ -196,9 +192,11 @@ void add_shape_options(CommandParser& command, SynthOptions& o) {
       .in_range(1, 4096)
       .type_name("N");
   command
-      .add_option("--kinds", o.kinds,
-                  "what the heads look at, repeated cyclically: spatial, temporal, text, sink,\n"
-                  "local, global (default: all that the grid can hold)")
+      .add_option(
+          "--kinds", o.kinds,
+          "what the heads look at, repeated cyclically: {} (default: all that the grid can\n"
+          "hold)")
+      .one_of(head_kind_names())
       .delimiter(',')
       .type_name("LIST");
   command.add_option("--layers", o.layers, "layers, numbered from 0")
@@ -222,7 +220,9 @@ Command add_synth_command(CLI::App& app) {
       .type_name("CAPTURE")
       .required();
   add_shape_options(command, o);
-  command.add_option("--dtype", o.dtype, "bf16 (default), f16 or f32").type_name("TYPE");
+  command.add_option("--dtype", o.dtype, "{} (default bf16)")
+      .one_of({"bf16", "f16", "f32"})
+      .type_name("TYPE");
   command.add_flag("--values", o.values, "write V as well: random values of variance 1");
   command.add_option("--seed", o.seed, "of the random values; the same seed gives the same bytes")
       .type_name("N");

@@ -1,6 +1,7 @@
 #include "cli/view_options.h"
 
 #include "cli/run/shard_option.h"
+#include "core/problem/problem_names.h"
 
 namespace attnscope {
 
@@ -23,15 +24,16 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .group(start);
   command
       .add_option("--order", o.order,
-                  "the matrix's tokens in this order: stored, raster, yxt, tiles:TxHxW, hilbert, "
-                  "morton, or FILE with the token at each place")
+                  "the matrix's tokens in this order: {}, or FILE with the token at each place")
+      .words(token_order_names())
       .type_name("NAME|FILE")
       .group(start);
   command
       .add_option("--order-keys", o.order_keys, "the keys in this order, where it is another one")
+      .words(token_order_names())
       .type_name("NAME|FILE")
       .group(start);
-  command.add_option("--theme", o.theme, "light or dark")
+  command.add_option("--theme", o.theme, "{}")
       .one_of({"light", "dark"})
       .type_name("NAME")
       .group(start);

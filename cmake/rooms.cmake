@@ -238,7 +238,7 @@ attnscope_room(web/window "The window in a page: its canvas and input, its way t
 
 # cli: the command.
 attnscope_room(cli/common "Parser, console, options and inputs that commands share."
-  MAY core io USES posix fmt json cli11 LIBRARY cli)
+  MAY core kernels io USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/help "attnscope help and completion, manual pages." MAY core io cli/common USES fmt LIBRARY cli)
 attnscope_room(cli/run "The run of a command over heads: backend, plan, share, team, records."
   MAY core cluster kernels kernels/common io cli/common USES posix fmt json LIBRARY cli)
@@ -252,7 +252,7 @@ attnscope_room(cli/diff "attnscope diff." MAY core io cli/common cli/run USES fm
 attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/merge "attnscope merge." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/relabel "attnscope relabel." MAY core io cli/common USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/verify "attnscope verify." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/verify "attnscope verify." MAY core kernels io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)

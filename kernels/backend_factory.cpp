@@ -70,11 +70,15 @@ void tell_unused_tiles(const BackendOptions& options) {
 
 }  // namespace
 
-BackendKind parse_backend(std::string_view name) {
-  // In the order of BackendKind.
+const std::vector<std::string>& backend_names() {
   static const std::vector<std::string> names{"auto",         "reference", "cpu",        "cpu-amx",
                                               "cpu-amx-fp16", "cpu-bf16",  "cpu-fma",    "cuda",
                                               "cuda-wgmma",   "cuda-mma",  "cuda-cublas"};
+  return names;
+}
+
+BackendKind parse_backend(std::string_view name) {
+  const std::vector<std::string>& names = backend_names();
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] == name) return static_cast<BackendKind>(i);
   }

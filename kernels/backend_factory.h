@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/stream/tile_backend.h"
 #include "kernels/backend_options.h"
@@ -28,6 +30,8 @@ enum class BackendKind : uint8_t {
 /// "auto", "reference", "cpu", "cpu-amx", "cpu-amx-fp16", "cpu-bf16", "cpu-fma", "cuda",
 /// "cuda-wgmma", "cuda-mma", "cuda-cublas"; throws Error(usage) suggesting the nearest otherwise.
 BackendKind parse_backend(std::string_view name);
+/// In the order of BackendKind.
+const std::vector<std::string>& backend_names();
 /// True of a kind of backend that computes on a CUDA device.
 bool is_cuda(BackendKind kind);
 

@@ -26,6 +26,7 @@ void add_cache_option(CommandParser& command, std::string& cache) {
           "where row sums and the numbers of --where are kept for the next run: a folder\n"
           "or none (default: .attnscope in the capture's folder, or the user's cache folder\n"
           "where that one cannot be written)")
+      .words(std::vector<std::string>{"none"})
       .type_name("DIR|none")
       .group("Computation");
 }

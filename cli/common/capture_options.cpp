@@ -17,12 +17,18 @@
 #include "core/base/memory_budget.h"
 #include "core/base/nearest_word.h"
 #include "core/heads/head_condition.h"
+#include "core/problem/problem_names.h"
 #include "core/problem/score.h"
+#include "core/tensor/layout_names.h"
+#include "io/capture/call/rope_option.h"
 #include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/mask_words.h"
+#include "io/capture/facts/model_preset.h"
 #include "io/capture/name_pattern.h"
 #include "io/files/checksum.h"
 #include "io/files/json_types.h"
+#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -34,8 +40,7 @@ constexpr int64_t kFreeCaptureBytes = 4 << 20;
 
 ScoreFunction score_option(const std::string& name) {
   if (const auto score = parse_score(name)) return *score;
-  throw unknown_name("--score", name,
-                     {"softmax", "sigmoid", "linear:elu1", "linear:relu", "linear:normaliser"});
+  throw unknown_name("--score", name, score_names());
 }
 
 /// A bar of its own for every large member of an archive whose checksum is checked.
@@ -107,10 +112,13 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
           "--links", o.links,
           "symbolic links in a CAPTURE that is a folder: refuse, or follow, to tensors and\n"
           "capture.json alone (model hubs keep files behind links)")
-      .type_name("refuse|follow");
+      .one_of({"refuse", "follow"})
+      .type_name("refuse|follow")
+      .group("A CAPTURE that is a folder");
   const std::string facts = kFactOptions;
   o.texts.mask_option = mask_option;
-  command.add_option("--layout", o.texts.layout, "order of the axes: bhsd, bshd, hsd, shd or sd")
+  command.add_option("--layout", o.texts.layout, "order of the axes: {}")
+      .one_of(layout_names())
       .type_name("LAYOUT")
       .group(facts);
   command.add_option("--grid", o.texts.grid, "latent frames, rows, columns: 13x30x45")
@@ -124,27 +132,23 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
   command.add_option("--scale", o.texts.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
       .type_name("auto|NUMBER")
       .group(facts);
-  command
-      .add_option(mask_option, o.texts.mask,
-                  "none, causal, window:N, block_causal:N, or a tensor file (bool or bias)")
+  command.add_option(mask_option, o.texts.mask, "{}, or a tensor file (bool or bias)")
+      .words(mask_words())
       .type_name("MASK")
       .group(facts);
-  command
-      .add_option("--score", o.score,
-                  "softmax, sigmoid, linear:elu1 or linear:relu, where none is recorded")
+  command.add_option("--score", o.score, "where none is recorded: {}")
+      .one_of(score_names())
       .type_name("SCORE")
       .group(facts);
-  command
-      .add_option("--preset", o.texts.preset,
-                  "a model whose grid and text to assume: cogvideox-5b, ...")
+  command.add_option("--preset", o.texts.preset, "a model whose grid and text to assume: {}")
+      .one_of(preset_names())
       .type_name("NAME")
       .group(facts);
   command
       .add_option("--rope", o.texts.rope,
                   "apply rotary embedding to q and k as they are read, where they were recorded\n"
-                  "before it: cogvideox, hunyuan, flux, wan, ltx[:HEADS], mochi:FILE[:KEY], gptj,\n"
-                  "llama, ltx2, cosmos:scale=TxYxX[,fps=N], kandinsky5, hunyuan-image, krea2,\n"
-                  "z-image, qwen-image, flux2, minimax-h3, ltx2-audio (docs/inputs.md)")
+                  "before it: {} (docs/inputs.md)")
+      .words(rope_words())
       .type_name("NAME")
       .group(facts);
   command
@@ -299,14 +303,14 @@ void add_selection_options(CommandParser& command, SelectionOptions& o) {
   add("--chunks", o.chunks, "pieces of a stream, as recorded");
   const auto add_names = [&](const char* name, std::vector<std::string>& values, const char* type,
                              const char* text) {
-    command.add_option(name, values, text)
+    return command.add_option(name, values, text)
         .type_name(type)
         .delimiter(',')
         .one_value_each()
         .group(group);
   };
   add_names("--branch", o.branches, "NAME", "guidance branches by name: cond, uncond, ...");
-  add_names("--kind", o.kinds, "KIND", "self, cross or joint");
+  add_names("--kind", o.kinds, "KIND", "{}").one_of(kind_names());
   add_names("--blocks", o.blocks, "NAME", "blocks of the model by name, * for any characters");
   add_names("--slots", o.slots, "NAME", "attentions within a block by name: attn1, audio_*, ...");
   add_names("--pick", o.pick, "HEADS",
@@ -413,8 +417,8 @@ void add_run_options(CommandParser& command, RunOptions& o) {
   command
       .add_option("--backend", o.backend,
                   "auto, reference, cpu or cuda, or one of these by the instructions that an "
-                  "export names:\n"
-                  "cpu-amx, cpu-amx-fp16, cpu-bf16, cpu-fma, cuda-wgmma, cuda-mma,\ncuda-cublas")
+                  "export names:\n{}")
+      .words(backend_names())
       .type_name("NAME")
       .group(group);
   command

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -18,9 +19,10 @@ namespace {
 
 constexpr size_t kPageLines = 40, kPageColumns = 80;
 constexpr size_t kPageExamples = 3;
-/// Beginnings of the headings that many commands have: --help has what stands under them.
-constexpr std::array<std::string_view, 7> kSharedHeadings{
-    "Bare tensors", "Facts", "Selection", "Computation", "Several machines", "Colours", "Side B"};
+/// Beginnings of the headings that many commands have: --help has what stands under them, last.
+constexpr std::array<std::string_view, 8> kSharedHeadings{
+    "Bare tensors", "A CAPTURE",        "Facts",   "Selection",
+    "Computation",  "Several machines", "Colours", "Side B"};
 
 constexpr std::array<std::string_view, 4> kClauseEnds{"; ", ": ", ", ", " ("};
 
@@ -89,23 +91,37 @@ std::string name_of(const CLI::Option& option) {
          (value.empty() ? "" : " " + value);
 }
 
-bool is_own(const CLI::App& command, const std::string& heading) {
-  // Of a query they are what it is about.
-  if (heading == "Queries") return command.get_name() == "query";
-  return std::none_of(kSharedHeadings.begin(), kSharedHeadings.end(),
-                      [&](std::string_view shared) { return heading.starts_with(shared); });
+/// Where a heading stands in a command's helps: of a query or a rollout its tokens are what it is
+/// about.
+enum class HeadingRank : uint8_t { subject, own, shared };
+HeadingRank rank_of(const std::string& command, const std::string& heading) {
+  if (heading == "Positionals") return HeadingRank::subject;
+  if (heading == "Queries") {
+    const bool is_subject = command == "query" || command == "rollout";
+    return is_subject ? HeadingRank::subject : HeadingRank::shared;
+  }
+  const bool is_shared =
+      std::any_of(kSharedHeadings.begin(), kSharedHeadings.end(),
+                  [&](std::string_view shared) { return heading.starts_with(shared); });
+  return is_shared ? HeadingRank::shared : HeadingRank::own;
 }
 
-/// The options that a command does not share with many others; those of queries first.
-std::vector<const CLI::Option*> own_options(const CLI::App& command) {
-  std::vector<const CLI::Option*> own = command.get_options([&](const CLI::Option* option) {
-    const std::string name = option->get_name();
-    return option->nonpositional() && !option->get_group().empty() && name != "--links" &&
-           option != command.get_help_ptr() && option != command.get_help_all_ptr() &&
-           is_own(command, option->get_group());
+/// The options below a heading but those that ask for help, of which it says nothing.
+std::vector<const CLI::Option*> options_below(const CLI::App& command, const std::string& heading) {
+  return command.get_options([&](const CLI::Option* option) {
+    return option->nonpositional() && option->get_group() == heading &&
+           option != command.get_help_ptr() && option != command.get_help_all_ptr();
   });
-  std::stable_partition(own.begin(), own.end(),
-                        [](const CLI::Option* option) { return option->get_group() == "Queries"; });
+}
+
+/// The options that a command does not share with many others.
+std::vector<const CLI::Option*> own_options(const CLI::App& command) {
+  std::vector<const CLI::Option*> own;
+  for (const std::string& heading : in_help_order(command.get_name(), command.get_groups())) {
+    if (heading.empty() || rank_of(command.get_name(), heading) == HeadingRank::shared) continue;
+    const auto below = options_below(command, heading);
+    own.insert(own.end(), below.begin(), below.end());
+  }
   return own;
 }
 
@@ -150,11 +166,12 @@ class HelpFormatter final : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name,
                         CLI::AppFormatMode mode) const override {
-    const bool is_command = app->get_parent() != nullptr;
-    if (is_command && mode == CLI::AppFormatMode::Normal) return page(*app, name);
+    if (app->get_parent() != nullptr) {
+      return mode == CLI::AppFormatMode::Normal ? page(*app, name) : whole(*app, name);
+    }
     // Of the program itself both helps are one: a list of its subcommands.
-    if (!is_command) mode = CLI::AppFormatMode::Normal;
-    return replace_all(CLI::Formatter::make_help(app, std::move(name), mode), "\n\n\n", "\n\n");
+    return replace_all(CLI::Formatter::make_help(app, std::move(name), CLI::AppFormatMode::Normal),
+                       "\n\n\n", "\n\n");
   }
 
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
@@ -163,12 +180,31 @@ class HelpFormatter final : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     return option->get_required() && option->nonpositional() ? " (required)" : "";
   }
+  std::string make_option_desc(const CLI::Option* option) const override {
+    std::string text;
+    for (const std::string& line :
+         wrapped(option->get_description(), kPageColumns - get_column_width())) {
+      text += (text.empty() ? "" : "\n") + line;
+    }
+    return text;
+  }
   std::string make_option_usage(const CLI::Option* option) const override {
     const std::string value = value_text(*option);
     return option->get_required() ? value : "[" + value + "]";
   }
 
  private:
+  std::string whole(const CLI::App& command, const std::string& name) const {
+    std::string text =
+        make_description(&command) + make_usage(&command, name) + make_positionals(&command);
+    for (const std::string& heading : in_help_order(command.get_name(), command.get_groups())) {
+      if (heading.empty() || options_below(command, heading).empty()) continue;
+      text += make_group(heading, false, options_below(command, heading));
+    }
+    text += make_group("Help", false, {command.get_help_ptr(), command.get_help_all_ptr()});
+    return replace_all(text + "\n" + make_footer(&command), "\n\n\n", "\n\n");
+  }
+
   std::string page(const CLI::App& command, const std::string& name) const {
     std::string begin = make_usage(&command, name);
     for (const std::string& line : wrapped(command.get_description(), kPageColumns)) {
@@ -190,6 +226,15 @@ class HelpFormatter final : public CLI::Formatter {
 };
 
 }  // namespace
+
+std::vector<std::string> in_help_order(const std::string& command,
+                                       std::vector<std::string> headings) {
+  std::stable_sort(headings.begin(), headings.end(),
+                   [&](const std::string& a, const std::string& b) {
+                     return rank_of(command, a) < rank_of(command, b);
+                   });
+  return headings;
+}
 
 void set_help(CLI::App& program) {
   program.formatter(std::make_shared<HelpFormatter>());

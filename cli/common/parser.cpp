@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/base/nearest_word.h"
+
 namespace attnscope {
 namespace {
 
@@ -43,15 +45,9 @@ const CLI::Option* named_option(const CLI::App& command, const std::string& text
   return nullptr;
 }
 
-/// The name of its value, without what its checks say of themselves behind it.
-std::string value_name(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  return type.substr(0, std::min(type.find(":INT in ["), type.find(":{")));
-}
-
 /// "--rows A:B", or "CAPTURE" for what has no dashes.
 std::string usage_of(const CLI::Option& option) {
-  const std::string value = value_name(option);
+  const std::string value = option.get_type_name();
   return option.get_name() + (option.get_items_expected_max() == 0 ? "" : " " + value);
 }
 
@@ -96,24 +92,33 @@ OptionSetup& OptionSetup::one_value_each() {
 }
 
 OptionSetup& OptionSetup::in_range(int64_t first, int64_t last) {
-  const CLI::Range range(first, last);
-  option_->check(CLI::Validator(
-      [=](const std::string& text) -> std::string {
-        if (range(text).empty()) return "";
-        return fmt::format("expected {} to {} (got {})", first, last, text);
-      },
-      range.get_description()));
+  return check([range = CLI::Range(first, last), first, last](const std::string& text) {
+    if (range(text).empty()) return std::string();
+    return fmt::format("expected {} to {} (got {})", first, last, text);
+  });
+}
+
+OptionSetup& OptionSetup::words(std::vector<std::string> known) {
+  std::string about = option_->get_description();
+  if (const size_t place = about.find("{}"); place != std::string::npos) {
+    option_->description(about.replace(place, 2, fmt::format("{}", fmt::join(known, ", "))));
+  }
+  (*words_)[option_] = std::move(known);
   return *this;
 }
 
+OptionSetup& OptionSetup::words(const std::vector<std::string_view>& known) {
+  return words(std::vector<std::string>(known.begin(), known.end()));
+}
+
 OptionSetup& OptionSetup::one_of(const std::vector<std::string>& values) {
-  option_->check(CLI::Validator(
-      [=](const std::string& text) -> std::string {
-        if (std::find(values.begin(), values.end(), text) != values.end()) return "";
-        return fmt::format("expected {} (got {})", fmt::join(values, ", "), text);
-      },
-      CLI::IsMember(values).get_description()));
-  return *this;
+  words(values);
+  return check([values](const std::string& text) -> std::string {
+    if (std::find(values.begin(), values.end(), text) != values.end()) return "";
+    const std::string nearest = nearest_word(text, values);
+    return fmt::format("expected {} (got {}){}", fmt::join(values, ", "), one_line(text),
+                       nearest.empty() ? "" : "; did you mean " + nearest + "?");
+  });
 }
 
 OptionSetup& OptionSetup::check(std::function<std::string(const std::string&)> complaint) {
@@ -123,55 +128,56 @@ OptionSetup& OptionSetup::check(std::function<std::string(const std::string&)> c
 
 CommandParser::CommandParser(CLI::App& program, const std::string& name, const std::string& help)
     : app_(program.add_subcommand(name, help)),
-      after_(std::make_shared<std::vector<std::function<void()>>>()) {}
+      after_(std::make_shared<std::vector<std::function<void()>>>()),
+      words_(std::make_shared<OptionWords>()) {}
 
 OptionSetup CommandParser::add_option(const std::string& name, std::string& value,
                                       const std::string& help) {
-  return OptionSetup(not_empty(*app_->add_option(name, value, help)));
+  return setup(not_empty(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, int& value,
                                       const std::string& help) {
-  return OptionSetup(numeric<int>(*app_->add_option(name, value, help)));
+  return setup(numeric<int>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, int64_t& value,
                                       const std::string& help) {
-  return OptionSetup(numeric<int64_t>(*app_->add_option(name, value, help)));
+  return setup(numeric<int64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, uint64_t& value,
                                       const std::string& help) {
-  return OptionSetup(numeric<uint64_t>(*app_->add_option(name, value, help)));
+  return setup(numeric<uint64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, double& value,
                                       const std::string& help) {
-  return OptionSetup(numeric<double>(*app_->add_option(name, value, help)));
+  return setup(numeric<double>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::optional<int64_t>& value,
                                       const std::string& help) {
-  return OptionSetup(numeric<int64_t>(*app_->add_option(name, value, help)));
+  return setup(numeric<int64_t>(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::optional<std::string>& value,
                                       const std::string& help) {
-  return OptionSetup(not_empty(*app_->add_option(name, value, help)));
+  return setup(not_empty(*app_->add_option(name, value, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::vector<std::string>& values,
                                       const std::string& help) {
-  return OptionSetup(not_empty(*app_->add_option(name, values, help)));
+  return setup(not_empty(*app_->add_option(name, values, help)));
 }
 
 OptionSetup CommandParser::add_option(const std::string& name, std::vector<int64_t>& values,
                                       const std::string& help) {
-  return OptionSetup(numeric<int64_t>(*app_->add_option(name, values, help)));
+  return setup(numeric<int64_t>(*app_->add_option(name, values, help)));
 }
 
 OptionSetup CommandParser::add_flag(const std::string& name, bool& value, const std::string& help) {
-  return OptionSetup(*app_->add_flag(name, value, help)->disable_flag_override());
+  return setup(*app_->add_flag(name, value, help)->disable_flag_override());
 }
 
 void CommandParser::footer(const std::string& text) { app_->footer(text); }
@@ -208,7 +214,7 @@ std::string CommandParser::footer() const { return app_->get_footer(); }
 std::string value_text(const CLI::Option& option) {
   if (option.get_items_expected_max() == 0) return "";
   const bool several = option.get_expected_max() >= CLI::detail::expected_max_vector_size;
-  return value_name(option) + (several ? " ..." : "");
+  return option.get_type_name() + (several ? " ..." : "");
 }
 
 std::vector<OptionFacts> CommandParser::options() const {
@@ -220,6 +226,7 @@ std::vector<OptionFacts> CommandParser::options() const {
     each.value = value_text(*option);
     each.heading = option->get_group();
     each.required = option->get_required();
+    if (const auto known = words_->find(option); known != words_->end()) each.words = known->second;
     each.about = option->get_description();
     std::replace(each.about.begin(), each.about.end(), '\n', ' ');
   }

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 /// The command line parser's few types that subcommands use. Its library is headers alone and
@@ -18,11 +20,14 @@ class ParseError;
 
 namespace attnscope {
 
+/// The words of options that have some, as words() takes them.
+using OptionWords = std::map<const CLI::Option*, std::vector<std::string>>;
+
 /// An option that was just added; every member changes it and gives it back.
 /// A handle: the parser owns the option.
 class OptionSetup {
  public:
-  explicit OptionSetup(CLI::Option& option) : option_(&option) {}
+  OptionSetup(CLI::Option& option, OptionWords& words) : option_(&option), words_(&words) {}
 
   OptionSetup& type_name(const std::string& name);  ///< of its value, as the help shows it
   OptionSetup& group(const std::string& heading);   ///< of the help that it stands under
@@ -30,12 +35,19 @@ class OptionSetup {
   OptionSetup& delimiter(char between);  ///< of the values in one word
   OptionSetup& one_value_each();         ///< repeatable, but `--name A B` takes A alone
   OptionSetup& in_range(int64_t first, int64_t last);
+  /// Words that its value is or begins with, from the table that owns them, for completion, and in
+  /// the help in place of "{}": "causal", "window:N", "topk:keep=0.1", "ltx[:HEADS]". Other values
+  /// are taken, too.
+  OptionSetup& words(std::vector<std::string> known);
+  OptionSetup& words(const std::vector<std::string_view>& known);
+  /// These words alone: another is refused, with the nearest.
   OptionSetup& one_of(const std::vector<std::string>& values);
   /// `complaint` gives "" for a good value and says what is wrong with another.
   OptionSetup& check(std::function<std::string(const std::string&)> complaint);
 
  private:
   CLI::Option* option_;
+  OptionWords* words_;
 };
 
 /// An option or argument, for completion and man pages.
@@ -45,6 +57,7 @@ struct OptionFacts {
   std::string heading;             ///< of the help; empty: it stands in none
   std::string about;               ///< line breaks are blanks
   bool required = false;
+  std::vector<std::string> words;  ///< as OptionSetup::words() takes them
 };
 
 /// "FILE ..." as helps show it; empty for a flag.
@@ -96,8 +109,11 @@ class CommandParser {
   CLI::App& app() const { return *app_; }
 
  private:
+  OptionSetup setup(CLI::Option& option) const { return {option, *words_}; }
+
   CLI::App* app_ = nullptr;
   std::shared_ptr<std::vector<std::function<void()>>> after_;
+  std::shared_ptr<OptionWords> words_;
 };
 
 /// The complaint about a command line that the parser refused, in our words: the option, the

@@ -369,6 +369,7 @@ void add_map_options(CommandParser& command, DiffOptions& o) {
                   "pooled[:N] (blocks of N x N, 64), frames (frame x frame) or volume (of a\n"
                   "query, or of the mean query of the video), into -o .h5 or .png; volume also\n"
                   ".npy and .gif; frames without -o: printed")
+      .words(map_product_words())
       .type_name("NAME")
       .group(group);
   add_query_options(command, o.queries, false);
@@ -411,6 +412,7 @@ Command add_diff_command(CLI::App& app) {
       .add_option("--sort", o.sort,
                   "pairs by this number (js_mean, max_abs, ...; of tables a metric), the largest\n"
                   "first; NAME:asc: the smallest")
+      .words(diff_numbers())
       .type_name("NAME");
   command
       .add_option("--top", o.top,

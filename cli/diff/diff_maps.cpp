@@ -38,9 +38,9 @@ ProductChoice parse_map_product(const std::string& product) {
   if (product == "frames") return {MapForm::frames, 0};
   if (product == "volume") return {MapForm::volume, 0};
   const std::string nearest = nearest_word(product, kProducts);
-  throw usage_error(fmt::format("--product {}: no such product{} (pooled[:N], frames, volume)",
-                                one_line(product),
-                                nearest.empty() ? "" : ", did you mean " + nearest + "?"));
+  throw usage_error(fmt::format("--product {}: no such product{} ({})", one_line(product),
+                                nearest.empty() ? "" : ", did you mean " + nearest + "?",
+                                fmt::join(map_product_words(), ", ")));
 }
 
 void check_map_options(const DiffOptions& o, MapForm form) {
@@ -86,6 +86,8 @@ void check_pairs_alike(const DiffOptions& o, const std::vector<ComparedPair>& pa
 }
 
 }  // namespace
+
+std::vector<std::string> map_product_words() { return {"pooled[:N]", "frames", "volume"}; }
 
 class DiffMaps::Form {
  public:

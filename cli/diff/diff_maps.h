@@ -14,6 +14,9 @@ namespace attnscope {
 /// The forms of a difference that --product asks for.
 enum class MapForm : uint8_t { pooled, frames, volume };
 
+/// The words of --product.
+std::vector<std::string> map_product_words();
+
 /// The differences of pairs as maps, in a file or a picture (--product). Borrows all that it is
 /// given.
 class DiffMaps {

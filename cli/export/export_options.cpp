@@ -4,9 +4,18 @@
 
 #include "cli/common/output_options.h"
 #include "cli/run/shard_option.h"
+#include "io/export/format/export_spec.h"
 
 namespace attnscope {
 namespace {
+
+std::vector<std::string> product_names() {
+  std::vector<std::string> names;
+  for (const ExportProduct product : exported_maps()) {
+    names.emplace_back(export_product_name(product));
+  }
+  return names;
+}
 
 /// Adds the options that choose the product, its part of the maps and its encoding.
 void add_product_options(CommandParser& command, ExportOptions& o) {
@@ -17,16 +26,18 @@ void add_product_options(CommandParser& command, ExportOptions& o) {
           "weights (default), logits, lse, rows (the default with --query), topk (with\n"
           "--topk), threshold (with --threshold), pooled (with --block) or output: softmax(QK).V\n"
           "itself, for captures with v")
+      .one_of(product_names())
       .type_name("NAME");
   command
       .add_option("--dtype", o.dtype,
                   "f16 (weights x 2^14, the default), f32, or u8 (log code); logits: f32 or f16")
+      .one_of({"f16", "f32", "u8"})
       .type_name("TYPE");
   command.add_option("--rows", o.rows, "crop of the query rows, half-open: 0:256").type_name("A:B");
   command.add_option("--cols", o.cols, "crop of the key columns, half-open: 226:").type_name("A:B");
   command
       .add_option("--compress", o.compress,
-                  "none, or gzip: a compressed file a call in OUT.d/, and OUT that links them")
+                  "{}: gzip makes a compressed file a call in OUT.d/, and OUT that links them")
       .one_of({"none", "gzip"})
       .type_name("NAME");
   command.add_option("--topk", o.topk, "the N largest weights of every row and their keys")

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "cli/common/left_out_names.h"
@@ -10,7 +12,6 @@
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
-#include "core/base/nearest_word.h"
 #include "core/base/selection.h"
 #include "core/problem/signed_weights.h"
 #include "io/capture/capture_guard.h"
@@ -31,16 +32,10 @@ ExportProduct parse_product(const ExportOptions& o) {
            : o.queries.any() ? ExportProduct::rows
                              : ExportProduct::weights;
   }
-  std::vector<std::string> names;
-  for (const ExportProduct product : exported_maps()) {
-    names.emplace_back(export_product_name(product));
-    if (names.back() == o.product) return product;
-  }
-  const std::string nearest = nearest_word(o.product, names);
-  throw usage_error(
-      fmt::format("--product {}: no such product{} (weights, logits, lse, rows, topk, threshold, "
-                  "pooled, output)",
-                  o.product, nearest.empty() ? "" : ", did you mean " + nearest + "?"));
+  const std::span<const ExportProduct> known = exported_maps();
+  return *std::find_if(known.begin(), known.end(), [&](ExportProduct product) {
+    return export_product_name(product) == o.product;
+  });
 }
 
 Encoding parse_encoding(ExportProduct product, const std::string& dtype) {

@@ -6,10 +6,13 @@
 #include <set>
 #include <string_view>
 
-#include "cli/help/option_words.h"
+#include "cli/common/export_maps.h"
 #include "cli/help/topics.h"
 #include "core/base/error.h"
+#include "core/base/memory_budget.h"
+#include "core/problem/head_name.h"
 #include "io/capture/capture.h"
+#include "io/metrics/read_table.h"
 
 namespace attnscope {
 namespace {
@@ -35,25 +38,44 @@ bool is_plain(const std::string& word) {
   });
 }
 
-/// The recorded values of one of the options that select calls.
-void add_recorded(const CallEntry& call, std::string_view option, std::set<std::string>& names,
-                  std::set<int64_t>& numbers) {
-  const CallId& id = call.id;
-  const AttentionProblem& problem = *call.problem;
-  const auto count_to = [&](int64_t count) {
-    for (int64_t i = 0; i < count; ++i) numbers.insert(i);
-  };
-  if (option == "--steps" && !id.place.unrecorded.step) numbers.insert(id.step);
-  if (option == "--layers" && id.layer != kNoLayer && !id.place.unrecorded.layer) {
-    numbers.insert(id.layer);
+/// The heads of a capture, or of an export that has maps or numbers. Throws Error.
+std::vector<HeadName> heads_of(const std::string& path) {
+  std::vector<HeadName> heads;
+  if (!is_export_file(path)) {
+    const Capture opened = Capture::open(path);
+    for (const CallEntry& call : opened.calls()) {
+      for (int64_t item = 0; item < call.problem->batch(); ++item) {
+        for (int64_t head = 0; head < call.problem->num_heads(); ++head) {
+          heads.push_back(head_name(call.id, item, head));
+        }
+      }
+    }
+  } else if (read_manifest(path).product == "stats") {
+    MemoryBudget budget(int64_t{256} << 20);
+    MemoryReservation held;
+    const NumberTable table = read_number_table(path, budget, held);
+    for (const NumberTable::Line& line : table.lines) heads.push_back(line.head);
+  } else {
+    for (const ExportedMap& map : open_export_maps(path)->heads()) heads.push_back(map.name);
   }
-  if (option == "--heads") count_to(problem.num_heads());
-  if (option == "--batch") count_to(problem.batch());
-  if (option == "--chunks" && id.place.has_chunk()) numbers.insert(id.place.chunk);
-  if (option == "--branch") names.insert(id.branches.begin(), id.branches.end());
-  if (option == "--kind") names.insert(std::string(kind_name(id.kind)));
-  if (option == "--blocks") names.insert(id.place.block);
-  if (option == "--slots") names.insert(id.place.slot);
+  return heads;
+}
+
+/// The value of a head for one of the options that select some.
+void add_recorded(const HeadName& head, std::string_view option, std::set<std::string>& names,
+                  std::set<int64_t>& numbers) {
+  const ModelPlace& place = head.place;
+  if (option == "--steps" && !place.unrecorded.step) numbers.insert(head.step);
+  if (option == "--layers" && head.layer != kNoLayer && !place.unrecorded.layer) {
+    numbers.insert(head.layer);
+  }
+  if (option == "--heads") numbers.insert(head.head);
+  if (option == "--batch") numbers.insert(head.batch);
+  if (option == "--chunks" && place.has_chunk()) numbers.insert(place.chunk);
+  if (option == "--branch") names.insert(head.branch);
+  if (option == "--kind") names.insert(head.kind);
+  if (option == "--blocks") names.insert(place.block);
+  if (option == "--slots") names.insert(place.slot);
 }
 
 constexpr std::string_view kOfCapture[] = {"--steps", "--layers", "--heads",
@@ -81,8 +103,7 @@ std::vector<std::string> recorded_words(const std::string& capture, std::string_
   std::set<std::string> names;
   std::set<int64_t> numbers;
   try {
-    const Capture opened = Capture::open(capture);
-    for (const CallEntry& call : opened.calls()) add_recorded(call, option, names, numbers);
+    for (const HeadName& head : heads_of(capture)) add_recorded(head, option, names, numbers);
   } catch (const Error&) {
     return {};
   }
@@ -94,14 +115,28 @@ std::vector<std::string> recorded_words(const std::string& capture, std::string_
   return words;
 }
 
+/// The words that a value is or begins with, of one that the help shows: "ltx" and "ltx:" of
+/// "ltx[:HEADS]", "window:" of "window:N".
+std::vector<std::string> beginnings(const std::string& shown) {
+  const size_t end = shown.find_first_of("[:=");
+  if (end == std::string::npos) return {shown};
+  if (shown[end] == '[') return {shown.substr(0, end), shown.substr(0, end) + shown[end + 1]};
+  const bool is_whole =
+      shown[end] == ':' && std::none_of(shown.begin() + static_cast<int64_t>(end), shown.end(),
+                                        [](char c) { return c == '=' || (c >= 'A' && c <= 'Z'); });
+  return {is_whole ? shown : shown.substr(0, end + 1)};
+}
+
 /// The words that continue `text`, which may be a list of which the last is not complete.
 Completions continued(const std::vector<std::string>& words, const std::string& text) {
   const size_t comma = text.rfind(',');
   const std::string before = comma == std::string::npos ? "" : text.substr(0, comma + 1);
   const std::string last = text.substr(before.size());
   Completions found;
-  for (const std::string& word : words) {
-    if (word.starts_with(last)) found.push_back({before + word, ""});
+  for (const std::string& shown : words) {
+    for (const std::string& word : beginnings(shown)) {
+      if (word.starts_with(last)) found.push_back({before + word, ""});
+    }
   }
   return found;
 }
@@ -117,23 +152,23 @@ Completions option_names(const std::vector<OptionFacts>& options, const std::str
   return found;
 }
 
-/// Completes the value of `option`.
-Completions values_of(const CommandParser& command, const std::vector<OptionFacts>& options,
-                      const std::string& option, const std::string& text,
-                      const std::vector<std::string>& words) {
-  if (std::find(std::begin(kOfCapture), std::end(kOfCapture), option) != std::end(kOfCapture)) {
-    const auto capture = named_capture(words, options);
-    const auto recorded = capture ? recorded_words(*capture, option) : std::vector<std::string>{};
-    if (!recorded.empty()) return continued(recorded, text);
-  }
-  return continued(option_words(command.name(), option), text);
-}
-
 const OptionFacts* find_option(const std::vector<OptionFacts>& options, const std::string& name) {
   const auto found = std::find_if(options.begin(), options.end(), [&](const OptionFacts& option) {
     return std::find(option.names.begin(), option.names.end(), name) != option.names.end();
   });
   return found == options.end() ? nullptr : &*found;
+}
+
+/// Completes the value of `option`.
+Completions values_of(const std::vector<OptionFacts>& options, const std::string& option,
+                      const std::string& text, const std::vector<std::string>& words) {
+  if (std::find(std::begin(kOfCapture), std::end(kOfCapture), option) != std::end(kOfCapture)) {
+    const auto capture = named_capture(words, options);
+    const auto recorded = capture ? recorded_words(*capture, option) : std::vector<std::string>{};
+    if (!recorded.empty()) return continued(recorded, text);
+  }
+  const OptionFacts* const found = find_option(options, option);
+  return found == nullptr ? Completions{} : continued(found->words, text);
 }
 
 Completions command_names(const std::vector<Command>& commands, const std::string& text) {
@@ -147,13 +182,15 @@ Completions command_names(const std::vector<Command>& commands, const std::strin
 }
 
 /// Completes the word of a command that takes no file.
-std::optional<Completions> own_words(const std::vector<Command>& commands,
-                                     const std::string& command, const std::string& text) {
+Completions own_words(const std::vector<Command>& commands, const CommandParser& command,
+                      const std::vector<OptionFacts>& options, const std::string& text) {
   Completions found;
-  if (command == "completion") {
-    return continued({"bash", "zsh", "fish"}, text);
+  if (command.name() != "help") {
+    const auto argument = std::find_if(options.begin(), options.end(), [](const OptionFacts& each) {
+      return each.names.empty() && !each.words.empty();
+    });
+    return argument == options.end() ? found : continued(argument->words, text);
   }
-  if (command != "help") return std::nullopt;
   for (const HelpTopic& topic : help_topics()) {
     if (topic.name.starts_with(text)) {
       found.push_back({std::string(topic.name), std::string(topic.about)});
@@ -183,7 +220,8 @@ std::vector<Completion> complete_words(const std::vector<Command>& commands,
     return is_option(text) ? option_names({{.names = {"-h", "--help", "-V", "--version"},
                                             .value = "",
                                             .heading = "Options",
-                                            .about = ""}},
+                                            .about = "",
+                                            .words = {}}},
                                           text)
                            : command_names(commands, text);
   }
@@ -191,18 +229,17 @@ std::vector<Completion> complete_words(const std::vector<Command>& commands,
   const std::vector<OptionFacts> options = command.options();
   const size_t equals = text.find('=');
   if (text.starts_with("--") && equals != std::string::npos) {
-    Completions found =
-        values_of(command, options, text.substr(0, equals), text.substr(equals + 1), words);
+    Completions found = values_of(options, text.substr(0, equals), text.substr(equals + 1), words);
     for (Completion& each : found) each.word = text.substr(0, equals + 1) + each.word;
     return found;
   }
   const std::string& before = words[words.size() - 2];
   const OptionFacts* const option = words.size() > 2 ? find_option(options, before) : nullptr;
   if (option != nullptr && !option->value.empty()) {
-    return values_of(command, options, before, text, words);
+    return values_of(options, before, text, words);
   }
   if (is_option(text) || text == "-") return option_names(options, text);
-  return own_words(commands, command.name(), text).value_or(Completions{});
+  return own_words(commands, command, options, text);
 }
 
 }  // namespace attnscope

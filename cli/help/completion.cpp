@@ -84,7 +84,7 @@ std::string_view script_of(std::string_view shell) {
 Command add_completion_command(CLI::App& app) {
   CommandParser parser(app, "completion", "print what a shell needs to complete attnscope's words");
   const auto shell = std::make_shared<std::string>();
-  parser.add_option("shell", *shell, "bash, zsh or fish")
+  parser.add_option("shell", *shell, "{}")
       .required()
       .one_of({"bash", "zsh", "fish"})
       .type_name("SHELL");

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
+#include "cli/common/help.h"
 #include "cli/help/topics.h"
 #include "core/base/version.h"
-#include "io/files/posix_file.h"
+#include "io/files/output_file.h"
 
 namespace attnscope {
 namespace {
@@ -57,8 +57,9 @@ std::string option_entry(const OptionFacts& option) {
   return ".TP\n" + names + value + "\n" + escaped(option.about) + "\n";
 }
 
-/// The options under their headings, those of the command itself first.
-std::string option_sections(const std::vector<OptionFacts>& options) {
+/// The options under their headings.
+std::string option_sections(const CommandParser& command) {
+  const std::vector<OptionFacts> options = command.options();
   std::vector<std::string> headings;
   for (const OptionFacts& option : options) {
     if (option.heading.empty()) continue;
@@ -66,11 +67,8 @@ std::string option_sections(const std::vector<OptionFacts>& options) {
       headings.push_back(option.heading);
     }
   }
-  std::stable_partition(headings.begin(), headings.end(), [](const std::string& heading) {
-    return heading == "Positionals" || heading == "Options" || heading == "Queries";
-  });
   std::string text = ".SH OPTIONS\n";
-  for (const std::string& heading : headings) {
+  for (const std::string& heading : in_help_order(command.name(), std::move(headings))) {
     text += ".SS " + escaped(heading) + "\n";
     for (const OptionFacts& option : options) {
       if (option.heading == heading) text += option_entry(option);
@@ -80,11 +78,10 @@ std::string option_sections(const std::vector<OptionFacts>& options) {
 }
 
 void write_page(const std::string& text, const std::filesystem::path& path) {
-  std::error_code error;
-  std::filesystem::remove(path, error);
-  PosixFile file(path, PosixFile::Mode::create);
+  OutputFile file(path, {.force = true, .sync = false, .bytes = std::ssize(text)});
+  file.create_part();
   file.write_at(std::as_bytes(std::span(text)), 0);
-  file.close();
+  file.commit();
 }
 
 }  // namespace
@@ -100,7 +97,7 @@ std::string man_page(const CommandParser& command) {
     const std::string value = "\\fI" + escaped(option.value) + "\\fR";
     text += option.required ? " " + value : " [" + value + "]";
   }
-  text += " [\\fIOPTIONS\\fR]\n" + option_sections(options);
+  text += " [\\fIOPTIONS\\fR]\n" + option_sections(command);
   const std::string footer = command.footer();
   const size_t examples = std::min(footer.find("Examples:\n"), footer.size());
   if (examples > 0) text += ".SH NOTES\n" + verbatim(footer.substr(0, examples) + "\n");

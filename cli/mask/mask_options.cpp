@@ -2,6 +2,7 @@
 
 #include "cli/common/output_options.h"
 #include "cli/run/shard_option.h"
+#include "core/patterns/mask_pattern.h"
 
 namespace attnscope {
 
@@ -12,11 +13,9 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
           "--mask", o.masks,
           "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
           "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
-          "or a FILE.json that joins masks by \"and\" and \"or\". Names: none, causal, window:N,\n"
-          "block_causal:N  spatial:frames=0  temporal:band=B  tiles:size=6x8x8,window=3x3x3\n"
-          "radial:block=128,decay=1,sink=0  vertical-slash:vertical=64,slash=64,rows=64\n"
-          "topk:block=128,keep=0.1 (or blocks=N)  topp:block=128,p=0.9\n"
+          "or a FILE.json that joins masks by \"and\" and \"or\". Names: {} (topk: or blocks=N).\n"
           "All but the first four keep rows and keys that are not video (text=drop: no text keys)")
+      .words(mask_pattern_words())
       .one_value_each()
       .type_name("MASK");
   command.add_option("-o", o.out, "write the table as .csv or .json; -: print it as CSV")

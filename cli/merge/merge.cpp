@@ -13,6 +13,7 @@
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
+#include "core/reduce/head_fields.h"
 #include "io/export/format/export_manifest.h"
 #include "io/export/format/export_plan.h"
 #include "io/export/write/export_resumption.h"
@@ -288,6 +289,7 @@ Command add_merge_command(CLI::App& app) {
       "maps: one file that holds everything, the same to the byte as one run's; without\n"
       "it OUT links the parts, which must stand beside it and stay there");
   command.add_option("--sort", o.sort, "stats: heads by this number, the largest first")
+      .words(metric_names())
       .type_name("NAME");
   command.add_flag("--mixed-backends", o.mixed,
                    "join parts that different backends computed, whose bits differ");

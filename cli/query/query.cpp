@@ -17,6 +17,7 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_export.h"
 #include "cli/query/query_output.h"
+#include "cli/query/query_summary.h"
 #include "cli/query/query_tasks.h"
 #include "cli/run/head_run.h"
 #include "cli/run/run_backend.h"
@@ -381,6 +382,7 @@ Command add_query_command(CLI::App& app) {
           "--domain", o.domain,
           "over which keys each row is renormalised: all (as it is), video, text, or frame\n"
           "(within each frame); keys outside the domain are 0")
+      .one_of(domain_names())
       .type_name("NAME");
   command
       .add_option(
@@ -393,11 +395,13 @@ Command add_query_command(CLI::App& app) {
   command
       .add_option("--weighting", o.weighting,
                   "none, or value: weights times the L2 norm of the key's value row")
+      .one_of(weighting_names())
       .type_name("NAME");
   command
       .add_option("--mean", o.mean,
                   "average the volumes over heads, layers, steps, or all three (all); batch\n"
                   "items stay apart (repeatable)")
+      .one_of(mean_axis_names())
       .type_name("AXES")
       .delimiter(',')
       .one_value_each();
@@ -413,6 +417,7 @@ Command add_query_command(CLI::App& app) {
       .add_option("--sort", o.sort,
                   "printed heads by weight, text_mass, video_mass (NAME_mass of --segment NAME),\n"
                   "frame_mass or lse, the largest first; NAME:asc: the smallest")
+      .words(query_numbers("video"))
       .type_name("NAME");
   add_head_run_options(command, o);
   add_output_options(command, o,

@@ -232,13 +232,12 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   return volumes;
 }
 
+std::vector<std::string> weighting_names() { return {"none", "value"}; }
+
 void check_weighting(const QueryRequest& o, const QueryTasks& q) {
-  const std::vector<std::string> known{"none", "value"};
+  const std::vector<std::string> known = weighting_names();
   if (std::find(known.begin(), known.end(), o.weighting) == known.end()) {
-    const std::string nearest = nearest_word(o.weighting, known);
-    throw usage_error("--weighting " + one_line(o.weighting) + ": no such weighting" +
-                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                      " (none, value)");
+    throw unknown_name("--weighting", o.weighting, known);
   }
   if (o.weighting == "none") return;
   for (const SelectedCall& selected : q.calls) {

@@ -79,6 +79,8 @@ OrderedJson query_options_json(const QueryRequest& request);
 /// answer.
 void check_domain(SoftmaxDomain domain, const QueryTasks& q);
 
+/// The words of --weighting.
+std::vector<std::string> weighting_names();
 /// Throws Error(usage) where --weighting is no such name, or needs values that were not captured.
 void check_weighting(const QueryRequest& request, const QueryTasks& q);
 

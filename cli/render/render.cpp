@@ -47,7 +47,6 @@ int run_render(const CommandParser& command, RenderRequest o) {
   refuse_tasks(o.shard, o.alone, o.out, kOneProcess);
   const PictureKind kind = parse_picture(o.picture);
   check_option_use(command, kind);
-  parse_pool_option(o.pool);
   ColourOptions colour_options = o.colours;
   // Where quantiles of a few numbers are meant, none of them is an outlier.
   if (usual_scale(kind) == ScaleKind::linear && colour_options.range == "auto") {

@@ -181,7 +181,7 @@ void draw_matrix(const ExportPicture& picture) {
   content.key_tokens = map.keys;
   content.rows = part.rows;
   content.cols = part.cols;
-  content.pool = parse_pool_option(picture.request.pool);
+  content.pool = parse_pool(picture.request.pool).value();
   content.colours = colours_of(picture);
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";
   content.domain = domain_of(picture);
@@ -221,7 +221,7 @@ void draw_mosaic(const ExportPicture& picture) {
     missing += pooled.missing_cells;
     content.maps[table.places[i]] = std::move(pooled.map);
   }
-  content.pool = parse_pool_option(picture.request.pool);
+  content.pool = parse_pool(picture.request.pool).value();
   content.cell_text = fmt::format("{} of {}×{} blocks", picture.request.pool, block, block);
   content.colours = colours_of(picture);
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";

@@ -163,7 +163,7 @@ void render_matrix(RenderJob& job) {
   content.key_tokens = task.problem->key_tokens();
   content.rows = task.rows;
   content.cols = task.keys;
-  content.pool = parse_pool_option(job.request.pool);
+  content.pool = parse_pool(job.request.pool).value();
   content.colours = job.colours;
   content.domain = domain_text(job, "all");
   content.text.title = page_title(job);
@@ -183,7 +183,7 @@ void render_mosaic(RenderJob& job) {
   auto maps = pooled_maps(tasks, block, job.run);
   if (maps.empty()) return;
   MosaicContent content;
-  content.pool = parse_pool_option(job.request.pool);
+  content.pool = parse_pool(job.request.pool).value();
   content.cell_text = pooling_text(maps.front(), content.pool);
   content.text.lines = {
       joined_parts({capture_text(job), "attention maps, queries down, keys to the right",

@@ -4,11 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "cli/common/output_options.h"
+#include "cli/query/query_tasks.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
-#include "core/base/nearest_word.h"
+#include "core/products/query_mean.h"
+#include "core/products/softmax_domain.h"
+#include "core/reduce/head_fields.h"
+#include "io/pictures/colormap.h"
 
 namespace attnscope {
 namespace {
@@ -43,6 +48,7 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
                   "frames (frame x frame masses), mosaic (a small map a head),\n"
                   "heatmap (a metric of every head), text (where each word is attended from),\n"
                   "offsets (mass by dt, dy, dx from the query)")
+      .one_of({kPictures.begin(), kPictures.end()})
       .required()
       .type_name("NAME");
   command.add_option("-o", o.out, "the picture: .png; a filmstrip also as .gif, which plays it")
@@ -52,6 +58,7 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .type_name("A:B");
   command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B").type_name("A:B");
   command.add_option("--pool", o.pool, "matrix, mosaic: what a cell shows of its block")
+      .one_of(pool_names())
       .type_name("max|mean");
   command
       .add_option("--block", o.block,
@@ -60,6 +67,7 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .in_range(1, int64_t{1} << 30)
       .type_name("N");
   command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
+      .words(metric_names())
       .type_name("NAME");
   command
       .add_option("--text-token", o.text_tokens,
@@ -75,9 +83,10 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .type_name("DIR");
   command.add_flag("--reverse", o.reverse, "filmstrip: who attends to the token, as a key");
   command.add_option("--weighting", o.weighting, "filmstrip: none, or value: weights times |v|")
+      .one_of(weighting_names())
       .type_name("NAME");
-  command
-      .add_option("--mean", o.mean, "filmstrip: averaged over heads, layers, steps, or all of them")
+  command.add_option("--mean", o.mean, "filmstrip: averaged over these: {}")
+      .one_of(mean_axis_names())
       .delimiter(',')
       .one_value_each()
       .type_name("AXES");
@@ -89,19 +98,20 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
 
 std::string_view picture_name(PictureKind kind) { return kPictures[static_cast<size_t>(kind)]; }
 
-PictureKind parse_picture(const std::string& name) {
-  for (size_t i = 0; i < kPictures.size(); ++i) {
-    if (kPictures[i] == name) return static_cast<PictureKind>(i);
-  }
-  throw unknown_name("--picture", name, {kPictures.begin(), kPictures.end()});
+PictureKind parse_picture(std::string_view name) {
+  const auto* const found = std::find(kPictures.begin(), kPictures.end(), name);
+  assert(found != kPictures.end());
+  return static_cast<PictureKind>(found - kPictures.begin());
 }
 
 void add_colour_options(CommandParser& command, ColourOptions& o) {
   const std::string group = "Colours";
-  command.add_option("--colormap", o.map, "viridis, cividis, magma, inferno, turbo, grey")
+  command.add_option("--colormap", o.map, "{}")
+      .one_of(colormap_names())
       .type_name("NAME")
       .group(group);
-  command.add_option("--colour-scale", o.scale, "log, linear, sqrt or symlog")
+  command.add_option("--colour-scale", o.scale, "{}")
+      .one_of(scale_kind_names())
       .type_name("NAME")
       .group(group);
   command
@@ -113,17 +123,8 @@ void add_colour_options(CommandParser& command, ColourOptions& o) {
 
 ColourChoice parse_colours(const ColourOptions& o, ScaleKind default_scale) {
   ColourChoice choice;
-  const auto map = parse_colormap(o.map);
-  if (!map) {
-    throw unknown_name("--colormap", o.map, colormap_names());
-  }
-  choice.map = *map;
-  choice.scale = default_scale;
-  if (!o.scale.empty()) {
-    const auto scale = parse_scale_kind(o.scale);
-    if (!scale) throw unknown_name("--colour-scale", o.scale, scale_kind_names());
-    choice.scale = *scale;
-  }
+  choice.map = parse_colormap(o.map).value();
+  choice.scale = o.scale.empty() ? default_scale : parse_scale_kind(o.scale).value();
   choice.range = parse_range_choice(o.range, "--range");
   check_colour_choice(choice, "--range");
   return choice;
@@ -135,7 +136,8 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
   add_query_options(command, o.queries, false);
   command
       .add_option("--domain", o.domain,
-                  "filmstrip, text: over which keys rows are renormalised: all, video, text, frame")
+                  "filmstrip, text: over which keys rows are renormalised: {}")
+      .one_of(domain_names())
       .type_name("NAME");
   command
       .add_option("--segment", o.segment,
@@ -162,12 +164,6 @@ void check_option_use(const CommandParser& command, PictureKind kind) {
     throw usage_error(fmt::format("{}: --picture {} has no use for it (only {})", use.option,
                                   picture_name(kind), pictures));
   }
-}
-
-Pool parse_pool_option(const std::string& name) {
-  const auto pool = parse_pool(name);
-  if (!pool) throw unknown_name("--pool", name, pool_names());
-  return *pool;
 }
 
 }  // namespace attnscope

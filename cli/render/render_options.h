@@ -15,8 +15,8 @@ namespace attnscope {
 /// The pictures that `render` draws.
 enum class PictureKind : uint8_t { matrix, filmstrip, frames, mosaic, heatmap, text, offsets };
 std::string_view picture_name(PictureKind kind);
-/// Throws Error(usage) with the names that exist.
-PictureKind parse_picture(const std::string& name);
+/// Of one of the names that --picture takes.
+PictureKind parse_picture(std::string_view name);
 
 /// The colour map, the scale and the range of a picture, as its options name them.
 struct ColourOptions {
@@ -26,7 +26,7 @@ struct ColourOptions {
 };
 /// Adds --colormap --colour-scale --range.
 void add_colour_options(CommandParser& command, ColourOptions& options);
-/// Throws Error(usage) for what does not exist or does not go together.
+/// Throws Error(usage) for what does not go together.
 ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);
 
 /// The options that a `render` command was given.
@@ -51,7 +51,5 @@ struct RenderRequest : HeadRunOptions {
 void add_render_options(CommandParser& command, RenderRequest& request);
 /// Throws Error(usage) when an option was given that the picture has no use for.
 void check_option_use(const CommandParser& command, PictureKind kind);
-/// The pooling that --pool names. Throws Error(usage) for any other name.
-Pool parse_pool_option(const std::string& name);
 
 }  // namespace attnscope

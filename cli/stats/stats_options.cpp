@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <map>
+#include <string_view>
 
 #include "cli/common/output_options.h"
 #include "cli/run/shard_option.h"
@@ -16,19 +16,39 @@
 namespace attnscope {
 namespace {
 
-void check_extras(const StatsOptions& o) {
+std::vector<std::string> array_names() {
   std::vector<std::string> names;
   for (const HeadArrayInfo& array : head_arrays()) names.emplace_back(array.name);
+  return names;
+}
+
+void check_extras(const StatsOptions& o) {
   for (const std::string& extra : o.extras) {
-    if (parse_head_array(extra)) continue;
-    const std::string nearest = nearest_word(extra, names);
-    throw usage_error(fmt::format("--with {}: there is no such array{} (there are {})", extra,
-                                  nearest.empty() ? "" : "; did you mean " + nearest + "?",
-                                  fmt::join(names, ", ")));
+    if (!parse_head_array(extra)) throw unknown_name("--with", extra, array_names());
   }
   if (!o.extras.empty() && o.out.empty() && !o.json) {
     throw usage_error("--with: arrays are written to a .json or .h5; give -o FILE or --json");
   }
+}
+
+/// The classes that --threshold moves.
+struct ThresholdName {
+  std::string_view name;
+  double ClassThresholds::*value;
+};
+constexpr ThresholdName kThresholds[] = {{"sink", &ClassThresholds::sink},
+                                         {"text", &ClassThresholds::text},
+                                         {"temporal", &ClassThresholds::temporal},
+                                         {"spatial", &ClassThresholds::spatial},
+                                         {"local", &ClassThresholds::local}};
+
+/// "sink=0.1": each with its value where nothing is told.
+std::vector<std::string> threshold_words() {
+  std::vector<std::string> words;
+  for (const ThresholdName& each : kThresholds) {
+    words.push_back(fmt::format("{}={}", each.name, ClassThresholds{}.*each.value));
+  }
+  return words;
 }
 
 /// The arrays that --with names, each once, in its order.
@@ -84,25 +104,22 @@ void check_stats_options(const StatsOptions& o) {
 
 ClassThresholds parse_thresholds(const StatsOptions& o) {
   ClassThresholds thresholds;
-  const std::map<std::string, double*> known{{"sink", &thresholds.sink},
-                                             {"text", &thresholds.text},
-                                             {"temporal", &thresholds.temporal},
-                                             {"spatial", &thresholds.spatial},
-                                             {"local", &thresholds.local}};
   for (const std::string& text : o.thresholds) {
     const size_t equals = text.find('=');
-    const auto found = known.find(text.substr(0, equals));
+    const auto* const found = std::find_if(
+        std::begin(kThresholds), std::end(kThresholds),
+        [&](const ThresholdName& each) { return each.name == text.substr(0, equals); });
     const char* begin = text.c_str() + std::min(equals, text.size() - 1) + 1;
     double value = 0;
     const auto [end, error] = std::from_chars(begin, text.c_str() + text.size(), value);
-    if (equals == std::string::npos || found == known.end() || error != std::errc() ||
+    if (equals == std::string::npos || found == std::end(kThresholds) || error != std::errc() ||
         end != text.c_str() + text.size() || !(value >= 0 && value <= 1)) {
       throw usage_error(fmt::format(
           "--threshold {}: expected NAME=X with sink, text, temporal, spatial or local and a "
           "number from 0 to 1",
           text));
     }
-    *found->second = value;
+    thresholds.*found->value = value;
   }
   return thresholds;
 }
@@ -140,20 +157,19 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
       .type_name("N");
   command
       .add_option("--threshold", o.thresholds,
-                  "from where a head belongs to a class: sink=0.10 text=0.25 temporal=0.15\n"
-                  "spatial=0.40 local=0.40 (repeatable)")
+                  "from where a head belongs to a class: {} (repeatable)")
+      .words(threshold_words())
       .type_name("NAME=X")
       .one_value_each();
-  command
-      .add_option("--with", o.extras,
-                  "arrays as well: frame_frame, column_mass, diagonal_profile, offset_kernel,\n"
-                  "entropy_rows, max_weight_rows, max_key_rows, lse_rows")
+  command.add_option("--with", o.extras, "arrays as well: {}")
+      .one_of(array_names())
       .type_name("LIST")
       .delimiter(',')
       .one_value_each();
   command
       .add_option("--sort", o.sort,
                   "heads by this number, the largest first; NAME:asc: the smallest")
+      .words(metric_names())
       .type_name("NAME");
   command.add_option("--top", o.top, "of the sorted heads the first N alone")
       .in_range(1, int64_t{1} << 31)

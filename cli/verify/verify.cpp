@@ -14,6 +14,7 @@
 #include "io/export/format/export_manifest.h"
 #include "io/export/read/export_verify.h"
 #include "io/files/json_types.h"
+#include "kernels/backend_factory.h"
 
 namespace attnscope {
 namespace {
@@ -116,9 +117,8 @@ Command add_verify_command(CLI::App& app) {
   command.add_option("--threads", o.request.run.threads, "worker threads (default: one a core)")
       .in_range(1, 4096)
       .type_name("N");
-  command
-      .add_option("--backend", o.request.run.backend,
-                  "what computes the rows of a capture: auto, reference, cpu or cuda")
+  command.add_option("--backend", o.request.run.backend, "what computes the rows of a capture: {}")
+      .words(backend_names())
       .type_name("NAME");
   command.add_flag("--strict", o.request.strict,
                    "exit code 3 also where a capture recorded nothing to check against");

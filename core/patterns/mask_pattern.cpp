@@ -20,6 +20,7 @@ using Setter = std::function<std::string(MaskPattern&, const std::string& value)
 struct Parameter {
   std::string name;
   Setter set;
+  std::string example = "";  ///< a value, for the help; empty: not told there
 };
 
 struct PatternGrammar {
@@ -87,33 +88,33 @@ std::string set_text(MaskPattern& pattern, const std::string& text) {
 const std::vector<PatternGrammar>& grammar() {
   using P = MaskPattern;
   static const Parameter text{"text", set_text};
-  static const Parameter block{"block", whole(&P::block, 1)};
+  static const Parameter block{"block", whole(&P::block, 1), "128"};
   static const std::vector<PatternGrammar> patterns{
       {"none", PatternKind::none, {}},
       {"causal", PatternKind::causal, {}},
-      {"window", PatternKind::window, {{"reach", whole(&P::reach, 0)}}},
-      {"block_causal", PatternKind::block_causal, {block}},
-      {"spatial", PatternKind::spatial, {{"frames", whole(&P::frames, 0)}, text}},
-      {"temporal", PatternKind::temporal, {{"band", whole(&P::band, 0)}, text}},
+      {"window", PatternKind::window, {{"reach", whole(&P::reach, 0), "N"}}},
+      {"block_causal", PatternKind::block_causal, {{"block", whole(&P::block, 1), "N"}}},
+      {"spatial", PatternKind::spatial, {{"frames", whole(&P::frames, 0), "0"}, text}},
+      {"temporal", PatternKind::temporal, {{"band", whole(&P::band, 0), "B"}, text}},
       {"tiles",
        PatternKind::tiles,
-       {{"size", extents(&P::tile)}, {"window", extents(&P::window)}, text}},
+       {{"size", extents(&P::tile), "6x8x8"}, {"window", extents(&P::window), "3x3x3"}, text}},
       {"radial",
        PatternKind::radial,
        {block,
-        {"decay", share(&P::decay, std::numeric_limits<double>::max())},
-        {"sink", whole(&P::sink, 0)},
+        {"decay", share(&P::decay, std::numeric_limits<double>::max()), "1"},
+        {"sink", whole(&P::sink, 0), "0"},
         text}},
       {"vertical-slash",
        PatternKind::vertical_slash,
-       {{"vertical", whole(&P::vertical, 0)},
-        {"slash", whole(&P::slash, 0)},
-        {"rows", whole(&P::rows, 1)},
+       {{"vertical", whole(&P::vertical, 0), "64"},
+        {"slash", whole(&P::slash, 0), "64"},
+        {"rows", whole(&P::rows, 1), "64"},
         text}},
       {"topk",
        PatternKind::topk,
-       {block, {"keep", share(&P::keep, 1)}, {"blocks", whole(&P::blocks, 1)}, text}},
-      {"topp", PatternKind::topp, {block, {"p", share(&P::p, 1)}, text}}};
+       {block, {"keep", share(&P::keep, 1), "0.1"}, {"blocks", whole(&P::blocks, 1)}, text}},
+      {"topp", PatternKind::topp, {block, {"p", share(&P::p, 1), "0.9"}, text}}};
   return patterns;
 }
 
@@ -182,6 +183,20 @@ std::span<const std::string> mask_pattern_names() {
     return all;
   }();
   return names;
+}
+
+std::vector<std::string> mask_pattern_words() {
+  std::vector<std::string> words;
+  for (const PatternGrammar& pattern : grammar()) {
+    std::string values;
+    for (const Parameter& parameter : pattern.parameters) {
+      if (parameter.example.empty()) continue;
+      const std::string key = is_one_number(pattern.kind) ? "" : parameter.name + "=";
+      values += (values.empty() ? ":" : ",") + key + parameter.example;
+    }
+    words.push_back(pattern.name + values);
+  }
+  return words;
 }
 
 std::optional<int64_t> MaskPattern::own_block() const {

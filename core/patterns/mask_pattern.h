@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace attnscope {
 
@@ -57,5 +58,8 @@ struct MaskPattern {
 MaskPattern parse_mask_pattern(std::string_view text, std::string_view option);
 /// The names of all patterns.
 std::span<const std::string> mask_pattern_names();
+/// These names with values for their keys, as help shows them: "window:N",
+/// "topk:block=128,keep=0.1".
+std::vector<std::string> mask_pattern_words();
 
 }  // namespace attnscope

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/problem/finite_check.h"
 #include "core/problem/head_limit.h"
+#include "core/problem/problem_names.h"
 
 namespace attnscope {
 namespace {
@@ -102,6 +103,8 @@ std::optional<CallKind> parse_kind(std::string_view name) {
   }
   return std::nullopt;
 }
+
+std::vector<std::string> kind_names() { return {std::begin(kKinds), std::end(kKinds)}; }
 
 AttentionProblem AttentionProblem::make(Parts parts) {
   const Checker check(parts);

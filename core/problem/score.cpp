@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "core/problem/problem_names.h"
+
 namespace attnscope {
 namespace {
 
@@ -18,5 +20,7 @@ std::optional<ScoreFunction> parse_score(std::string_view name) {
   }
   return std::nullopt;
 }
+
+std::vector<std::string> score_names() { return {kScores.begin(), kScores.end()}; }
 
 }  // namespace attnscope

@@ -7,16 +7,13 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/problem/problem_names.h"
 
 namespace attnscope {
 namespace {
 
 constexpr std::string_view kTiles = "tiles:";
 constexpr std::string_view kAxisNames = "tyx";
-
-std::vector<std::string> order_names() {
-  return {"stored", "raster", "yxt", "hilbert", "morton", "tiles:TxHxW"};
-}
 
 /// "yxt" → {1, 2, 0}.
 std::optional<std::array<int, 3>> parse_axes(const std::string& name) {
@@ -158,10 +155,14 @@ std::string list_problem(const TokenOrder& order, const OrderedSide& side) {
 
 }  // namespace
 
+std::vector<std::string> token_order_names() {
+  return {"stored", "raster", "yxt", "hilbert", "morton", "tiles:TxHxW"};
+}
+
 bool TokenOrder::is_name(const std::string& text) {
-  const std::vector<std::string> names = order_names();
+  const std::vector<std::string> known = token_order_names();
   return text.starts_with(kTiles) || parse_axes(text) ||
-         std::find(names.begin(), names.end(), text) != names.end();
+         std::find(known.begin(), known.end(), text) != known.end();
 }
 
 TokenOrder TokenOrder::parse(const std::string& name) {
@@ -188,10 +189,9 @@ TokenOrder TokenOrder::parse(const std::string& name) {
     for (int64_t& side : order.tile) side = std::min(side, int64_t{1} << 20);
     return order;
   }
-  const std::vector<std::string> names = order_names();
-  const std::string nearest = nearest_word(name, names);
+  const std::string nearest = nearest_word(name, token_order_names());
   std::string all;
-  for (const std::string& each : names) all += (all.empty() ? "" : ", ") + each;
+  for (const std::string& each : token_order_names()) all += (all.empty() ? "" : ", ") + each;
   throw usage_error("order " + one_line(name) + ": no such order" +
                     (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + all +
                     ", or a file)");

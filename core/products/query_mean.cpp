@@ -83,19 +83,18 @@ std::string MeanAxes::text() const {
   return text.empty() ? "none" : text;
 }
 
+std::vector<std::string> mean_axis_names() { return {"heads", "layers", "steps", "all"}; }
+
 MeanAxes parse_mean_axes(std::span<const std::string> names) {
   MeanAxes axes;
-  const std::vector<std::string> known{"heads", "layers", "steps", "all"};
+  const std::vector<std::string> known = mean_axis_names();
   for (const std::string& name : names) {
     const bool all = name == "all";
     axes.heads |= all || name == "heads";
     axes.layers |= all || name == "layers";
     axes.steps |= all || name == "steps";
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    const std::string nearest = nearest_word(name, known);
-    throw usage_error("--mean " + one_line(name) + ": no such axis" +
-                      (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                      " (heads, layers, steps, all)");
+    throw unknown_name("--mean", name, known);
   }
   return axes;
 }

@@ -19,6 +19,7 @@ struct MeanAxes {
 /// From what --mean was given: heads, layers, steps, or all for the three. Throws Error(usage)
 /// otherwise.
 MeanAxes parse_mean_axes(std::span<const std::string> names);
+std::vector<std::string> mean_axis_names();
 
 /// Averages the volumes that differ in nothing but these axes: volumes and values[i], the values of
 /// all tokens of volume i, become fewer, in the order of each one's first member. A coordinate that

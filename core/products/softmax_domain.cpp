@@ -62,14 +62,12 @@ SoftmaxDomain parse_domain(std::string_view name) {
   for (size_t i = 0; i < kDomains.size(); ++i) {
     if (kDomains[i] == name) return static_cast<SoftmaxDomain>(i);
   }
-  const std::vector<std::string> names(kDomains.begin(), kDomains.end());
-  const std::string nearest = nearest_word(name, names);
-  throw usage_error("--domain " + std::string(name) + ": no such domain" +
-                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") +
-                    " (all, video, text, frame)");
+  throw unknown_name("--domain", std::string(name), domain_names());
 }
 
 std::string_view domain_name(SoftmaxDomain domain) { return kDomains[static_cast<size_t>(domain)]; }
+
+std::vector<std::string> domain_names() { return {kDomains.begin(), kDomains.end()}; }
 
 std::string kept_keys_text(std::span<const std::string> masks) {
   std::vector<std::string> different;

@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/base/index_range.h"
 #include "core/problem/token_grid.h"
@@ -16,6 +17,7 @@ enum class SoftmaxDomain : uint8_t { all, video, text, frame };
 /// "all", "video", "text", "frame"; throws Error(usage) otherwise.
 SoftmaxDomain parse_domain(std::string_view name);
 std::string_view domain_name(SoftmaxDomain domain);
+std::vector<std::string> domain_names();
 
 /// "the keys that the mask leaves (causal)"; of calls whose masks differ "the keys that their masks
 /// leave (causal; none)". Empty where nothing is masked. `masks`: one a call, as Mask::describe().

@@ -69,16 +69,16 @@ std::string_view head_kind_name(HeadKind kind) {
 }
 
 HeadKind parse_head_kind(std::string_view name) {
-  std::vector<std::string> names;
-  std::string list;
   for (const HeadKind kind : kKinds) {
     if (head_kind_name(kind) == name) return kind;
-    names.emplace_back(head_kind_name(kind));
-    list += (list.empty() ? "" : ", ") + names.back();
   }
-  const std::string nearest = nearest_word(name, names);
-  throw usage_error("--kinds " + std::string(name) + ": no such kind of head" +
-                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + list + ")");
+  throw unknown_name("--kinds", std::string(name), head_kind_names());
+}
+
+std::vector<std::string> head_kind_names() {
+  std::vector<std::string> names;
+  for (const HeadKind kind : kKinds) names.emplace_back(head_kind_name(kind));
+  return names;
 }
 
 std::optional<std::string> head_kind_obstacle(HeadKind kind, const TokenGrid& tokens) {

@@ -19,6 +19,7 @@ std::span<const HeadKind> head_kinds();
 std::string_view head_kind_name(HeadKind kind);
 /// Throws Error(usage) suggesting the nearest name and listing all.
 HeadKind parse_head_kind(std::string_view name);
+std::vector<std::string> head_kind_names();
 
 /// Why a grid cannot hold a head of this kind ("needs at least 16 text tokens (got 0)"), or
 /// nothing where it can.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/tensor/layout_names.h"
 
 namespace attnscope {
 namespace {
@@ -40,6 +41,12 @@ std::optional<Layout> parse_layout(std::string_view name) {
     if (info.name == name) return info.layout;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> layout_names() {
+  std::vector<std::string> names;
+  for (const LayoutInfo& info : kLayouts) names.emplace_back(info.name);
+  return names;
 }
 
 int layout_rank(Layout layout) { return static_cast<int>(info_of(layout).name.size()); }

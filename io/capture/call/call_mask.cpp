@@ -7,6 +7,7 @@
 #include "core/base/nearest_word.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/fact_errors.h"
+#include "io/capture/facts/mask_words.h"
 #include "io/capture/facts/tensor_reference.h"
 
 namespace attnscope {
@@ -16,10 +17,11 @@ namespace {
 void check_mask_file(const std::string& text, const std::string& option) {
   std::error_code error;
   if (std::filesystem::exists(reference_file(text), error)) return;
-  const std::vector<std::string> words{"none", "causal", "window:N", "block_causal:N"};
+  const std::vector<std::string> words = mask_words();
   const std::string nearest = nearest_word(text, words);
-  throw usage_error(option + " " + text +
-                    ": neither none, causal, window:N, block_causal:N nor a file" +
+  std::string list;
+  for (const std::string& word : words) list += (list.empty() ? "" : ", ") + word;
+  throw usage_error(option + " " + text + ": neither " + list + " nor a file" +
                     (nearest.empty() ? "" : "; did you mean " + nearest + "?"));
 }
 

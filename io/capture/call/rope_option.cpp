@@ -137,6 +137,19 @@ Frequencies read_frequencies(const std::string& reference, const ReadControl& co
 
 }  // namespace
 
+std::vector<std::string> rope_words() {
+  std::vector<std::string> words;
+  for (const RopeFamily family : rope_families()) {
+    const std::string name(rope_name(family));
+    const std::string settings = fmt::format("{}", fmt::join(known_settings(family), ","));
+    words.push_back(family == RopeFamily::mochi    ? name + ":FILE[:KEY]"
+                    : settings.empty()             ? name
+                    : family == RopeFamily::cosmos ? name + ":" + settings
+                                                   : name + "[:" + settings + "]");
+  }
+  return words;
+}
+
 RopeOption RopeOption::parse(const std::string& text, const ReadControl& control) {
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);

@@ -29,4 +29,7 @@ struct RopeOption {
   HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset) const;
 };
 
+/// The names of all families with what stands behind them: "ltx[:heads=N]", "mochi:FILE[:KEY]".
+std::vector<std::string> rope_words();
+
 }  // namespace attnscope

@@ -7,6 +7,7 @@
 #include "core/mask/query_spans.h"
 #include "core/mask/recorded_blocks.h"
 #include "core/mask/same_segment.h"
+#include "io/capture/facts/mask_words.h"
 
 namespace attnscope {
 namespace {
@@ -109,9 +110,17 @@ Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor)
   return {};
 }
 
+std::vector<std::string> mask_words() { return {"none", "causal", "window:N", "block_causal:N"}; }
+
 bool is_mask_word(std::string_view option) {
-  return option == "none" || option == "causal" || option.starts_with("window:") ||
-         option.starts_with("block_causal:");
+  for (const std::string& word : mask_words()) {
+    const size_t number = word.find(":N");
+    if (number == std::string::npos ? option == word
+                                    : option.starts_with(word.substr(0, number + 1))) {
+      return true;
+    }
+  }
+  return false;
 }
 
 }  // namespace attnscope

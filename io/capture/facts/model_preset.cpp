@@ -276,16 +276,16 @@ std::optional<TextSpan> ModelPreset::text_of(int64_t count) const {
 std::span<const ModelPreset> model_presets() { return kPresets; }
 
 const ModelPreset& find_preset(std::string_view name) {
-  std::vector<std::string> names;
-  std::string list;
   for (const ModelPreset& preset : kPresets) {
     if (preset.name == name) return preset;
-    names.emplace_back(preset.name);
-    list += (list.empty() ? "" : ", ") + names.back();
   }
-  const std::string nearest = nearest_word(name, names);
-  throw usage_error("--preset " + std::string(name) + ": no such preset" +
-                    (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + list + ")");
+  throw unknown_name("--preset", std::string(name), preset_names());
+}
+
+std::vector<std::string> preset_names() {
+  std::vector<std::string> names;
+  for (const ModelPreset& preset : kPresets) names.emplace_back(preset.name);
+  return names;
 }
 
 }  // namespace attnscope

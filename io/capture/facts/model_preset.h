@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/problem/token_grid.h"
 
@@ -56,5 +57,6 @@ struct ModelPreset {
 std::span<const ModelPreset> model_presets();
 /// Throws Error(usage) suggesting the nearest name and listing all.
 const ModelPreset& find_preset(std::string_view name);
+std::vector<std::string> preset_names();
 
 }  // namespace attnscope

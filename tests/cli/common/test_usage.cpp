@@ -67,6 +67,45 @@ TEST_CASE("the version tells the commit, what computes and what was left out") {
   }
 }
 
+TEST_CASE("the help --help shows a command's own options before shared ones, in 80 columns") {
+  const std::vector<std::string> shared{"Bare tensors instead of a capture:",
+                                        "A CAPTURE that is",
+                                        "Facts (",
+                                        "Selection (",
+                                        "Computation:",
+                                        "Several machines",
+                                        "Side B ("};
+  for (const std::string command : {"info", "export", "query", "stats", "render", "mask", "diff",
+                                    "rollout", "figure", "view", "serve", "convert", "verify"}) {
+    INFO(command);
+    const std::string all = run_attnscope({command, "--help"}).out;
+    const size_t footer = all.find("\nHelp:\n");
+    REQUIRE(footer != std::string::npos);
+    size_t first = footer;
+    for (const std::string& heading : shared) first = std::min(first, all.find("\n" + heading));
+    REQUIRE(first < footer);
+    std::istringstream lines(all.substr(0, footer));
+    size_t at = 0;
+    for (std::string line; std::getline(lines, line); at += line.size() + 1) {
+      INFO(line);
+      if (line.starts_with("  ")) CHECK(line.size() <= 80);
+      const bool heading = line.ends_with(":") && !line.starts_with(" ");
+      if (!heading || at < first) continue;
+      const bool known = std::any_of(shared.begin(), shared.end(), [&](const std::string& each) {
+        return line.starts_with(each);
+      });
+      CHECK((known || line == "Queries:" || line == "Colours:"));
+    }
+    for (const char* own : {"\nOptions:\n", "\nWhat is shown first:\n", "\nWhat is written:\n",
+                            "\nThe difference as a map (--product):\n"}) {
+      const size_t place = all.find(own);
+      CHECK((place == std::string::npos || place < first));
+    }
+  }
+  const std::string query = run_attnscope({"query", "--help"}).out;
+  CHECK(query.find("\nQueries:\n  --query T,Y,X") < query.find("\nOptions:\n"));
+}
+
 TEST_CASE("the help -h of every command is a page of 40 lines of 80 columns") {
   const std::string list = run_attnscope({"--help"}).out;
   std::istringstream lines(list.substr(list.find("Subcommands:\n") + 13));
@@ -91,7 +130,7 @@ TEST_CASE("the help -h of every command is a page of 40 lines of 80 columns") {
       CHECK(contains(all.out, page.out.substr(name, page.out.find("  ", name) - name)));
     }
     for (const char* foreign :
-         {" INT", ":INT", " TEXT", ":{", "{false}", "REQUIRED", "[capture", "\n\n\n"}) {
+         {" INT", ":INT", " TEXT", ":{", "{}", "{false}", "REQUIRED", "[capture", "\n\n\n"}) {
       CHECK_FALSE(contains(all.out, foreign));
     }
     ++commands;

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "cli/help/option_words.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/project_paths.h"
@@ -45,8 +44,8 @@ bool holds(const Words& words, const std::string& word) {
 TEST_CASE("commands, options and their words are completed") {
   CHECK(completed({"ex"}) == Words{"export"});
   CHECK(completed({""}).size() == 19);
-  CHECK(completed({"-V"}) == Words{"-V"});
   CHECK(completed({"--ver"}) == Words{"--version"});
+  CHECK(completed({"-V"}) == Words{"-V"});
   CHECK(completed({"stats", "--sor"}) == Words{"--sort"});
   CHECK(holds(completed({"stats", "-"}), "-o"));
   CHECK(completed({"mask", "--mask", "top"}) == Words{"topk:", "topp:"});
@@ -89,24 +88,96 @@ TEST_CASE("the words of options are those that the program takes") {
       {"render", "--pool", {"-o", "x.png", "--picture", "mosaic"}},
       {"diff", "--pool", {}},
       {"diff", "--colour-scale", {}},
+      {"render", "--domain", {"-o", "x.png", "--picture", "mosaic"}},
+      {"render", "--weighting", {"-o", "x.png", "--picture", "mosaic"}},
+      {"query", "--domain", {}},
+      {"query", "--mean", {}},
       {"export", "--compress", {"-o", "x.h5"}},
+      {"export", "--product", {"-o", "x.h5"}},
+      {"export", "--dtype", {"-o", "x.h5"}},
+      {"synth", "--dtype", {"-o", "x"}},
+      {"synth", "--kinds", {"-o", "x"}},
+      {"synth", "--preset", {"-o", "x"}},
       {"bench", "--case", {}},
+      {"stats", "--with", {}},
+      {"stats", "--kind", {}},
+      {"stats", "--layout", {}},
+      {"stats", "--links", {}},
+      {"stats", "--preset", {}},
       {"stats", "--score", {}}};
   for (const Case& each : cases) {
     INFO(each.command << " " << each.option);
     Words words{each.command};
-    if (each.command != "bench") words.push_back(capture);
+    if (each.command != "bench" && each.command != "synth") words.push_back(capture);
     words.insert(words.end(), {each.option, "nothing"});
     words.insert(words.end(), each.more.begin(), each.more.end());
     const auto refused = run_attnscope(words);
     CHECK(refused.exit_code == 2);
-    const Words known = option_words(each.command, each.option);
-    REQUIRE(!known.empty());
+    const Words known = completed({each.command, each.option, ""});
+    REQUIRE(known.size() > 1);
     std::string list;
     for (const std::string& word : known) list += (list.empty() ? "" : ", ") + word;
     INFO(refused.err);
-    CHECK(refused.err.find(list) != std::string::npos);
+    CHECK(refused.err.find(each.option + ": expected " + list + " (got nothing)") !=
+          std::string::npos);
+    // A slip of the pen is told.
+    *std::find(words.begin(), words.end(), "nothing") = known.back() + "x";
+    const auto slip = run_attnscope(words);
+    INFO(slip.err);
+    CHECK(slip.exit_code == 2);
+    CHECK(slip.err.find("; did you mean " + known.back() + "?") != std::string::npos);
   }
+}
+
+TEST_CASE("words that take more behind them are those that the program reads") {
+  const std::string capture = sample("moving-shapes");
+  // What begins a value is refused for what is missing, not as a name that does not exist.
+  const std::vector<std::pair<std::string, std::string>> cases{
+      {"mask", "--mask"},    {"mask", "--own-mask"}, {"stats", "--mask"}, {"stats", "--rope"},
+      {"diff", "--product"}, {"stats", "--backend"}, {"stats", "--sort"}, {"stats", "--threshold"}};
+  for (const auto& [command, option] : cases) {
+    const Words known = completed({command, option, ""});
+    CHECK(known.size() > 2);
+    for (const std::string& word : known) {
+      INFO(command << " " << option << " " << word);
+      const auto result = run_attnscope({command, capture, "--dry-run", option, word});
+      for (const char* unknown : {"no such", "neither", "not known", "expected NAME=X"}) {
+        const bool is_number = option == "--threshold" && unknown == std::string("expected NAME=X");
+        CHECK((is_number || result.err.find(unknown) == std::string::npos));
+      }
+    }
+  }
+  CHECK(completed({"stats", "--rope", "ltx"}) ==
+        Words{"ltx", "ltx:", "ltx2", "ltx2:", "ltx2-audio", "ltx2-audio:"});
+  CHECK(completed({"stats", "--score", "linear:e"}) == Words{"linear:elu1"});
+  CHECK(completed({"stats", "--threshold", "si"}) == Words{"sink="});
+  CHECK(completed({"stats", "--mask", "w"}) == Words{"window:"});
+}
+
+TEST_CASE("numbers and names of an export's heads are completed") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const std::vector<std::pair<std::string, Words>> exports{
+      {"maps.h5", {"export", "--rows", "0:8"}},
+      {"blocks.h5", {"export", "--block", "64"}},
+      {"shards.h5", {"export", "--compress", "gzip", "--rows", "0:8"}},
+      {"stats.h5", {"stats", "--sample", "4"}}};
+  for (const auto& [name, how] : exports) {
+    INFO(name);
+    const std::string out = folder / name;
+    Words words = how;
+    words.insert(words.begin() + 1, capture);
+    words.insert(words.end(), {"--layers", "1,3", "--heads", "2", "-o", out, "--quiet"});
+    const auto written = run_attnscope(words);
+    INFO(written.err);
+    REQUIRE(written.exit_code == 0);
+    CHECK(completed({"query", out, "--layers", ""}) == Words{"1", "3"});
+    CHECK(completed({"query", out, "--heads", ""}) == Words{"2"});
+    CHECK(completed({"query", out, "--steps", ""}) == completed({"query", capture, "--steps", ""}));
+    CHECK(completed({"query", out, "--kind", ""}) == Words{"joint"});
+  }
+  write_bytes(folder.path() / "cut.h5", read_bytes(folder.path() / "maps.h5").substr(0, 700));
+  CHECK(completed({"query", folder / "cut.h5", "--layers", ""}).empty());
 }
 
 TEST_CASE("bash completes with the script") {

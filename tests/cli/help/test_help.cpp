@@ -118,3 +118,25 @@ TEST_CASE("manual pages are written of all commands, over older ones") {
   const auto taken = run_attnscope({"help", "--man", "/dev/null"});
   CHECK(taken.exit_code == 1);
 }
+
+TEST_CASE("manual pages that cannot be written whole are not written") {
+  const TemporaryFolder folder;
+  const std::string pages = folder / "man";
+  REQUIRE(run_attnscope({"help", "--man", pages}).exit_code == 0);
+  const std::string first = pages + "/attnscope.1";
+  const std::string whole = read_file_text(first);
+  REQUIRE(whole.size() > 6000);
+  for (const bool is_there : {true, false}) {
+    if (!is_there) std::filesystem::remove(first);
+    const auto cut = run_attnscope({"help", "--man", pages}, {.max_file_bytes = 6000});
+    INFO(cut.err);
+    CHECK(cut.exit_code == 1);
+    CHECK(cut.err.starts_with("attnscope: "));
+    CHECK(std::filesystem::exists(first) == is_there);
+    if (is_there) CHECK(read_file_text(first) == whole);
+    for (const auto& file : std::filesystem::directory_iterator(pages)) {
+      INFO(file.path());
+      CHECK(file.path().extension() == ".1");
+    }
+  }
+}
