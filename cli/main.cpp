@@ -75,20 +75,44 @@ std::vector<std::string> unknown_options(const CLI::App& program) {
   return extras;
 }
 
-/// Takes --output, which other programs have, for -o of a command that has it; up to a "--".
-void take_output_option(const std::vector<Command>& commands, std::vector<std::string>& words) {
+/// An option by another name: an older one, or one that other programs have. No help shows it.
+struct OtherSpelling {
+  std::string_view command;  ///< empty: of all that have the option, and none of that name
+  std::string_view spelling, option;
+};
+constexpr OtherSpelling kOtherSpellings[] = {{"", "--output", "-o"},
+                                             {"", "--own-mask", "--mask"},
+                                             {"", "--colormap", "--colour-map"},
+                                             {"", "--color-map", "--colour-map"},
+                                             {"", "--color-scale", "--colour-scale"},
+                                             {"stats", "--threshold", "--class-threshold"},
+                                             {"synth", "--layers", "--num-layers"},
+                                             {"synth", "--steps", "--num-steps"},
+                                             {"synth", "--heads", "--num-heads"},
+                                             {"synth", "--kinds", "--head-kinds"}};
+
+/// Takes options by their other names, up to a "--". `words` begin with the command's name.
+void take_other_spellings(const std::vector<Command>& commands, std::vector<std::string>& words) {
   const auto command = std::find_if(commands.begin(), commands.end(), [&](const Command& each) {
-    return !words.empty() && each.parser.app().get_name() == words.front();
+    return !words.empty() && each.parser.name() == words.front();
   });
-  if (command == commands.end() || !command->parser.has("-o")) return;
-  constexpr std::string_view kOutput = "--output", kValue = "--output=";
+  if (command == commands.end()) return;
+  const auto is_meant = [&](const OtherSpelling& other, const std::string& word) {
+    return other.spelling == word && command->parser.has(std::string(other.option)) &&
+           (other.command.empty() ? !command->parser.has(word)
+                                  : other.command == command->parser.name());
+  };
   for (size_t i = 1; i < words.size() && words[i] != "--"; ++i) {
-    if (words[i].starts_with(kValue)) {
-      const std::string value = words[i].substr(kValue.size());
-      words[i] = "-o";
+    const size_t equals = words[i].find('=');
+    const std::string name = words[i].substr(0, equals);
+    const auto* const other =
+        std::find_if(std::begin(kOtherSpellings), std::end(kOtherSpellings),
+                     [&](const OtherSpelling& each) { return is_meant(each, name); });
+    if (other == std::end(kOtherSpellings)) continue;
+    const std::string value = equals == std::string::npos ? "" : words[i].substr(equals + 1);
+    words[i] = other->option;
+    if (equals != std::string::npos) {
       words.insert(words.begin() + static_cast<int64_t>(++i), value);
-    } else if (words[i] == kOutput) {
-      words[i] = "-o";
     }
   }
 }
@@ -187,6 +211,12 @@ int print_completions(const std::vector<Command>& commands, std::vector<std::str
   } catch (const Error&) {
     return kExitOk;
   }
+  if (!words.empty()) {
+    const std::string last = words.back();
+    words.pop_back();
+    take_other_spellings(commands, words);
+    words.push_back(last);
+  }
   for (const Completion& each : complete_words(commands, std::move(words))) {
     fmt::print("{}\t{}\n", each.word, each.about);
   }
@@ -240,7 +270,7 @@ int run(int argc, char** argv) {
       return reject_extras(app, {words[leading]});
     }
   }
-  take_output_option(commands, words);
+  take_other_spellings(commands, words);
   std::reverse(words.begin(), words.end());  // as the parser takes them
   try {
     app.parse(words);

@@ -186,23 +186,24 @@ void add_shape_options(CommandParser& command, SynthOptions& o) {
       .in_range(1, 4096)
       .type_name("D");
   command
-      .add_option("--heads", o.heads,
-                  "query heads (default: the preset's; with --kinds, or without a preset, one of\n"
-                  "each kind)")
+      .add_option(
+          "--num-heads", o.heads,
+          "query heads (default: the preset's; with --head-kinds, or without a preset, one of\n"
+          "each kind)")
       .in_range(1, 4096)
       .type_name("N");
   command
       .add_option(
-          "--kinds", o.kinds,
+          "--head-kinds", o.kinds,
           "what the heads look at, repeated cyclically: {} (default: all that the grid can\n"
           "hold)")
       .one_of(head_kind_names())
       .delimiter(',')
       .type_name("LIST");
-  command.add_option("--layers", o.layers, "layers, numbered from 0")
+  command.add_option("--num-layers", o.layers, "layers, numbered from 0")
       .in_range(1, 10000)
       .type_name("N");
-  command.add_option("--steps", o.steps, "denoising steps, numbered from 0")
+  command.add_option("--num-steps", o.steps, "denoising steps, numbered from 0")
       .in_range(1, 10000)
       .type_name("N");
 }
@@ -233,9 +234,9 @@ Command add_synth_command(CLI::App& app) {
   command.add_flag("--quiet", o.quiet, "no narration, no progress");
   command.footer(
       "Examples:\n"
-      "  attnscope synth --preset hunyuanvideo --heads 6 -o big\n"
-      "  attnscope synth --preset cogvideox-5b --kinds temporal,sink -o two.safetensors\n"
-      "  attnscope synth --grid 5x12x20 --text 16@start -o small --layers 4");
+      "  attnscope synth --preset hunyuanvideo --num-heads 6 -o big\n"
+      "  attnscope synth --preset cogvideox-5b --head-kinds temporal,sink -o two.safetensors\n"
+      "  attnscope synth --grid 5x12x20 --text 16@start -o small --num-layers 4");
   return {command, [options] { return run_synth(*options); }};
 }
 

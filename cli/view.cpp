@@ -98,13 +98,12 @@ ChosenQuery parse_start_query(const std::string& text, const MapSource& call, in
   }
   const TokenNames names = TokenNames::of(call, batch, keys);
   if (at != end || (numbers.size() != 1 && numbers.size() != 3)) {
-    throw usage_error(
-        fmt::format("--query {}: expected T,Y,X or an index of the sequence", one_line(text)));
+    throw usage_error(fmt::format("--query {}: expected T,Y,X (or --index N)", one_line(text)));
   }
   if (numbers.size() == 3) return query_at(names, {numbers[0], numbers[1], numbers[2]});
   if (numbers[0] < 0 || numbers[0] >= names.grid->tokens()) {
     throw usage_error(
-        fmt::format("--query {}: the sequence has 0 ... {}", numbers[0], names.grid->tokens() - 1));
+        fmt::format("--index {}: the sequence has 0 ... {}", numbers[0], names.grid->tokens() - 1));
   }
   return {{numbers[0]}};
 }

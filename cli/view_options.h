@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/common/capture_options.h"
@@ -13,6 +15,7 @@ struct ViewRequest {
   RunOptions run;
   std::string second;  ///< a capture that is compared with the first
   std::string query, zoom, order, order_keys, script, screenshot, session, theme, size;
+  std::optional<int64_t> index;  ///< in place of `query`, which it becomes
   std::string remote_program = "attnscope";
   std::string texture_memory = "512MiB";
   bool reverse = false;

@@ -27,8 +27,11 @@ constexpr std::string_view kSelect =
 
 What is named and not there is left out and told; nothing left is an error.
 
-Two kinds of ranges: lists of numbers have both ends (3-7 is 3 to 7), crops and
-boxes of tokens are half-open (--rows 0:256 is 0 to 255).
+Ranges, side by side. With "-" both ends belong to it, with ":" the last not:
+
+  3-7              lists of numbers: 3 4 5 6 7; 0-39:5 every fifth
+  3:7              --rows --cols --query of tokens: 3 4 5 6; 226: to the end
+  --zoom 0,9,4,8   view: queries 0:9 and keys 4:8
 
   attnscope stats dump/ --where temporal --sort entropy --top 8 -o few.json
   attnscope export dump/ --from few.json -o maps.h5

@@ -106,7 +106,7 @@ PictureKind parse_picture(std::string_view name) {
 
 void add_colour_options(CommandParser& command, ColourOptions& o) {
   const std::string group = "Colours";
-  command.add_option("--colormap", o.map, "{}")
+  command.add_option("--colour-map", o.map, "{}")
       .one_of(colormap_names())
       .type_name("NAME")
       .group(group);

@@ -24,7 +24,7 @@ struct ColourOptions {
   std::string scale;  ///< empty: what suits the picture
   std::string range = "auto";
 };
-/// Adds --colormap --colour-scale --range.
+/// Adds --colour-map --colour-scale --range.
 void add_colour_options(CommandParser& command, ColourOptions& options);
 /// Throws Error(usage) for what does not go together.
 ColourChoice parse_colours(const ColourOptions& options, ScaleKind default_scale);

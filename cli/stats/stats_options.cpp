@@ -31,7 +31,7 @@ void check_extras(const StatsOptions& o) {
   }
 }
 
-/// The classes that --threshold moves.
+/// The classes that --class-threshold moves.
 struct ThresholdName {
   std::string_view name;
   double ClassThresholds::*value;
@@ -115,7 +115,7 @@ ClassThresholds parse_thresholds(const StatsOptions& o) {
     if (equals == std::string::npos || found == std::end(kThresholds) || error != std::errc() ||
         end != text.c_str() + text.size() || !(value >= 0 && value <= 1)) {
       throw usage_error(fmt::format(
-          "--threshold {}: expected NAME=X with sink, text, temporal, spatial or local and a "
+          "--class-threshold {}: expected NAME=X with sink, text, temporal, spatial or local and a "
           "number from 0 to 1",
           text));
     }
@@ -156,7 +156,7 @@ void add_stats_options(CommandParser& command, StatsOptions& o) {
       .in_range(0, int64_t{1} << 31)
       .type_name("N");
   command
-      .add_option("--threshold", o.thresholds,
+      .add_option("--class-threshold", o.thresholds,
                   "from where a head belongs to a class: {} (repeatable)")
       .words(threshold_words())
       .type_name("NAME=X")

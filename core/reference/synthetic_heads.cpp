@@ -72,7 +72,7 @@ HeadKind parse_head_kind(std::string_view name) {
   for (const HeadKind kind : kKinds) {
     if (head_kind_name(kind) == name) return kind;
   }
-  throw unknown_name("--kinds", std::string(name), head_kind_names());
+  throw unknown_name("--head-kinds", std::string(name), head_kind_names());
 }
 
 std::vector<std::string> head_kind_names() {

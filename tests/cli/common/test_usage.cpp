@@ -190,6 +190,54 @@ TEST_CASE("the option --output is taken for -o") {
   CHECK(read_file(by_sign) == bytes);
 }
 
+TEST_CASE("older and other spellings of options are taken, and shown nowhere") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes"), synth = folder / "synth";
+  using Words = std::vector<std::string>;
+  struct Case {
+    Words command;
+    Words other, own;
+  };
+  const std::vector<Case> cases{
+      {{"stats", capture, "--layers", "0", "--heads", "0", "--json"},
+       {"--threshold", "sink=0.5"},
+       {"--class-threshold", "sink=0.5"}},
+      {{"stats", capture, "--layers", "0", "--heads", "0", "--json"},
+       {"--own-mask", "causal"},
+       {"--mask", "causal"}},
+      {{"synth", "--grid", "4x4x4", "-o", synth, "--dry-run", "--json"},
+       {"--layers", "2", "--steps=3", "--heads", "2", "--kinds", "temporal"},
+       {"--num-layers", "2", "--num-steps=3", "--num-heads", "2", "--head-kinds", "temporal"}}};
+  for (const Case& each : cases) {
+    Words words = each.command, old = each.command;
+    words.insert(words.end(), each.own.begin(), each.own.end());
+    old.insert(old.end(), each.other.begin(), each.other.end());
+    const auto expected = run_attnscope(words), got = run_attnscope(old);
+    INFO(each.other.front() << "\n" << got.err);
+    REQUIRE(expected.exit_code == 0);
+    CHECK(got.exit_code == 0);
+    CHECK(got.out == expected.out);
+    CHECK(expected.out != run_attnscope(each.command).out);
+    const std::string help = run_attnscope({each.command.front(), "--help"}).out;
+    CHECK(contains(help, "  " + each.own.front() + " "));
+    CHECK_FALSE(contains(help, "  " + each.other.front() + " "));
+  }
+  const auto draw = [&](const std::string& spelling, const std::string& file) {
+    const auto result = run_attnscope({"render", capture, "--layers", "0", "--picture", "mosaic",
+                                       spelling, "grey", "-o", folder / file, "--quiet"});
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return read_file(folder / file);
+  };
+  CHECK(draw("--colour-map", "a.png") == draw("--colormap", "b.png"));
+  CHECK(read_file(folder / "a.png") == draw("--color-map", "c.png"));
+  // Of mask it is what is measured, beside the call's own.
+  const auto mask = run_attnscope({"mask", capture, "--layers", "0", "--mask", "causal",
+                                   "--own-mask", "window:64", "--dry-run"});
+  INFO(mask.err);
+  CHECK(mask.exit_code == 0);
+}
+
 TEST_CASE("what stands before the subcommand is taken or refused, never ignored") {
   const std::string capture = sample("moving-shapes");
   const std::vector<std::string> stats{"stats", capture, "--layers", "0", "--heads", "0"};

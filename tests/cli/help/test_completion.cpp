@@ -83,7 +83,7 @@ TEST_CASE("the words of options are those that the program takes") {
   const std::string capture = sample("moving-shapes");
   const std::vector<Case> cases{
       {"render", "--picture", {"-o", "x.png"}},
-      {"render", "--colormap", {"-o", "x.png", "--picture", "mosaic"}},
+      {"render", "--colour-map", {"-o", "x.png", "--picture", "mosaic"}},
       {"render", "--colour-scale", {"-o", "x.png", "--picture", "mosaic"}},
       {"render", "--pool", {"-o", "x.png", "--picture", "mosaic"}},
       {"diff", "--pool", {}},
@@ -133,8 +133,9 @@ TEST_CASE("words that take more behind them are those that the program reads") {
   const std::string capture = sample("moving-shapes");
   // What begins a value is refused for what is missing, not as a name that does not exist.
   const std::vector<std::pair<std::string, std::string>> cases{
-      {"mask", "--mask"},    {"mask", "--own-mask"}, {"stats", "--mask"}, {"stats", "--rope"},
-      {"diff", "--product"}, {"stats", "--backend"}, {"stats", "--sort"}, {"stats", "--threshold"}};
+      {"mask", "--mask"},  {"mask", "--own-mask"},        {"stats", "--mask"},
+      {"stats", "--rope"}, {"diff", "--product"},         {"stats", "--backend"},
+      {"stats", "--sort"}, {"stats", "--class-threshold"}};
   for (const auto& [command, option] : cases) {
     const Words known = completed({command, option, ""});
     CHECK(known.size() > 2);
@@ -142,7 +143,8 @@ TEST_CASE("words that take more behind them are those that the program reads") {
       INFO(command << " " << option << " " << word);
       const auto result = run_attnscope({command, capture, "--dry-run", option, word});
       for (const char* unknown : {"no such", "neither", "not known", "expected NAME=X"}) {
-        const bool is_number = option == "--threshold" && unknown == std::string("expected NAME=X");
+        const bool is_number =
+            option == "--class-threshold" && unknown == std::string("expected NAME=X");
         CHECK((is_number || result.err.find(unknown) == std::string::npos));
       }
     }

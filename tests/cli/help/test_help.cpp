@@ -79,7 +79,8 @@ TEST_CASE("the options that the topics name are there") {
           at + 1, page.find_first_not_of("abcdefghijklmnopqrstuvwxyz-", at + 3) - at - 1);
       INFO(name);
       const bool known = has(query, name + " ") || has(exporting, name + " ") ||
-                         has(run_attnscope({"stats", "--help"}).out, name + " ");
+                         has(run_attnscope({"stats", "--help"}).out, name + " ") ||
+                         has(run_attnscope({"view", "--help"}).out, name + " ");
       CHECK(known);
       ++options;
     }
