@@ -96,7 +96,7 @@ TEST_CASE("the words of options are those that the program takes") {
       {"export", "--product", {"-o", "x.h5"}},
       {"export", "--dtype", {"-o", "x.h5"}},
       {"synth", "--dtype", {"-o", "x"}},
-      {"synth", "--kinds", {"-o", "x"}},
+      {"synth", "--head-kinds", {"-o", "x"}},
       {"synth", "--preset", {"-o", "x"}},
       {"bench", "--case", {}},
       {"stats", "--with", {}},
