@@ -99,13 +99,13 @@ TEST_CASE("synth refuses what it cannot do") {
   const std::string out = folder / "x";
   check_refused({"--preset", "hunyuanvidio", "-o", out}, 2, "did you mean hunyuanvideo?", out);
   check_refused({"--grid", "5x8x8", "--kinds", "sink,temporl", "-o", out}, 2,
-                "--kinds temporl: no such kind of head, did you mean temporal?", out);
+                "(got temporl); did you mean temporal?", out);
   check_refused({"--grid", "1x2x3", "-o", out}, 2, "grid 1x2x3 is too small", out);
   check_refused({"--grid", "5x8x8", "--kinds", "text", "-o", out}, 2,
                 "needs at least 16 text tokens (got 0)", out);
   check_refused({"--grid", "5x8x8", "--head-dim", "8", "-o", out}, 2, "needs a head_dim of", out);
   check_refused({"--grid", "5x8x8", "--dtype", "f64", "-o", out}, 2,
-                "--dtype f64: expected bf16, f16 or f32", out);
+                "--dtype: expected bf16, f16, f32 (got f64)", out);
   check_refused({"--grid", "5x8x8", "--text", "all", "-o", out}, 2, "--text all", out);
   check_refused({"--grid", "50000x50000x50000", "-o", out}, 2, "more than 2^31 - 1 tokens", out);
   check_refused({"-o", out}, 2, "synth needs --preset NAME or --grid TxHxW", out);

@@ -166,7 +166,7 @@ class Limits(ProbeTest):
             ({"mask_block": 4}, "mask_block, mask_exact"),
             ({"every": 0}, "every: expected a whole number from 1"),
             ({"sample": 0}, "sample 0: expected a whole number of at least 1"),
-            ({"arrays": ["frame"]}, "there is no such array"),
+            ({"arrays": ["frame"]}, "no such name"),
             ({"seed": "x"}, "seed: expected a whole number"),
             ({"values": True}, "unknown option values"),
             ({"layer": 1}, "unknown option layer .*layers"),

@@ -107,7 +107,7 @@ TEST_CASE("axes are read by their names") {
   CHECK(axes_of({"steps", "heads"}).text() == "heads, steps");
   CHECK(axes_of({"all"}).text() == "heads, layers, steps");
   CHECK(refused([] { axes_of({"head"}); }, ErrorCode::usage,
-                {"--mean head: no such axis", "did you mean heads?"}) == "");
+                {"--mean head: no such name", "did you mean heads?"}) == "");
 }
 
 TEST_CASE("a sequence's values are parted into video and text") {

@@ -82,7 +82,7 @@ TEST_CASE("presets are found by name, and a misspelt one gets a suggestion") {
     CHECK(&find_preset(preset.name) == &preset);
     CHECK(text.find(preset.name) != std::string::npos);
   }
-  CHECK(thrown_text(ErrorCode::usage, [] { find_preset(""); }).find("no such preset") !=
+  CHECK(thrown_text(ErrorCode::usage, [] { find_preset(""); }).find("no such name") !=
         std::string::npos);
 }
 
