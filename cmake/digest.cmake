@@ -1,10 +1,13 @@
-# Writes a C++ file with the SHA-256 in base64, by which a page names the script that it allows, of the files
-# FIRST and SECOND, one after the other.
-# cmake -DFIRST=… -DSECOND=… -DOUTPUT=… -P digest.cmake
-set(script "${OUTPUT}.js")
-file(READ "${FIRST}" first)
-file(READ "${SECOND}" second)
-file(WRITE "${script}" "${first}${second}")
+# Writes the files of FOLDER that FILES names (a list with commas), one after the other, as SCRIPT, and a C++ file
+# with its SHA-256 in base64, by which a page names the script that it allows.
+# cmake -DFOLDER=… -DFILES=… -DSCRIPT=… -DOUTPUT=… -P digest.cmake
+set(script "${SCRIPT}")
+string(REPLACE "," ";" files "${FILES}")
+file(WRITE "${script}" "")
+foreach(name IN LISTS files)
+  file(READ "${FOLDER}/${name}" text)
+  file(APPEND "${script}" "${text}")
+endforeach()
 file(SHA256 "${script}" hex)
 set(digits "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 string(APPEND hex "00")  # 33 bytes: 44 digits, the last of which stands for the byte too many

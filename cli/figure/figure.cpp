@@ -16,12 +16,14 @@
 #include "cli/common/head_table.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
+#include "cli/common/query_options.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/head_where.h"
 #include "cli/run/shard_option.h"
 #include "cli/run/stream_run.h"
 #include "core/base/error.h"
+#include "core/base/selection.h"
 #include "core/problem/head_name.h"
 #include "io/capture/capture.h"
 #include "io/capture/capture_guard.h"
@@ -45,6 +47,8 @@ struct FigureRequest {
   SelectionOptions selection;
   RunOptions run;
   FigureChoice choice;
+  QueryOptions query;
+  std::string zoom, title, caption;
   std::string out;
   bool alone = false, dry_run = false, force = false, json = false, quiet = false;
 };
@@ -80,6 +84,48 @@ ChosenHead choose_head(const FigureRequest& o, const Capture& capture, bool supp
                   heads.size()));
 }
 
+/// The ranges of --zoom Q0,Q1,K0,K1.
+std::array<IndexRange, 2> parse_zoom(const std::string& text, const AttentionProblem& problem) {
+  std::vector<std::string> ends(1);
+  for (const char c : text) {
+    if (c == ',') {
+      ends.emplace_back();
+    } else {
+      ends.back() += c;
+    }
+  }
+  const bool is_whole = std::none_of(ends.begin(), ends.end(), [](const auto& end) {
+    return end.empty() || end.find_first_not_of("0123456789") != std::string::npos;
+  });
+  if (ends.size() != 4 || !is_whole) {
+    throw usage_error(fmt::format(
+        "--zoom {}: expected four whole numbers Q0,Q1,K0,K1, the queries and keys that are seen, "
+        "half-open: 448,592,448,592",
+        text));
+  }
+  return {parse_crop(ends[0] + ":" + ends[1], "--zoom (queries)", problem.num_queries()),
+          parse_crop(ends[2] + ":" + ends[3], "--zoom (keys)", problem.num_keys())};
+}
+
+FigureStart make_start(const FigureRequest& o, const FigureCut& cut, const CallEntry& call) {
+  const AttentionProblem& problem = *cut.problem;
+  FigureStart start;
+  start.caption = o.caption;
+  if (o.query.any()) {
+    const auto tokens =
+        resolve_tokens(o.query, {problem.query_tokens(), call.tokens_of(cut.batch), problem.name()})
+            .tokens;
+    if (tokens.size() != 1) {
+      throw usage_error(
+          fmt::format("a figure begins with one query, and {} are chosen", tokens.size()));
+    }
+    start.query = tokens.front();
+  }
+  if (!o.zoom.empty()) start.zoom = parse_zoom(o.zoom, problem);
+  require_start(start, cut);
+  return start;
+}
+
 int64_t write_page(const FigureRequest& o, const FigureSource& source, const FigureCut& cut,
                    const FigureMap& map) {
   StagedFile file(o.out, o.force);
@@ -112,7 +158,7 @@ std::string file_name(const std::filesystem::path& path) {
 
 /// The command that makes this page, with names of files alone: a page is sent to others.
 std::string figure_command(const FigureRequest& request, const std::filesystem::path& capture,
-                           const CallEntry& call, const FigureCut& cut) {
+                           const CallEntry& call, const FigureCut& cut, const FigureStart& start) {
   const CallId& id = call.id;
   std::string text =
       fmt::format("attnscope figure {} --steps {}", shell_word(file_name(capture)), id.step);
@@ -132,6 +178,13 @@ std::string figure_command(const FigureRequest& request, const std::filesystem::
   if (!choice.rows.empty()) text += " --rows " + shell_word(choice.rows);
   if (!choice.cols.empty()) text += " --cols " + shell_word(choice.cols);
   if (choice.stride > 1) text += fmt::format(" --stride {}", choice.stride);
+  if (start.query) text += fmt::format(" --index {}", *start.query);
+  for (const auto& [option, value] : std::array<std::pair<const char*, const std::string*>, 3>{
+           {{"--zoom", &request.zoom},
+            {"--title", &request.title},
+            {"--caption", &request.caption}}}) {
+    if (!value->empty()) text += fmt::format(" {} {}", option, shell_word(*value));
+  }
   return text + " -o " + shell_word(file_name(request.out));
 }
 
@@ -180,6 +233,7 @@ int run_figure(FigureRequest o) {
   const AttentionProblem& problem = *chosen.call->problem;
   select_and_tell(capture, o.selection, console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
+  const FigureStart start = make_start(o, cut, *chosen.call);
   require_page(cut);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   const MemoryReservation held =
@@ -190,9 +244,10 @@ int run_figure(FigureRequest o) {
   }
   const FigureMap map = make_figure_map(
       cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
-  const FigureSource source{*chosen.call, figure_title(capture.path(), *chosen.call, cut),
-                            figure_command(o, capture.path(), *chosen.call, cut),
-                            run.backend().name_for(problem)};
+  const FigureSource source{
+      *chosen.call, o.title.empty() ? figure_title(capture.path(), *chosen.call, cut) : o.title,
+      figure_command(o, capture.path(), *chosen.call, cut, start), run.backend().name_for(problem),
+      start};
   capture.require_unchanged();
   report(o, console, cut, write_page(o, source, cut, map));
   return kExitOk;
@@ -215,6 +270,14 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
                   "the page has every N-th of these rows and keys: a large head in a small page")
       .in_range(1, int64_t{1} << 20)
       .type_name("N");
+  add_query_options(command, o.query, false);
+  command
+      .add_option("--zoom", o.zoom,
+                  "the queries and keys that are seen at first, half-open; else the whole map")
+      .type_name("Q0,Q1,K0,K1");
+  command.add_option("--title", o.title, "the page's heading; else the model and the head's name")
+      .type_name("TEXT");
+  command.add_option("--caption", o.caption, "words below the heading").type_name("TEXT");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_alone_option(command, o.alone);
@@ -237,6 +300,8 @@ Command add_figure_command(CLI::App& app) {
       "queries and keys: whoever has the page has these.\n"
       "Examples:\n"
       "  attnscope figure dump/ --layers 12 --heads 3 -o map.html\n"
+      "  attnscope figure dump/ --layers 12 --heads 3 --query 6,15,22 --title 'One head' -o "
+      "map.html\n"
       "  attnscope figure dump/ --layers 12 --heads 3 --rows 0:4096 -o part.html\n"
       "  attnscope figure dump/ --layers 12 --heads 3 --stride 4 -o coarse.html");
   return {command, [request] { return run_figure(*request); }};

@@ -9,97 +9,17 @@ import subprocess
 import sys
 import unittest
 
-from browser import Browser, chromium
+from browser import chromium
+from figure_hand import FigureHandTest  # its tests are run with those below
+from figure_page import FOLDER, FigurePage, attnscope, read_npy
 from hostile_words import HOSTILE, name_hostile_words
 from plain_capture import write_call
 
-PROGRAM, PLAIN_ROWS, FOLDER = None, None, None
+PLAIN_ROWS = os.path.abspath(sys.argv[2])
 
 
-def attnscope(*words, fails=None):
-    done = subprocess.run([PROGRAM, *map(str, words)], capture_output=True, text=True, cwd=FOLDER, check=False)
-    if fails is None and done.returncode != 0:
-        raise AssertionError(f"attnscope {words}: {done.stderr}")
-    if fails is not None and done.returncode != fails:
-        raise AssertionError(f"attnscope {words} ended with {done.returncode}, not {fails}: {done.stderr}")
-    return done.stdout + done.stderr
-
-
-def read_npy(path):
-    with open(path, "rb") as file:
-        data = file.read()
-    length = struct.unpack("<H", data[8:10])[0]
-    assert b"'<f4'" in data[10:10 + length], data[10:10 + length]
-    body = data[10 + length:]
-    return struct.unpack(f"<{len(body) // 4}f", body)
-
-
-class WatchedBrowser(Browser):
-    """Notes what the page asks for, and what it does not catch."""
-
-    def __init__(self):
-        self.requests, self.exceptions = [], []
-        super().__init__(1280, 900)
-        self.ask("Network.enable")
-        self.set_dark(False)
-
-    def take(self, message):
-        super().take(message)
-        if message.get("method") == "Network.requestWillBeSent":
-            self.requests.append(message["params"]["request"]["url"][:200])
-        if message.get("method") == "Runtime.exceptionThrown":
-            self.exceptions.append(self.console[-1])
-
-    def set_dark(self, dark):
-        self.ask("Emulation.setEmulatedMedia",
-                 features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
-
-    def keep_picture(self, name):
-        with open(os.path.join(FOLDER, name), "wb") as file:
-            file.write(self.picture())
-
-
-class FigureTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        attnscope("synth", "--grid", "4x12x16", "--text", "none", "--kinds", "spatial,temporal", "-o", "plain", "--force")
-        attnscope("figure", "plain", "--layers", 0, "--heads", 1, "-o", "map.html", "--force")
-        cls.browser = WatchedBrowser()
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.browser.close()
-
-    def show(self, name):
-        self.browser.exceptions.clear()
-        # Of a page that is opened anew, what was there before would be asked.
-        self.browser.open("about:blank")
-        self.browser.until("window.attnscope === undefined")
-        self.browser.requests.clear()
-        self.browser.open("file://" + os.path.join(FOLDER, name))
-        self.browser.until("window.attnscope !== undefined")
-        self.browser.run("window.attnscope.ready.then(() => true)")
-        self.browser.until("window.attnscope.idle()")
-
-    def check_quiet(self):
-        """No exception, and nothing was asked for but the page and what it made itself."""
-        self.assertEqual(self.browser.exceptions, [])
-        others = [url for url in self.browser.requests if not url.startswith(("file:", "blob:", "data:"))]
-        self.assertEqual(others, [])
-
-    def row(self, number):
-        return self.browser.run(f"window.attnscope.row({number}).then((v) => Array.from(v))")
-
-    def expected_row(self, number, *more, capture="plain"):
-        attnscope("query", capture, "--layers", 0, "--heads", 1, "--index", number, "--backend", "reference", "-o", "row.npy",
-                  "--force", "--quiet", *more)
-        return read_npy(os.path.join(FOLDER, "row.npy"))
-
-    def compare(self, got, expected):
-        self.assertEqual(len(got), len(expected))
-        largest = max(expected)
-        for key, (a, b) in enumerate(zip(got, expected)):
-            self.assertLessEqual(abs(a - b), 2e-5 * b + 1e-7 * largest, f"key {key}: {a} in the page, {b} by the reference")
+class FigureTest(FigurePage):
+    """What is in the page."""
 
     def test_rows_are_those_of_the_reference(self):
         self.show("map.html")
@@ -178,10 +98,11 @@ class FigureTest(unittest.TestCase):
         for _ in range(12):
             self.browser.wheel(300, 400, -240)
         self.browser.until(f"window.attnscope.view.scale > {100 * before}")
+        before = self.browser.run("document.querySelector('.picked').textContent")
         self.browser.click(300, 400)
-        self.browser.until("document.querySelector('.row p').textContent.startsWith('query ')")
+        self.browser.until(f"document.querySelector('.picked').textContent !== {json.dumps(before)}")
         self.browser.move(310, 410)
-        self.browser.until("document.querySelector('.read').textContent.includes('weight ')")
+        self.browser.until("document.querySelector('.tip').textContent.includes('weight ')")
         self.browser.until("window.attnscope.idle()")
         self.browser.keep_picture("figure-light-zoomed.png")
         self.browser.set_dark(True)
@@ -202,7 +123,7 @@ class FigureTest(unittest.TestCase):
         self.show("hostile.html")
         self.browser.run("window.attnscope.pick(5).then(() => true)")
         self.assertEqual(self.browser.run("document.querySelector('.prompt').textContent"), "prompt: " + hostile)
-        self.assertEqual(self.browser.run("document.querySelector('.words span').textContent"), hostile)
+        self.assertEqual(self.browser.run("document.querySelector('.words bdi').textContent"), hostile)
         self.assertEqual(self.browser.run("document.images.length"), 0)
         self.assertNotEqual(self.browser.run("document.title"), "1")
         self.check_quiet()
@@ -260,12 +181,11 @@ class FigureTest(unittest.TestCase):
         # Each cell's middle has a colour of the map; what is left out by --cols has none.
         cells = """(() => {
           const film = document.querySelector('.film'), data = film.getContext('2d').getImageData(0, 0, film.width, film.height).data;
-          const [frames, h, w] = window.attnscope.facts.keys.film.grid, across = Math.ceil(Math.sqrt(frames * h / w));
-          const side = Math.round((film.width / across - 4) / w);
+          const [frames, h, w] = window.attnscope.facts.keys.film.grid;
           const none = getComputedStyle(document.documentElement).getPropertyValue('--none').trim();
           const found = [];
           for (let t = 0; t < frames; ++t) for (let y = 0; y < h; ++y) for (let x = 0; x < w; ++x) {
-            const px = t % across * (w * side + 4) + x * side + (side >> 1), py = Math.floor(t / across) * (h * side + 4) + y * side + (side >> 1);
+            const [px, py] = window.attnscope.filmPlace(t, y, x).map((v) => Math.floor(v * devicePixelRatio));
             const at = 4 * (py * film.width + px);
             const hex = '#' + [0, 1, 2].map((i) => data[at + i].toString(16).padStart(2, '0')).join('');
             found.push(hex === none ? 0 : 1);
@@ -293,7 +213,7 @@ class FigureTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    PROGRAM, PLAIN_ROWS, FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
+    del sys.argv[1:4]
     os.makedirs(FOLDER, exist_ok=True)
     if chromium() is None:
         print("skipped: no chromium on the path")

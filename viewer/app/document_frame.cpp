@@ -5,26 +5,11 @@
 
 #include "core/base/error.h"
 #include "core/products/differences/map_difference.h"
+#include "core/products/tokens/middle_token.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/value_range.h"
 
 namespace attnscope {
-namespace {
-
-/// The token whose line is shown before anything was pointed at: one in the middle of the video,
-/// or of what is there.
-int64_t first_followed(const TokenGrid& grid, IndexRange there) {
-  if (grid.has_grid()) {
-    const int64_t middle = grid.index_of({grid.frames() / 2, grid.height() / 2, grid.width() / 2});
-    if (there.contains(middle)) return middle;
-  }
-  const IndexRange video = intersect(grid.video_range(), there);
-  const IndexRange all = video.empty() ? there : video;
-  return all.begin + all.size() / 2;
-}
-
-}  // namespace
-
 DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
     : document_(document),
       wake_(std::move(wake)),
@@ -179,7 +164,7 @@ void DocumentFrame::choose_line() {
   const MapSource& call = document_.call_of(state.head);
   const TokenGrid& side = state.reverse ? call.keys : call.queries;
   if (!followed_ || *followed_ >= side.tokens()) {
-    followed_ = first_followed(side, state.reverse ? call.cols : call.rows);
+    followed_ = middle_token(side, state.reverse ? call.cols : call.rows);
     if (call.first_row >= 0 && !state.reverse) followed_ = call.first_row;
   }
   std::optional<LineRequest> wanted = film_line(state, call, followed_);

@@ -55,9 +55,7 @@ void append_head(const FigurePage& page, const Append& append) {
 }
 
 void append_tail(const Append& append) {
-  // One script, which the page's worker runs as well.
   append("<script>");
-  append(text_of(figure_worker()));
   append(text_of(figure_script()));
   append("</script>\n</body>\n</html>\n");
 }
@@ -110,7 +108,7 @@ std::string script_json(const OrderedJson& json) {
 }
 
 int64_t figure_frame_bytes() {
-  const size_t texts = figure_style().size() + figure_worker().size() + figure_script().size();
+  const size_t texts = figure_style().size() + figure_script().size();
   return static_cast<int64_t>(texts) + encoded_bytes(static_cast<int64_t>(figure_engine().size()));
 }
 

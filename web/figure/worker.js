@@ -1,5 +1,5 @@
-// The engine of the page of `attnscope figure`, which answers one question at a time: in a worker, which runs this
-// whole script anew, or in the page itself where that may have no worker. The page's own part is figure.js.
+// The engine of the page of `attnscope figure`, which answers one question at a time: in a worker, which runs the two
+// functions below and nothing else, or in the page itself where that may have no worker.
 'use strict';
 const makeEngine = () => {
   let engine = null;
@@ -65,11 +65,11 @@ const makeEngine = () => {
   };
 };
 
-if (typeof document === 'undefined') {
-  const answer = makeEngine();
+/// All that the worker does.
+const serveQuestions = (answer) => {
   onmessage = async (event) => {
     const answered = await answer(event.data);
     postMessage(answered, answered.values && answered.values.buffer ? [answered.values.buffer] : []);
   };
   postMessage({started: true});
-}
+};

@@ -65,6 +65,15 @@ OrderedJson side_json(const CutTokens& cut, const TokenGrid& tokens, const CallE
   return json;
 }
 
+OrderedJson start_json(const FigureStart& start, const FigureCut& cut) {
+  OrderedJson json{{"query", first_query(start, cut)}, {"zoom", nullptr}};
+  if (start.zoom) {
+    const auto& [rows, keys] = *start.zoom;
+    json["zoom"] = {rows.begin, rows.end, keys.begin, keys.end};
+  }
+  return json;
+}
+
 /// Each colour map as 256 colours in hexadecimal digits.
 OrderedJson colours_json() {
   OrderedJson maps = OrderedJson::object();
@@ -87,6 +96,8 @@ OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const
       {"format", "attnscope-figure/1"},
       {"version", version()},
       {"title", source.title},
+      {"caption", source.start.caption},
+      {"start", start_json(source.start, cut)},
       {"command", source.command},
       {"prompt", source.call.prompt},
       {"backend", source.backend},

@@ -5,6 +5,7 @@
 #include "io/capture/call/call_entry.h"
 #include "io/files/json_types.h"
 #include "web/figure/head/figure_map.h"
+#include "web/figure/head/figure_start.h"
 
 namespace attnscope {
 
@@ -14,6 +15,7 @@ struct FigureSource {
   std::string title;
   std::string command;  ///< with names of files alone: a page is sent to others
   std::string backend;  ///< that computed the row sums
+  FigureStart start = {};
 };
 
 /// All that the page's script has to know beside the arrays.

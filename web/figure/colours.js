@@ -1,0 +1,97 @@
+// Colours: a table of 256 over a range of log₂ of weights.
+const base = new Uint16Array(bytesOf('base'));
+const octaves = (code) => code === 0 ? -Infinity : (code - 1) / 512 - 127;
+let table = null, tableName = '', pool = 0;   // pool: 0 the largest weights of cells, 1 their means
+let front = '', back = '', soft = '', none = '';   // the page's own colours
+const readColours = () => {
+  const style = getComputedStyle(document.documentElement);
+  [front, back, soft, none] = ['--front', '--back', '--soft', '--none'].map((name) => style.getPropertyValue(name).trim());
+};
+const setTable = (name) => {
+  const text = facts.colours[name];
+  tableName = name;
+  table = new Uint8Array(768);
+  for (let i = 0; i < 768; ++i) table[i] = parseInt(text.substr(2 * i, 2), 16);
+};
+
+/// Log₂ of the weights at the ends, so that what lies below the low one holds a thousandth of the mass. Above the high
+/// one lie a thousandth of the cells and at most a tenth of the mass. `each` hands over the cells that are not 0: a
+/// code as the base has them, and the cell's mass. Null where there are none.
+const massRange = (each) => {
+  const counts = new Float64Array(65536), masses = new Float64Array(65536);
+  let count = 0, total = 0;
+  each((code, mass) => {
+    ++count;
+    total += mass;
+    ++counts[code];
+    masses[code] += mass;
+  });
+  if (count === 0) return null;
+  let low = 0, byCount = 0, byMass = 0, above = 0, mass = 0;
+  for (let code = 65535; code > 0; --code) {
+    if (counts[code] === 0) continue;
+    low = code;
+    above += counts[code];
+    mass += masses[code];
+    if (byCount === 0 && above > count / 1000) byCount = code;
+    if (byMass === 0 && mass > total / 10) byMass = code;
+    if (mass >= 0.999 * total) break;
+  }
+  return widened(octaves(low), octaves(Math.max(low, byCount, byMass)));
+};
+/// At least an octave, so that an even map is shown in the middle of the colours.
+const widened = (low, high) => {
+  const more = Math.max(0, 1 - (high - low)) / 2;
+  return [low - more, high + more];
+};
+const eachBaseCell = (hand) => {
+  const count = facts.texels[0] * facts.texels[1];
+  for (let i = 0; i < count; ++i) {
+    const code = base[pool * count + i];
+    if (code !== 0) hand(code, 2 ** octaves(base[count + i]));
+  }
+};
+const largestOctave = base.reduce((most, code) => Math.max(most, octaves(code)), -Infinity);
+/// Log₂ of the weights that the colour bar reaches from and to.
+const barEnds = () => [Math.min(facts.range[0], range[0]), Math.max(facts.range[1], largestOctave, range[1])];
+/// How the range is chosen: by the mass of the whole map, by what is seen, of all that is there, or by hand.
+let rangeBy = 'mass', range = facts.range.slice();
+const rangeWays = {
+  mass: () => massRange(eachBaseCell),
+  view: () => massRange(eachSeenCell),
+  all: () => facts.range.slice(),
+  hand: () => range,
+};
+const chooseRange = () => { range = rangeWays[rangeBy]() || range; };
+
+const unitOf = (octave) => Math.max(0, Math.min(1, (octave - range[0]) / (range[1] - range[0])));
+/// Red, green and blue of a weight that is not 0.
+const rgbOf = (octave) => {
+  const at = 3 * Math.round(255 * unitOf(octave));
+  return [table[at], table[at + 1], table[at + 2]];
+};
+const cssOf = (rgb) => 'rgb(' + rgb.join() + ')';
+/// Black or white, the one that stands out more: by 4.5 : 1 at least on every colour there is (WCAG 2).
+const inkOn = (rgb) => {
+  const [r, g, b] = rgb.map((c) => c <= 10 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  return luminance > 0.179 ? '#000' : '#fff';
+};
+// Weights of 0 and masked ones stay clear: the page's own colour shows.
+const picture = (width, height, octave) => {
+  const tile = document.createElement('canvas');
+  tile.width = width;
+  tile.height = height;
+  const context = tile.getContext('2d'), image = context.createImageData(width, height);
+  for (let i = 0; i < width * height; ++i) {
+    const value = octave(i);
+    if (value === -Infinity) continue;
+    const colour = 3 * Math.round(255 * unitOf(value));
+    image.data[4 * i] = table[colour];
+    image.data[4 * i + 1] = table[colour + 1];
+    image.data[4 * i + 2] = table[colour + 2];
+    image.data[4 * i + 3] = 255;
+  }
+  context.putImageData(image, 0, 0);
+  return tile;
+};
