@@ -300,8 +300,7 @@ Command add_figure_command(CLI::App& app) {
       "queries and keys: whoever has the page has these.\n"
       "Examples:\n"
       "  attnscope figure dump/ --layers 12 --heads 3 -o map.html\n"
-      "  attnscope figure dump/ --layers 12 --heads 3 --query 6,15,22 --title 'One head' -o "
-      "map.html\n"
+      "  attnscope figure dump/ --layers 12 --heads 3 --query 6,15,22 -o map.html\n"
       "  attnscope figure dump/ --layers 12 --heads 3 --rows 0:4096 -o part.html\n"
       "  attnscope figure dump/ --layers 12 --heads 3 --stride 4 -o coarse.html");
   return {command, [request] { return run_figure(*request); }};

@@ -59,8 +59,10 @@ const drawFilm = (values, side) => {
              {size: 11 * ratio, colour: isOwn ? front : soft, align: 'start'});
     if (!isOwn) continue;
     const cell = mine % size, [cx, cy] = [x + cell % width * zoom, y + Math.floor(cell / width) * zoom];
-    pen.frame(cx - ratio, cy - ratio, zoom + 2 * ratio, zoom + 2 * ratio, '#fff', ratio);
-    pen.frame(cx - 2 * ratio, cy - 2 * ratio, zoom + 4 * ratio, zoom + 4 * ratio, '#ff5252', 1.5 * ratio);
+    // Further away from a small cell, so that its colour is seen.
+    const away = (zoom < 8 * ratio ? 3 : 1) * ratio;
+    pen.frame(cx - away, cy - away, zoom + 2 * away, zoom + 2 * away, '#fff', ratio);
+    pen.frame(cx - away - ratio, cy - away - ratio, zoom + 2 * (away + ratio), zoom + 2 * (away + ratio), '#ff5252', 1.5 * ratio);
   }
 };
 /// The token of the sequence at a place of the film's canvas; null between frames.
