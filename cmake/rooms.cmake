@@ -228,7 +228,7 @@ attnscope_room(web/engine "One head in a page: its rows, pooled entries and numb
   MAY core kernels/cpu LIBRARY web_engine)
 attnscope_room(web/figure "One head as a page in one file: its parts, how texts and bytes stand in it."
   MAY core/base io/files USES fmt json LIBRARY web_figure)
-attnscope_room(web/figure/head "What of one head goes into a page: the part that is chosen, row sums, base, mask, facts."
+attnscope_room(web/figure/head "What of one head goes into a page: the part that is chosen, row sums, base, mask, first view, facts."
   MAY core io/files io/capture/facts io/capture/call io/capture io/pictures web/engine web/figure USES fmt json)
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."

@@ -383,8 +383,15 @@ class FigureHandTest(FigurePage):
 
     def test_print_has_no_controls(self):
         self.show("worded.html")
-        self.browser.ask("Emulation.setEmulatedMedia", media="print")
+        self.browser.set_dark(True)
+        self.browser.ask("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         try:
+            # Paper is white: what stands on it is dark, in a browser that is dark as well.
+            self.browser.until("""(() => {
+              const map = document.querySelector('.view'), data = map.getContext('2d').getImageData(50, 0, 200, 20).data;
+              for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 200 && data[i] + data[i + 1] + data[i + 2] < 200) return true;
+              return false;
+            })()""")
             shown = "(query) => getComputedStyle(document.querySelector(query)).display"
             for query in (".tools button", ".tools label", ".corner", ".read"):
                 self.assertEqual(self.browser.run(f"({shown})('{query}')"), "none", query)

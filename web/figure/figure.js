@@ -42,7 +42,9 @@ recolour();
 listen();
 window.addEventListener('hashchange', () => { followAddress(location.hash); recolour(); });
 new ResizeObserver(resize).observe(canvas);
-matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { readColours(); recolour(); });
+for (const media of ['(prefers-color-scheme: dark)', 'print']) {
+  matchMedia(media).addEventListener('change', () => { readColours(); recolour(); draw(); });
+}
 if (window.parent !== window) new ResizeObserver(tellHeight).observe(root);
 
 // For whoever looks into the page by program: places are those of the page, from 0 on.
