@@ -11,7 +11,7 @@ const paintBar = () => {
   legend.picture.height = 1;
   canvasPen(legend.picture.getContext('2d')).image(picture(256, 1, (i) => low + (high - low) * i / 255), 0, 0, 256, 1);
   legend.handles.forEach((handle, end) => {
-    const text = shortNumber(2 ** range[end]);
+    const text = largestOctave === -Infinity ? '–' : shortNumber(2 ** range[end]);   // –: nothing to scale
     handle.style.left = 100 * unitOnBar(range[end]) + '%';
     handle.setAttribute('aria-valuemin', low.toFixed(2));
     handle.setAttribute('aria-valuemax', high.toFixed(2));
@@ -28,7 +28,7 @@ const recolour = () => {
   chooseRange();
   forgetPictures();
   paintBar();
-  showRow();
+  paintRow();
   soon();
 };
 const moveEnd = (end, octave) => {

@@ -107,17 +107,19 @@ const drawTable = (values, side) => {
     make('td', line, 'number', facts.score === 'softmax' ? shortNumber(values[i] * K.total) : '–');
   }
 };
-const showRow = () => {
+/// What of it has colours.
+const paintRow = () => {
   if (!shownValues) return;
   const side = listed(picked);
   drawFilm(shownValues, side);
   drawWords(shownValues, side);
-  drawTable(shownValues, side);
 };
 const titleOf = (values, lse) => {
   let best = 0, sum = 0;
   for (let i = 0; i < values.length; ++i) { sum += values[i]; if (values[i] > values[best]) best = i; }
-  const text = (picked.isKey ? 'key ' : 'query ') + placeText(own(picked), picked.at) + ': largest weight ' +
+  const name = (picked.isKey ? 'key ' : 'query ') + placeText(own(picked), picked.at);
+  if (!(values[best] > 0)) return name + ': all weights are 0 or masked';
+  const text = name + ': largest weight ' +
       shortNumber(values[best]) + ' ' + (picked.isKey ? 'of query ' : 'on key ') + placeText(listed(picked), best);
   if (picked.isKey) return text + '; the queries here give it ' + shortNumber(sum / values.length) + ' on average';
   return text + '; mass of the keys here ' + shortNumber(sum) + (Number.isNaN(lse) ? '' : '; LSE ' + lse.toPrecision(6));
@@ -130,7 +132,8 @@ const show = async (wanted) => {
   if (picked !== wanted) return;
   shownValues = values;
   rowTitle.textContent = titleOf(values, lse);
-  showRow();
+  paintRow();
+  drawTable(values, listed(wanted));
 };
 const pick = (row) => show({at: row, isKey: false});
 const pickKey = (key) => show({at: key, isKey: true});
