@@ -8,6 +8,8 @@ from figure_page import FOLDER, FigurePage, attnscope
 from hostile_words import HOSTILE, name_hostile_words
 from pictures import read_png
 
+SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "samples", "moving-shapes")
+
 
 def contrast(one, other):
     """The ratio of WCAG 2 of two colours of 0 to 255."""
@@ -99,6 +101,17 @@ class FigureHandTest(FigurePage):
         self.browser.keep_picture("figure-words.png")
         self.check_quiet()
 
+    def test_the_text_s_name_leaves_room_for_the_first_frame_s(self):
+        attnscope("figure", SAMPLE, "--layers", 1, "--heads", 3, "-o", "sample.html", "--force")
+        self.browser.resize(390, 844)
+        try:
+            self.show("sample.html")
+            texts = self.svg_texts()[0]
+            for name in ("text", "t0", "t1", "t6"):
+                self.assertEqual(texts.count(name), 2, f"{name} in {texts}")
+        finally:
+            self.browser.resize(1280, 900)
+
     def test_pictures_are_saved_with_rulers(self):
         self.show("worded.html")
         width, height, rows = read_png(self.saved("PNG"))
@@ -156,6 +169,27 @@ class FigureHandTest(FigurePage):
                 for ink, ground in pairs:
                     self.assertGreaterEqual(contrast(ink, ground), 4.5, f"{name}: {ink} on {ground}")
         self.check_quiet()
+
+    def test_numbers_can_be_read_in_every_colour(self):
+        self.show("worded.html")
+        self.browser.run("location.hash = 'z=14,18,14,18'")
+        self.browser.until("window.attnscope.view.scale > 50 && window.attnscope.idle()")
+        for name in self.browser.run("Object.keys(window.attnscope.facts.colours)"):
+            self.choose("colours", name)
+            self.browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+            seen = 0
+            for element in self.svg_texts()[1].iter():
+                x, y = element.get("x"), element.get("y")
+                if not element.tag.endswith("}text") or not element.text[0].isdigit() or x is None or float(x) < 60 or float(y) < 60:
+                    continue
+                ground = self.browser.run(f"""Array.from(document.querySelector('.view').getContext('2d')
+                    .getImageData({float(x) - 20}, {float(y) - 18}, 1, 1).data).slice(0, 3)""")
+                if float(y) > self.browser.run("document.querySelector('.view').height"):
+                    continue   # the colour bar's
+                ink = [0, 0, 0] if element.get("fill") == "#000" else [255, 255, 255]
+                self.assertGreaterEqual(contrast(ink, ground), 4.5, f"{name}: {element.text} in {ink} on {ground}")
+                seen += 1
+            self.assertGreater(seen, 8)
 
     def test_colours_lie_where_the_mass_is(self):
         self.show("worded.html")

@@ -29,10 +29,14 @@ const namesOf = (axis, stretches, extent) => {
     const long = extent(stretch.name);
     const from = Math.max(0, at(stretch.begin)), to = Math.min(axis.length, at(stretch.end));
     const middle = Math.max(long / 2, Math.min(axis.length - long / 2, (from + to) / 2));
-    const begin = middle - long / 2, end = middle + long / 2, gap = 4 * ratio;
-    if (stretch.frame >= 0 && (begin < from - long / 2 || end > to + long / 2)) return;
-    if (placed.some((other) => begin < other.end + gap && end > other.begin - gap)) return;
-    placed.push({begin, end, middle, text: stretch.name});
+    const gap = 4 * ratio, over = (begin) => placed.find((other) => begin < other.end + gap && begin + long > other.begin - gap);
+    let begin = middle - long / 2;
+    if (stretch.frame >= 0 && (begin < from - long / 2 || begin + long > to + long / 2)) return;
+    // Behind the text's name, which is longer than the text, a frame's may still have room in its frame.
+    const before = over(begin);
+    if (before) begin = before.end + gap;
+    if (before && (over(begin) || begin + long > to)) return;
+    placed.push({begin, end: begin + long, middle: begin + long / 2, text: stretch.name});
   };
   for (const stretch of stretches) if (stretch.frame < 0) put(stretch);
   const frames = stretches.filter((stretch) => stretch.frame >= 0);
