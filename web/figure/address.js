@@ -1,4 +1,4 @@
-// What is looked at as a part of the page's address: q=T,Y,X the query (or its token; k= a key), z=Q0,Q1,K0,K1 the tokens
+// The page's address tells the view: q=T,Y,X the query (or its token; k= a key), z=Q0,Q1,K0,K1 the tokens
 // that are seen, c=mean, m= the colour table, r= the range of colours.
 let told = null, tellLater = 0;
 const tokenWords = (side, i) => {

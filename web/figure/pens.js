@@ -1,4 +1,4 @@
-// What draws lines and words: on a canvas, or as elements of an SVG. Texts are {size, colour, align, turned}: `align`
+// Pens draw lines and words: on a canvas, or as elements of an SVG. Texts are {size, colour, align, turned}: `align`
 // is start, middle or end; turned ones are read from below, about their place. Places are pixels of the canvas.
 const kFont = 'system-ui, sans-serif';
 const measuring = document.createElement('canvas').getContext('2d');

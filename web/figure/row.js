@@ -107,7 +107,7 @@ const drawTable = (values, side) => {
     make('td', line, 'number', facts.score === 'softmax' ? shortNumber(values[i] * K.total) : '–');
   }
 };
-/// What of it has colours.
+/// Film and words: all that has colours.
 const paintRow = () => {
   if (!shownValues) return;
   const side = listed(picked);

@@ -10,7 +10,7 @@
 
 namespace attnscope {
 
-/// What a page shows before anybody touches it, and its author's words about it.
+/// The first view of a page, before anybody touches it, and its author's words about it.
 struct FigureStart {
   std::string caption;           ///< may hold anything; empty: none
   std::optional<int64_t> query;  ///< a token of the sequence; else the middle one of the page's
