@@ -19,7 +19,7 @@ PLAIN_ROWS = os.path.abspath(sys.argv[2])
 
 
 class FigureTest(FigurePage):
-    """What is in the page."""
+    """The contents of the page."""
 
     def test_rows_are_those_of_the_reference(self):
         self.show("map.html")
