@@ -223,7 +223,7 @@ attnscope_room(viewer/app "The window: its frame loop, the document, what script
       viewer/screen
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 
-# web: what runs in a browser, made by emscripten's build (cmake/web.cmake).
+# web: what runs in a browser, made by emscripten (cmake/web.cmake, cmake/engine.cmake).
 attnscope_room(web/engine "One head in a page: its rows, pooled entries and numbers, for whoever loads the module."
   MAY core kernels/cpu LIBRARY web_engine)
 attnscope_room(web/figure "One head as a page in one file: its parts, how texts and bytes stand in it."

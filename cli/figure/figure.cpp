@@ -224,7 +224,6 @@ int run_figure(FigureRequest o) {
   const Console console(o.quiet);
   refuse_tasks("", o.alone, o.out, kOneProcess);
   check_request(o);
-  require_figure_engine();
   const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "figure");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);

@@ -90,9 +90,11 @@ void check_ways(const ServeRequest& o) {
   if (o.stdio && place) throw usage_error("--stdio: needs neither --port nor --socket");
   if (o.port != 0 && !o.socket.empty()) throw usage_error("--port and --socket: expected one");
   if (o.stdio || !web_assets().empty()) return;
-  throw Error(ErrorCode::unavailable,
-              "serve: this program was built without the page for browsers, which needs emscripten "
-              "(docs/install.md); `attnscope view ssh://HOST/PATH` shows the same in a window");
+  throw Error(
+      ErrorCode::unavailable,
+      "serve: this program was built without the page for browsers, which needs emscripten and "
+      "ImGui's sources: scripts/setup web brings them, and -DATTNSCOPE_WEB=ON builds it "
+      "(docs/install.md); `attnscope view ssh://HOST/PATH` shows the same in a window");
 }
 
 /// All that is opened for whoever looks; `bell` rings when there is something new, and for the

@@ -252,9 +252,8 @@ class Head:
         Elsewhere it is not shown: .save("map.html") of what this gives writes it.
 
         rows, cols: slices (or "A:B") of queries and keys that the page has; stride: of these every N-th. Weights stay
-        those of the whole map. height: of the frame, in pixels. Where there can be no page (a build without its
-        engine, more than 32 MB, biases, weights of either sign) it is a picture that says why. Errors as
-        weights()."""
+        those of the whole map. height: of the frame, in pixels. Where there can be no page (more than
+        32 MB, biases, weights of either sign) it is a picture that says why. Errors as weights()."""
         return show_head(self, rows, cols, stride, height, progress)
 
     def _repr_png_(self) -> bytes | None:

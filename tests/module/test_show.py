@@ -27,12 +27,6 @@ def sample_head() -> attnscope.Head:
     return attnscope.open(SAMPLE)[10, 2, "cond"].head(1)
 
 
-def has_pages() -> bool:
-    """True where this build has the page's engine."""
-    q = random_heads((8, 4)).astype(np.float32)
-    return attnscope.call(q, q).head(0).show().html is not None
-
-
 def page_of(bundle: dict[str, str]) -> str:
     """The page within the frame, as a browser reads the attribute."""
     found = re.search(r'<iframe [^>]*? srcdoc="([^"]*)"></iframe>', bundle["text/html"])
@@ -77,11 +71,6 @@ class Folder(unittest.TestCase):
 
 
 class Pages(Folder):
-    def setUp(self) -> None:
-        super().setUp()
-        if not has_pages():
-            self.skipTest("this build has no engine for pages")
-
     def test_elsewhere_it_is_a_page_to_save(self) -> None:
         view = sample_head().show()
         self.assertEqual((view.reason, view.stride, view.queries, view.keys), ("", 1, 1024, 1024))
@@ -193,12 +182,10 @@ class Pictures(Folder):
         head = attnscope.call(q, q, mask=random_heads((30, 30)).astype(np.float32)).head(0)
         with InNotebook() as notebook:
             view = head.show(rows=slice(3, 20))
-        self.check(view, "adds biases to logits|without the page.s engine")
+        self.check(view, "adds biases to logits")
         self.assertEqual(notebook.shown, [view._repr_mimebundle_()])
 
     def test_too_large(self) -> None:
-        if not has_pages():
-            self.skipTest("this build has no engine for pages")
         q = random_heads((2, 24_000, 128)).astype(np.float32)
         head = attnscope.call(q[0], q[1]).head(0)
         view = head.show()
@@ -206,15 +193,6 @@ class Pictures(Folder):
         self.assertEqual((view.stride, view.queries, view.keys), (47, 511, 24_000))
         self.assertIn("It has one query in 47.", view._repr_mimebundle_()["text/html"])
         self.assertIsNotNone(head.show(rows=slice(0, 100)).html)
-
-    def test_a_build_without_pages(self) -> None:
-        head = sample_head()
-        stub = types.SimpleNamespace(
-            capture_path=head.call._call.capture_path, entries=head.call._call.entries
-        )
-        stub.figure = lambda *_: {"refusal": "figure: this program was built without the page's engine <&>"}
-        head.call._call = stub
-        self.check(head.show(), "without the page's engine <&>")
 
     def test_signed_weights(self) -> None:
         from safetensors.numpy import save_file
@@ -233,7 +211,7 @@ class Pictures(Folder):
         save_file(tensors, self.folder / "step00_layer00.safetensors", metadata=facts)
         head = attnscope.open(self.folder)[0, 0].head(0)
         self.assertLess(head.weights().min(), 0)
-        self.check(head.show(), "either sign|without the page.s engine")
+        self.check(head.show(), "either sign")
 
     def test_exports(self) -> None:
         for product in ("weights", "logits"):
@@ -269,8 +247,6 @@ class InChromium(Folder):
         super().setUp()
         if chromium() is None:
             self.skipTest("no chromium on the path")
-        if not has_pages():
-            self.skipTest("this build has no engine for pages")
 
     def open(self, browser: Browser, view: attnscope.HeadView, policy: str = "") -> str:
         page = self.folder / "notebook.html"

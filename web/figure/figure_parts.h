@@ -9,7 +9,7 @@ namespace attnscope {
 std::span<const unsigned char> figure_style();
 /// The page's script, of all the files that web/CMakeLists.txt tells.
 std::span<const unsigned char> figure_script();
-/// The engine as a WebAssembly module (web/engine); empty in a build without it.
+/// The engine as a WebAssembly module (web/engine).
 std::span<const unsigned char> figure_engine();
 /// The script's SHA-256 in base64, by which the page allows it and no other.
 std::string_view figure_script_digest();

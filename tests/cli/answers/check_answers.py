@@ -28,7 +28,6 @@ from interrupted import interrupt_export
 from schemas import Schemas
 
 ERROR = "attnscope-error/1"
-FIGURE = "attnscope-figure/1"
 
 
 class Checker:
@@ -76,11 +75,6 @@ class Checker:
         result = run(mpi_command([self.program, *words, "--threads", "1", "--json", "--quiet"], 2))
         self.check(words, result.stdout, result.returncode, case.codes)
 
-    def is_absent(self, command):
-        """True where this build has no such command: it answers that it is not available."""
-        own = [o for o in self.objects if o.get("kind") == "unavailable"]
-        return any(command in o["message"] for o in own)
-
 
 def commands_of(program):
     """The names of the program's commands, as its help lists them."""
@@ -94,9 +88,6 @@ def uncovered(checker):
     left = commands_of(checker.program) - checker.commands - WITHOUT_JSON
     faults = [f"{command}: no case runs it" for command in sorted(left)]
     unused = checker.schemas.formats() - {o.get("format") for o in checker.objects}
-    if FIGURE in unused and checker.is_absent("figure"):
-        print("not checked: attnscope figure, which is not built here")
-        unused.discard(FIGURE)
     faults += [f"{form}: no command prints it" for form in sorted(unused)]
     # Nobody knows how to come to a defect.
     kinds = checker.schemas.error_kinds() - checker.kinds - {"defect"}

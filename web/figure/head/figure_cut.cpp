@@ -9,7 +9,6 @@
 #include "core/base/selection.h"
 #include "core/problem/signed_weights.h"
 #include "web/figure/figure_page.h"
-#include "web/figure/figure_parts.h"
 #include "web/figure/head/figure_refusal.h"
 
 namespace attnscope {
@@ -119,16 +118,7 @@ FigureCut make_cut(const FigureChoice& choice, const AttentionProblem& problem, 
       choice};
 }
 
-void require_figure_engine() {
-  if (!figure_engine().empty()) return;
-  throw FigureRefusal(ErrorCode::unavailable,
-                      "figure: this program was built without the page's engine, which needs "
-                      "emscripten: scripts/setup web installs it, and -DATTNSCOPE_WEB=ON builds it "
-                      "(docs/install.md)");
-}
-
 void require_page(const FigureCut& cut) {
-  require_figure_engine();
   require_weights(*cut.problem);
   require_small(cut);
 }

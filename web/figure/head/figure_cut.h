@@ -39,11 +39,9 @@ struct FigureCut {
 FigureCut make_cut(const FigureChoice& choice, const AttentionProblem& problem, int64_t batch,
                    int64_t head);
 
-/// Throws FigureRefusal where this build has no engine for pages.
-void require_figure_engine();
-/// Throws FigureRefusal where no page can be made of the cut: this build has no engine, weights may
-/// have either sign, the mask has biases, or the page would be larger than what mail and browsers
-/// bear, for which it says what to do.
+/// Throws FigureRefusal where no page can be made of the cut: weights may have either sign, the
+/// mask has biases, or the page would be larger than what mail and browsers bear, for which it says
+/// what to do.
 void require_page(const FigureCut& cut);
 
 /// Bytes of a page, but for words and a mask.

@@ -6,8 +6,8 @@
 
 namespace attnscope {
 
-/// A page cannot carry this head, or this build cannot make pages: what was asked for can be meant,
-/// so that something else may be shown in the page's place.
+/// A page cannot carry this head: what was asked for can be meant, so that something else may be
+/// shown in the page's place.
 class FigureRefusal : public Error {
  public:
   using Error::Error;
