@@ -45,8 +45,11 @@ CallNames call_names(const ExportManifest& stored, const std::filesystem::path& 
   CallNames names;
   std::vector<std::string> groups = stored.plain_groups;
   for (const StoredGroup& group : stored.groups) groups.push_back(group.name);
+  for (const Shard& shard : stored.shards) groups.push_back(shard.name);
   if (!groups.empty()) add_call_names(path, groups, names);
   for (const Shard& shard : stored.shards) {
+    // Masters of older versions link their groups.
+    if (names.contains(shard.name)) continue;
     add_call_names(path.parent_path() / stored.shard_folder / shard.file, {shard.name}, names);
   }
   return names;

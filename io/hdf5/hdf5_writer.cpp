@@ -32,6 +32,14 @@ std::string without_nul(std::string_view text) {
   return result;
 }
 
+/// The library reads a percent sign in the name of a virtual dataset's source as a format, two as
+/// one.
+std::string without_formats(const std::string& name) {
+  std::string result;
+  for (const char c : name) result.append(c == '%' ? 2 : 1, c);
+  return result;
+}
+
 int64_t to_offset(haddr_t address, const std::string& file) {
   if (address == HADDR_UNDEF || address > static_cast<haddr_t>(INT64_MAX)) {
     throw file_error(file, "", "the HDF5 library did not preallocate a dataset");
@@ -234,22 +242,22 @@ Hdf5Dataset Hdf5Writer::create_virtual(hid_t parent, const std::string& name, hi
   const Hdf5Properties creation = make_properties(H5P_DATASET_CREATE);
   const Hdf5Space space = make_space(shape, name);
   for (const Hdf5Elsewhere& piece : pieces) {
-    std::vector<hsize_t> begin(shape.size(), 0), count = to_extents(shape);
-    begin[1] = static_cast<hsize_t>(piece.begin);
-    count[1] = static_cast<hsize_t>(piece.count);
+    const std::vector<hsize_t> begin = to_extents(piece.begin), count = to_extents(piece.count);
     check(H5Sselect_hyperslab(space.id(), H5S_SELECT_SET, begin.data(), nullptr, count.data(),
                               nullptr),
           name);
-    const Hdf5Space source(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr),
-                           path_, name);
-    check(H5Pset_virtual(creation.id(), space.id(), piece.file.c_str(), piece.object.c_str(),
-                         source.id()),
+    const Hdf5Space source = make_space(piece.shape, name);
+    check(H5Pset_virtual(creation.id(), space.id(), without_formats(piece.file).c_str(),
+                         without_formats(piece.object).c_str(), source.id()),
           name);
   }
-  // Where a source is gone, readers find this: zeros would be weights.
+  // Where a source is gone, readers find this: zeros would be weights, or keys.
   if (H5Tget_class(type) == H5T_FLOAT) {
     const double none = std::numeric_limits<double>::quiet_NaN();
     check(H5Pset_fill_value(creation.id(), H5T_NATIVE_DOUBLE, &none), name);
+  } else if (H5Tget_sign(type) == H5T_SGN_2) {
+    const int none = -1;
+    check(H5Pset_fill_value(creation.id(), H5T_NATIVE_INT, &none), name);
   }
   const Hdf5Space whole = make_space(shape, name);
   return {H5Dcreate2(parent, name.c_str(), type, whole.id(), link_names_.id(), creation.id(),

@@ -19,11 +19,12 @@ enum class Hdf5Storage : uint8_t {
   preallocated,  ///< one block with its place in the file fixed at creation, written by others
 };
 
-/// A box of a virtual dataset: its indices [begin, begin + count) of axis 1, all of the others, are
-/// a whole dataset of another file.
+/// A box of a virtual dataset is a whole dataset of another file, or of this one (file "."), with
+/// as many elements in their order.
 struct Hdf5Elsewhere {
   std::string file, object;
-  int64_t begin = 0, count = 0;
+  std::vector<int64_t> begin, count;  ///< the box
+  std::vector<int64_t> shape;         ///< of the other dataset
 };
 
 /// Creates one HDF5 file that is also valid netCDF-4: format 1.10, creation order kept, no time
@@ -98,8 +99,9 @@ class Hdf5Writer {
     count[0] = 1;
     write_block<T>(dataset, values, begin, count, name);
   }
-  /// A dataset whose boxes stand in other files' datasets, of names relative to this one's folder.
-  /// Floating types read as NaN where such a file is gone.
+  /// A dataset whose boxes stand in other datasets, in files of names relative to this one's
+  /// folder. Where such a file is gone, floating types read as NaN, signed integers as −1, others
+  /// as 0.
   Hdf5Dataset create_virtual(hid_t parent, const std::string& name, hid_t type,
                              std::span<const int64_t> shape,
                              std::span<const Hdf5Elsewhere> pieces) const;

@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
 #include "io/files/checksum.h"
 #include "io/files/json_types.h"
@@ -45,23 +46,23 @@ std::string call_name(const HeadName& name, bool with_place) {
   return text;
 }
 
-/// Names of the groups as exports have them: chunk, forward, block and slot where they tell calls
-/// apart.
-std::vector<std::string> group_names(const std::vector<MetricGroup>& groups) {
+/// The groups by their calls, named as exports name theirs: chunk, forward, block and slot where
+/// they tell calls apart.
+std::vector<ExportGroup> groups_of(const std::vector<MetricGroup>& all) {
   std::map<std::string, int> alike;
-  for (const MetricGroup& group : groups) ++alike[call_name(group.call.name, false)];
-  std::vector<std::string> names;
+  for (const MetricGroup& group : all) ++alike[call_name(group.call.name, false)];
+  std::vector<ExportGroup> groups;
   std::set<std::string> taken;
-  for (const MetricGroup& group : groups) {
+  for (const MetricGroup& group : all) {
     const HeadName& name = group.call.name;
     const bool with_place = alike[call_name(name, false)] > 1 || name.layer == kNoLayer;
     const std::string text = call_name(name, with_place);
-    names.push_back(text);
-    for (int n = 2; !taken.insert(names.back()).second; ++n) {
-      names.back() = fmt::format("{}_{}", text, n);
-    }
+    ExportGroup& made = groups.emplace_back();
+    made.recorded_call = std::make_shared<const CallDescription>(group.call);
+    made.name = text;
+    for (int n = 2; !taken.insert(made.name).second; ++n) made.name = fmt::format("{}_{}", text, n);
   }
-  return names;
+  return groups;
 }
 
 /// A list of strings over the dimension `run` of /runs.
@@ -148,14 +149,13 @@ void write_metric_file(const RunTable& table, const std::filesystem::path& path)
     write_root_attributes(writer, spec);
     create_export_marks(writer, "1 when every head is there", stored);
     RunsWriter(writer, table.runs).write();
+    const std::vector<ExportGroup> groups = groups_of(table.groups);
+    write_call_index(writer, groups);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
-    const std::vector<std::string> names = group_names(table.groups);
-    for (size_t g = 0; g < names.size(); ++g) {
+    for (size_t g = 0; g < groups.size(); ++g) {
       const MetricGroup& group = table.groups[g];
-      MetricGroupWriter group_writer(writer, calls.id(), names[g], group, &table.runs);
-      ExportGroup layout;
-      layout.recorded_call = std::make_shared<const CallDescription>(group.call);
-      write_group_attributes(writer, group_writer.id(), spec, layout);
+      MetricGroupWriter group_writer(writer, calls.id(), groups[g].name, group, &table.runs);
+      write_group_attributes(writer, group_writer.id(), spec, groups[g]);
       writer.attribute(group_writer.id(), "part_call", dumped(call_description_json(group.call)));
       group_writer.write();
     }

@@ -10,6 +10,7 @@
 #include "io/export/format/describe_group.h"
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
 #include "io/files/json_types.h"
 #include "io/metrics/head_variables.h"
@@ -76,6 +77,7 @@ void write_stats_hdf5(const ExportSpec& spec, const ExportLayout& layout,
   {
     write_root_attributes(writer, spec);
     create_export_marks(writer, "1 when every head is there", stored);
+    write_call_index(writer, layout.groups);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
       const std::vector<const HeadRecord*> chosen = records_of(group, by_name);

@@ -4,9 +4,10 @@
 
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
-#include "io/export/write/export_coordinates.h"
 #include "io/export/write/export_resumption.h"
+#include "io/export/write/master_group.h"
 #include "io/export/write/replaced_shards.h"
 #include "io/files/output_file.h"
 #include "io/hdf5/hdf5_writer.h"
@@ -24,11 +25,11 @@ void check_linkable(const MergedExport& whole, const fs::path& out) {
                         " stands elsewhere (--copy makes one file of them)");
     }
     const std::string name = part->path().filename().string();
-    // The HDF5 library reads a percent sign in a source's name as the number of a block.
-    if (name.find('%') != std::string::npos || name[0] == '.') {
+    // Readers follow no such name (is_plain() of the manifest).
+    if (name[0] == '.') {
       throw usage_error(one_line(part->path().string()) +
-                        ": a part whose name begins with a dot or has a percent sign cannot be "
-                        "linked (--copy makes one file of the parts)");
+                        ": a part whose name begins with a dot cannot be linked (--copy makes one "
+                        "file of the parts)");
     }
   }
 }
@@ -46,6 +47,7 @@ class MasterWriter {
     create_export_marks(writer_, "1 when every part is there", stored);
     {
       write_parts(stored);
+      write_call_index(writer_, whole_.layout.groups);
       const Hdf5Group calls = writer_.create_group(writer_.root(), "calls");
       for (size_t g = 0; g < whole_.layout.groups.size(); ++g) write_group(calls.id(), g);
     }
@@ -76,39 +78,12 @@ class MasterWriter {
   }
 
   void write_group(hid_t calls, size_t g) {
-    const ExportGroup& group = whole_.layout.groups[g];
-    const Hdf5Group own = writer_.create_group(calls, group.name);
-    write_group_attributes(writer_, own.id(), whole_.spec, group);
-    const ExportScales scales = write_coordinates(writer_, own.id(), whole_.layout, group);
-    const auto items = std::ssize(group.batch), heads = std::ssize(group.heads);
-    if (whole_.layout.has_entries()) {
-      const int64_t shape[] = {items, heads, group.grid.rows, group.grid.cols};
-      const Hdf5Dataset entries = writer_.create_virtual(
-          own.id(), whole_.layout.entries_name, entry_type(writer_, whole_.layout.request.encoding),
-          shape, pieces_of(g, whole_.layout.entries_name));
-      describe_entries(writer_, entries, whole_.layout);
-      const Hdf5Dataset* const axes[] = {
-          &scales.batch, &scales.head, &scales.query,
-          whole_.layout.request.outputs ? &scales.channel : &scales.key};
-      writer_.attach_scales(entries, axes);
-    }
-    if (!group.has_lse) return;
-    const int64_t shape[] = {items, heads, group.grid.rows};
-    const Hdf5Dataset lse = writer_.create_virtual(own.id(), "lse", Hdf5Writer::file_type<float>(),
-                                                   shape, pieces_of(g, "lse"));
-    describe_lse(writer_, lse, group);
-    const Hdf5Dataset* const axes[] = {&scales.batch, &scales.head, &scales.query};
-    writer_.attach_scales(lse, axes);
-  }
-
-  std::vector<Hdf5Elsewhere> pieces_of(size_t g, const std::string& dataset) const {
-    std::vector<Hdf5Elsewhere> pieces;
+    std::vector<MasterSource> sources;
     for (const GroupPiece& piece : whole_.pieces[g]) {
-      pieces.push_back({piece.part->path().filename().string(),
-                        "/calls/" + whole_.layout.groups[g].name + "/" + dataset, piece.first_head,
-                        piece.heads});
+      sources.push_back({piece.part->path().filename().string(), piece.first_head, piece.heads});
     }
-    return pieces;
+    write_master_group(writer_, calls, whole_.spec, whole_.layout, whole_.layout.groups[g],
+                       sources);
   }
 
   const MergedExport& whole_;

@@ -44,7 +44,8 @@ class ShardsMerge {
     begin(wanted);
     const std::vector<Shard> shards = take_all();
     whole_.inputs->require_unchanged();
-    const std::string note = commit_shards(file_, whole_.spec, shards, options_.sync);
+    const std::string note =
+        commit_shards(file_, whole_.spec, whole_.layout, shards, options_.sync);
     if (!note.empty()) result.notes.push_back(note);
     result.bytes_written = bytes_;
     return result;

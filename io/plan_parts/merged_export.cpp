@@ -62,6 +62,20 @@ Encoding encoding_of(ExportProduct product, const std::string& dtype) {
   return product == ExportProduct::logits ? Encoding::f16 : Encoding::f16_scaled;
 }
 
+/// What an export that keeps some weights of each row was told to keep.
+void take_kept(ExportSpec& spec, const OrderedJson& options, const PartFile& part) {
+  if (!spec.keeps_part_of_rows()) return;
+  const auto kept = options.find(part.stored().product);
+  if (kept == options.end() || !kept->is_number() || kept->get<double>() <= 0) {
+    throw file_error(part.path().string(), "options", "do not tell which weights are kept");
+  }
+  if (spec.product == ExportProduct::topk) {
+    spec.detail = KeepLargest{kept->get<int64_t>()};
+  } else {
+    spec.detail = KeepAbove{kept->get<double>()};
+  }
+}
+
 ExportSpec whole_spec(const MergedExport& whole, std::span<const PartFacts> facts) {
   const std::string backend = joined_backends(facts);
   const PartFile& first = *whole.parts.front();
@@ -82,6 +96,7 @@ ExportSpec whole_spec(const MergedExport& whole, std::span<const PartFacts> fact
     }
     spec.align = align->get<int64_t>();
   }
+  take_kept(spec, options, first);
   if (spec.product == ExportProduct::pooled) {
     const auto block = options.find("block");
     const auto pyramid = options.find("pyramid");
@@ -112,11 +127,13 @@ ExportGroup group_of_part(const PartFile& part, size_t g) {
     group.row_range = {blocks.first_row, blocks.first_row + group.grid.rows};
     group.keys = {blocks.first_key, blocks.first_key + group.grid.cols};
   }
-  if (g >= part.stored().groups.size()) return group;
-  const StoredGroup& stored = part.stored().groups[g];
+  if (part.stored().groups.empty() && part.stored().shards.empty()) return group;
   group.recorded = [&part, g] { return part.describe(g); };
-  group.has_lse = stored.has_lse;
-  group.grid = stored.grid;
+  const PartFile::Extents& extents = part.extents_of(g);
+  group.has_lse = extents.has_lse;
+  group.grid.rows = extents.rows;
+  group.grid.cols = extents.keys;
+  if (!part.stored().groups.empty()) group.grid = part.stored().groups[g].grid;
   return group;
 }
 
@@ -184,6 +201,14 @@ MergedExport open_merged_export(const std::vector<std::filesystem::path>& paths,
     if (layout.entries_name.empty() && !part->stored().groups.empty()) {
       layout.entries_name = part->stored().groups.front().entries_name;
     }
+  }
+  if (whole.spec.is_sharded()) {
+    layout.entries_name = whole.spec.product == ExportProduct::logits ? "logits" : "weights";
+    const bool all = std::all_of(whole.parts.begin(), whole.parts.end(), [](const auto& part) {
+      return part->groups().size() == part->stored().shards.size();
+    });
+    // Parts of an older version do not say what their groups are.
+    if (!all) layout.groups.clear();
   }
   layout.request.entries = layout.has_entries();
   return whole;

@@ -51,6 +51,9 @@ ExportSize estimate_export(const ExportPlan& plan) {
   size.file_bytes = kFileOverhead + static_cast<int64_t>(spec.options_json.size());
   for (const ExportGroup& group : layout.groups) {
     const ChunkGrid& grid = group.grid;
+    // A master has them once more.
+    const int64_t axes =
+        (spec.is_sharded() ? 2 : 1) * (kGroupOverhead + kCoordinateBytes * (grid.rows + grid.cols));
     // make_export_layout has checked the larger products of these factors.
     const int64_t lse = group.has_lse ? grid.heads * grid.rows * 4 : 0;
     if (spec.keeps_part_of_rows()) {
@@ -61,16 +64,14 @@ ExportSize estimate_export(const ExportPlan& plan) {
       const auto bytes = checked_count(factors);
       if (!bytes) throw usage_error("export: the maps are too large for a file");
       size.payload_bytes = sum_sizes({size.payload_bytes, *bytes});
-      size.file_bytes = sum_sizes(
-          {size.file_bytes, *bytes, kGroupOverhead, kCoordinateBytes * (grid.rows + grid.cols)});
+      size.file_bytes = sum_sizes({size.file_bytes, *bytes, axes});
       continue;
     }
     const int64_t entries =
         layout.has_entries() ? grid.heads * grid.rows * grid.cols * grid.element_bytes : 0;
     const int64_t stored = layout.has_entries() ? grid.bytes() + 4 * grid.chunks() : 0;
     size.payload_bytes = sum_sizes({size.payload_bytes, entries, lse});
-    size.file_bytes = sum_sizes({size.file_bytes, stored, lse, kGroupOverhead, spec.align,
-                                 kCoordinateBytes * (grid.rows + grid.cols)});
+    size.file_bytes = sum_sizes({size.file_bytes, stored, lse, axes, spec.align});
   }
   return size;
 }

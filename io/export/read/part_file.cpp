@@ -92,14 +92,19 @@ Json read_levels(const Hdf5Reader& reader, hid_t group) {
   return levels;
 }
 
+/// Null where it is a link to a shard.
 Json read_part_group(const Hdf5Reader& reader, const std::string& name) {
   const std::string where = "calls/" + name;
+  H5L_info_t link{};
+  reader.check(H5Lget_info(reader.root(), where.c_str(), &link, H5P_DEFAULT), where);
+  if (link.type != H5L_TYPE_HARD) return nullptr;
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), reader.path(), where);
   Json json{{"call", reader.text(group.id(), "part_call")}};
   json["batch"] = reader.integers(group.id(), "batch", kMostRecords);
   json["heads"] = reader.integers(group.id(), "head", kMostRecords);
   json["levels"] = read_levels(reader, group.id());
   if (H5Lexists(group.id(), "query_t", H5P_DEFAULT) <= 0) return json;
+  json["has_lse"] = H5Lexists(group.id(), "lse", H5P_DEFAULT) > 0;
   json["query"] = read_axis_places(reader, group.id(), "query");
   json["key"] = read_axis_places(reader, group.id(), "key");
   if (H5Lexists(group.id(), "text_tokens", H5P_DEFAULT) > 0) {
@@ -154,6 +159,7 @@ PartFile::PartFile(const std::filesystem::path& path, InputSet& inputs)
     : path_(path), file_(inputs.open(path)), stored_(read_manifest(path)) {
   require_whole(stored_, path);
   for (const StoredGroup& group : stored_.groups) groups_.push_back(group.name);
+  for (const Shard& shard : stored_.shards) groups_.push_back(shard.name);
   groups_.insert(groups_.end(), stored_.plain_groups.begin(), stored_.plain_groups.end());
   read_groups();
 }
@@ -163,6 +169,7 @@ void PartFile::read_groups() {
   const Json json = ask_helper(kPartQuestion, name, groups_);
   try {
     for (const auto& group : json.at("groups")) {
+      if (group.is_null() && !stored_.shards.empty()) return groups_.clear();
       calls_.push_back(
           parse_call_description(OrderedJson::parse(group.at("call").get<std::string>())));
       group.at("batch").get_to(batch_.emplace_back());
@@ -171,7 +178,8 @@ void PartFile::read_groups() {
       if (!group.contains("query")) continue;
       GroupLists lists;
       for (const auto& [axis, places, count] :
-           {std::tuple("query", &lists.query, &lists.rows), {"key", &lists.key, &lists.keys}}) {
+           {std::tuple("query", &lists.query, &lists.extents.rows),
+            {"key", &lists.key, &lists.extents.keys}}) {
         const auto& found = group.at(axis);
         found.at("lists").get_to(places->lists);
         found.at("segments").get_to(places->segments);
@@ -181,6 +189,7 @@ void PartFile::read_groups() {
           places->named_segments = words_of(found.at("names").get<std::string>());
         }
       }
+      group.at("has_lse").get_to(lists.extents.has_lse);
       if (group.contains("text")) {
         group.at("text").get_to(lists.text);
         const auto shape = group.at("text_shape").get<std::vector<int64_t>>();
@@ -235,8 +244,8 @@ AxisDescription PartFile::read_axis(const AxisPlaces& places, int64_t count) con
 
 GroupDescription PartFile::describe(size_t group) const {
   const GroupLists& lists = lists_.at(group);
-  return {read_axis(lists.query, lists.rows), read_axis(lists.key, lists.keys), lists.text,
-          lists.text_lists};
+  return {read_axis(lists.query, lists.extents.rows), read_axis(lists.key, lists.extents.keys),
+          lists.text, lists.text_lists};
 }
 
 void require_no_links(const ExportManifest& stored, const std::filesystem::path& path) {

@@ -30,7 +30,8 @@ class PartFile {
   const StoredPart& part() const { return *stored_.part; }
   const InputFile& file() const { return *file_; }
 
-  /// Names of the groups, and what they say of their calls; not of a part in shards.
+  /// Names of the groups, and what they say of their calls; none of a part in shards that an older
+  /// version wrote, whose groups are links.
   const std::vector<std::string>& groups() const { return groups_; }
   const std::vector<CallDescription>& calls() const { return calls_; }
   /// The batch items and heads of a group, ascending.
@@ -38,6 +39,12 @@ class PartFile {
   const std::vector<int64_t>& heads_of(size_t group) const { return heads_[group]; }
   /// The coordinates of a group of maps. Throws Error(file).
   GroupDescription describe(size_t group) const;
+  /// The sizes of a group of maps.
+  struct Extents {
+    int64_t rows = 0, keys = 0;
+    bool has_lse = false;
+  };
+  const Extents& extents_of(size_t group) const { return lists_.at(group).extents; }
   /// The levels of blocks of a group of a pooled part, from the finest; empty of others.
   struct Level {
     int64_t block = 0, rows = 0, cols = 0;  ///< blocks
@@ -62,7 +69,7 @@ class PartFile {
     std::vector<std::string> named_segments;
   };
   struct GroupLists {
-    int64_t rows = 0, keys = 0;
+    Extents extents;
     AxisPlaces query, key;
     std::vector<std::string> text;
     int64_t text_lists = 1;

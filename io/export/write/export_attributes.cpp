@@ -75,6 +75,9 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "q_dtype", call.q_dtype);
   writer.attribute(group, "q_state", call.q_state);
   writer.attribute(group, "backend", call.backend);
+  if (spec.product == ExportProduct::threshold) {
+    writer.attribute(group, "threshold", spec.kept_above().weight);
+  }
   const std::string names = call.not_recorded();
   if (!names.empty()) writer.attribute(group, kNotRecordedName, names);
 }

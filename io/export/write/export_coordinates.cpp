@@ -16,17 +16,6 @@ std::vector<int32_t> to_int32(std::span<const int64_t> values) {
   return result;
 }
 
-Hdf5Dataset write_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
-                        const std::vector<int32_t>& values, std::string_view long_name,
-                        bool variable = true) {
-  const auto extent = static_cast<int64_t>(values.size());
-  Hdf5Dataset dataset =
-      writer.write<int32_t>(parent, name, std::span(values), std::span(&extent, 1));
-  writer.make_scale(dataset, name, extent, variable);
-  if (!long_name.empty()) writer.attribute(dataset.id(), "long_name", long_name);
-  return dataset;
-}
-
 /// The rows or the keys of a group.
 struct Axis {
   std::string name;  ///< "query", "key"
@@ -113,8 +102,19 @@ std::vector<int32_t> chunk_starts(const std::vector<int32_t>& indices, int64_t c
 
 }  // namespace
 
+Hdf5Dataset write_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
+                        const std::vector<int32_t>& values, std::string_view long_name,
+                        bool variable) {
+  const auto extent = static_cast<int64_t>(values.size());
+  Hdf5Dataset dataset =
+      writer.write<int32_t>(parent, name, std::span(values), std::span(&extent, 1));
+  writer.make_scale(dataset, name, extent, variable);
+  if (!long_name.empty()) writer.attribute(dataset.id(), "long_name", long_name);
+  return dataset;
+}
+
 ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const ExportLayout& layout,
-                               const ExportGroup& group) {
+                               const ExportGroup& group, bool chunks) {
   const GroupDescription description = describe_group(group);
   const AxisDescription &query = description.query, &key = description.key;
   ExportScales scales;
@@ -129,7 +129,7 @@ ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const Exp
     std::iota(columns.begin(), columns.end(), 0);
     scales.channel = write_scale(writer, parent, "dv", columns, "channel of V");
   }
-  if (layout.has_entries() && !layout.reduced) {
+  if (chunks) {
     // Dimensions of the checksums alone: netCDF tools need not show them as variables.
     scales.query_chunk = write_scale(writer, parent, "query_chunk",
                                      chunk_starts(query.indices, group.grid.chunk_rows), "", false);

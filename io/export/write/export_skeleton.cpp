@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
 #include "io/export/write/export_coordinates.h"
 #include "io/files/checksum.h"
@@ -66,7 +67,7 @@ GroupPlaces create_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec
   const hid_t parent = group.id();
   write_group_attributes(writer, group.id(), spec, g);
   write_part_call(writer, group.id(), spec, g);
-  const ExportScales scales = write_coordinates(writer, parent, layout, g);
+  const ExportScales scales = write_coordinates(writer, parent, layout, g, layout.has_entries());
   const Hdf5Group sums = writer.create_group(parent, "checksums");
   const hid_t checksums = sums.id();
   GroupPlaces places;
@@ -108,6 +109,7 @@ ExportPlaces write_export_skeleton(const ExportSpec& spec, const ExportLayout& l
     writer.attribute(structure.id(), "long_name",
                      "of all bytes but those of entries, lse, checksums and complete");
     places.structure = writer.address(structure);
+    write_call_index(writer, layout.groups);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (const ExportGroup& group : layout.groups) {
       places.groups.push_back(create_group(writer, calls.id(), spec, layout, group));

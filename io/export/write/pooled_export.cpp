@@ -12,7 +12,9 @@
 #include "io/export/format/export_layout.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/format/sums_log.h"
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
+#include "io/export/write/export_coordinates.h"
 #include "io/export/write/export_resumption.h"
 #include "io/export/write/replaced_shards.h"
 #include "io/files/input_set.h"
@@ -53,15 +55,6 @@ std::vector<LevelData> levels_of(const PoolBlocks& blocks, const ExportGroup& gr
     levels.push_back(std::move(data));
   }
   return levels;
-}
-
-Hdf5Dataset write_block_scale(const Hdf5Writer& writer, hid_t parent, const std::string& name,
-                              const std::vector<int32_t>& values, std::string_view long_name) {
-  const auto extent = static_cast<int64_t>(values.size());
-  Hdf5Dataset scale = writer.write<int32_t>(parent, name, std::span(values), {&extent, 1});
-  writer.make_scale(scale, name, extent);
-  writer.attribute(scale.id(), "long_name", long_name);
-  return scale;
 }
 
 std::vector<int32_t> first_indices(int64_t begin, int64_t block, int64_t count) {
@@ -181,6 +174,7 @@ class PooledFile final : public PooledExport {
     write_root_attributes(writer, plan_.spec);
     create_export_marks(writer, "1 when every block is there", stored_);
     {
+      write_call_index(writer, plan_.layout.groups);
       const Hdf5Group calls = writer.create_group(writer.root(), "calls");
       for (GroupData& group : groups_) create_group(writer, calls.id(), group);
     }
@@ -194,20 +188,20 @@ class PooledFile final : public PooledExport {
     write_part_call(writer, made.id(), plan_.spec, group);
     const std::vector<int32_t> items(group.batch.begin(), group.batch.end());
     const std::vector<int32_t> head_numbers(group.heads.begin(), group.heads.end());
-    const Hdf5Dataset batch = write_block_scale(writer, made.id(), "batch", items, "batch item");
-    const Hdf5Dataset head = write_block_scale(writer, made.id(), "head", head_numbers, "head");
+    const Hdf5Dataset batch = write_scale(writer, made.id(), "batch", items, "batch item");
+    const Hdf5Dataset head = write_scale(writer, made.id(), "head", head_numbers, "head");
     for (LevelData& level : data.levels) {
       std::optional<Hdf5Group> inner;
       if (plan_.spec.blocks().pyramid) {
         inner.emplace(writer.create_group(made.id(), fmt::format("level_{}", level.block)));
       }
       const hid_t parent = inner ? inner->id() : made.id();
-      const Hdf5Dataset queries = write_block_scale(
+      const Hdf5Dataset queries = write_scale(
           writer, parent, "query_block",
           first_indices(group.row_range.begin, level.block, level.rows), "first query of a block");
-      const Hdf5Dataset keys = write_block_scale(
-          writer, parent, "key_block", first_indices(group.keys.begin, level.block, level.cols),
-          "first key of a block");
+      const Hdf5Dataset keys = write_scale(writer, parent, "key_block",
+                                           first_indices(group.keys.begin, level.block, level.cols),
+                                           "first key of a block");
       const Hdf5Dataset* const scales[] = {&batch, &head, &queries, &keys};
       level.max =
           create(writer, parent, level, group, "weights_max", "largest weight of a block", scales);

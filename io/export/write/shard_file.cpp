@@ -1,11 +1,9 @@
 #include "io/export/write/shard_file.h"
 
-#include <fmt/core.h>
-
-#include <optional>
-
+#include "io/export/write/call_index.h"
 #include "io/export/write/export_attributes.h"
 #include "io/export/write/export_coordinates.h"
+#include "io/export/write/kept_weights.h"
 #include "io/files/checksum.h"
 #include "io/hdf5/hdf5_writer.h"
 
@@ -23,16 +21,17 @@ ShardFile::ShardFile(const ExportSpec& spec, const ExportLayout& layout, const E
   write_shard_attributes(writer_, spec, group);
   const uint8_t complete[] = {1};
   writer_.write<uint8_t>(writer_.root(), "complete", complete, {});
+  write_call_index(writer_, std::span(&group, 1));
   const Hdf5Group calls = writer_.create_group(writer_.root(), "calls");
   parent_ = writer_.create_group(calls.id(), group.name);
   write_group_attributes(writer_, parent_.id(), spec, group);
-  scales_ = write_coordinates(writer_, parent_.id(), layout, group);
+  scales_ = write_coordinates(writer_, parent_.id(), layout, group, spec.gzip);
   if (spec.gzip) {
     create_entries();
   } else if (spec.product == ExportProduct::topk) {
     create_topk();
   } else {
-    writer_.attribute(parent_.id(), "threshold", spec.kept_above().weight);
+    lists_ = list_names(group);
   }
 }
 
@@ -43,6 +42,7 @@ int64_t ShardFile::write(const PreparedTile& tile) {
 
 void ShardFile::close() {
   if (spec_.gzip) finish_entries();
+  if (!lists_.empty()) write_kept_mass(writer_, parent_.id(), group_, scales_, ".");
   entries_ = {};
   keys_ = {};
   mass_ = {};
@@ -119,27 +119,18 @@ void ShardFile::finish_entries() {
 }
 
 void ShardFile::create_topk() {
-  std::vector<int32_t> ranks(static_cast<size_t>(spec_.kept_largest().keys));
-  for (size_t i = 0; i < ranks.size(); ++i) ranks[i] = static_cast<int32_t>(i);
-  const Hdf5Dataset rank = writer_.write<int32_t>(
-      parent_.id(), "k", std::span<const int32_t>(ranks), std::span(&spec_.kept_largest().keys, 1));
-  writer_.make_scale(rank, "k", spec_.kept_largest().keys);
-  writer_.attribute(rank.id(), "long_name", "rank of the key, from the largest weight");
-  shape_ = {num_items(), num_heads(), group_.num_rows(), spec_.kept_largest().keys};
-  const Hdf5Dataset* const axes[] = {&scales_.batch, &scales_.head, &scales_.query, &rank};
-  const auto create = [&](const char* name, hid_t type, const char* text, size_t rank_count) {
-    const std::span<const int64_t> extents(shape_.data(), rank_count);
-    Hdf5Dataset dataset =
-        writer_.create_dataset(parent_.id(), name, type, extents, Hdf5Storage::contiguous);
-    writer_.attribute(dataset.id(), "long_name", text);
-    writer_.attach_scales(dataset, {axes, rank_count});
+  const int64_t kept = spec_.kept_largest().keys;
+  const Hdf5Dataset ranks = write_ranks(writer_, parent_.id(), kept);
+  const auto create = [&](const LargestDataset& d) {
+    Hdf5Dataset dataset = writer_.create_dataset(
+        parent_.id(), d.name, d.type, shape_of(d, group_, kept), Hdf5Storage::contiguous);
+    describe_largest(writer_, dataset, d, scales_, ranks);
     return dataset;
   };
-  entries_ = create("topk_weights", Hdf5Writer::file_type<float>(),
-                    "largest attention weights, descending", 4);
-  keys_ = create("topk_keys", Hdf5Writer::file_type<int32_t>(),
-                 "their keys; -1 where a row has fewer", 4);
-  mass_ = create("topk_mass", Hdf5Writer::file_type<float>(), "sum of these weights", 3);
+  const auto [weights, keys, mass] = largest_datasets();
+  entries_ = create(weights);
+  keys_ = create(keys);
+  mass_ = create(mass);
 }
 
 int64_t ShardFile::write_topk(const PreparedTile& tile) {
@@ -154,16 +145,27 @@ int64_t ShardFile::write_topk(const PreparedTile& tile) {
 
 /// Opens the group of the head that begins.
 void ShardFile::begin_head(int64_t head) {
-  head_group_ = writer_.create_group(
-      parent_.id(),
-      fmt::format("b{:02}_h{:03}", group_.batch[static_cast<size_t>(head / num_heads())],
-                  group_.heads[static_cast<size_t>(head % num_heads())]));
-  keys_ = writer_.create_growing(head_group_.id(), "indices", Hdf5Writer::file_type<int32_t>(),
-                                 kListChunk);
-  entries_ =
-      writer_.create_growing(head_group_.id(), "data", Hdf5Writer::file_type<float>(), kListChunk);
+  head_group_ = writer_.create_group(parent_.id(), lists_[static_cast<size_t>(head)]);
+  const auto [keys, weights, starts, mass] = list_datasets();
+  keys_ = writer_.create_growing(head_group_.id(), keys.name, keys.type, kListChunk);
+  entries_ = writer_.create_growing(head_group_.id(), weights.name, weights.type, kListChunk);
   starts_.assign(1, 0);
   kept_.clear();
+}
+
+void ShardFile::finish_head() {
+  const hid_t list = head_group_.id();
+  const ListAxes axes(writer_, list, scales_.query, group_.num_rows(), starts_.back());
+  const auto [keys, weights, starts, mass] = list_datasets();
+  axes.describe(keys_, keys);
+  axes.describe(entries_, weights);
+  const int64_t edges = axes.extent(starts), rows = axes.extent(mass);
+  axes.describe(writer_.write<int64_t>(list, starts.name, std::span<const int64_t>(starts_),
+                                       std::span(&edges, 1)),
+                starts);
+  axes.describe(
+      writer_.write<float>(list, mass.name, std::span<const float>(kept_), std::span(&rows, 1)),
+      mass);
 }
 
 int64_t ShardFile::write_kept(const PreparedTile& tile) {
@@ -172,14 +174,7 @@ int64_t ShardFile::write_kept(const PreparedTile& tile) {
   writer_.append<float>(entries_, tile.weights, starts_.back(), "data");
   for (const int64_t count : tile.counts) starts_.push_back(starts_.back() + count);
   kept_.insert(kept_.end(), tile.mass.begin(), tile.mass.end());
-  if (tile.rows.end == group_.num_rows()) {
-    const auto rows = static_cast<int64_t>(starts_.size());
-    writer_.write<int64_t>(head_group_.id(), "indptr", std::span<const int64_t>(starts_),
-                           std::span(&rows, 1));
-    const int64_t kept = group_.num_rows();
-    writer_.write<float>(head_group_.id(), "kept_mass", std::span<const float>(kept_),
-                         std::span(&kept, 1));
-  }
+  if (tile.rows.end == group_.num_rows()) finish_head();
   return static_cast<int64_t>(tile.keys.size()) * 8 + tile.rows.size() * 12;
 }
 

@@ -42,6 +42,7 @@ class ShardFile {
   void create_topk();
   int64_t write_topk(const PreparedTile& tile);
   void begin_head(int64_t head);
+  void finish_head();
   int64_t write_kept(const PreparedTile& tile);
 
   const ExportSpec& spec_;
@@ -51,7 +52,7 @@ class ShardFile {
   Hdf5Group parent_, head_group_;
   ExportScales scales_;
   Hdf5Dataset entries_, keys_, mass_;
-  std::vector<int64_t> shape_;
+  std::vector<std::string> lists_;  ///< of the heads; empty unless threshold
   std::vector<uint32_t> checksums_;
   std::vector<float> lse_, kept_;
   std::vector<int64_t> starts_;

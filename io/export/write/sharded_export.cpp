@@ -379,7 +379,7 @@ int64_t ShardedExport::tiles_kept() const {
 void ShardedExport::end() {
   require_all_tiles(file_, next_, tiles_total());
   journal_.reset();
-  const std::string note = commit_shards(file_, plan_.spec, shards_, sync_);
+  const std::string note = commit_shards(file_, plan_.spec, plan_.layout, shards_, sync_);
   if (!note.empty()) notes_.push_back(note);
 }
 
@@ -480,7 +480,7 @@ void ShardedExport::finish(const PromisedSums& left, int64_t tiles) {
     for (const JournalRecord& record : journal->records) adopt(record, left.patience);
   }
   require_all_tiles(file_, tiles, tiles_total());
-  const std::string note = commit_shards(file_, plan_.spec, shards_, sync_);
+  const std::string note = commit_shards(file_, plan_.spec, plan_.layout, shards_, sync_);
   if (!note.empty()) notes_.push_back(note);
   file_.remove_rank_files();
 }

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "io/export/format/export_marks.h"
+#include "io/hdf5/hdf5_writer.h"
 #include "tests/cli/merge/parts.h"
 #include "tests/support/answers.h"
 #include "tests/support/catch.h"
@@ -31,6 +33,25 @@ std::string whole_of(const TemporaryFolder& folder, const Arguments& product) {
   arguments.insert(arguments.end(), {"-o", out, "--force"});
   require_run(arguments);
   return read_file(out);
+}
+
+/// Makes the master of an export in shards what older versions wrote: /calls/NAME are links.
+void make_older(const std::string& out) {
+  using namespace attnscope;
+  const ExportManifest stored = read_manifest(out);
+  {
+    const Hdf5Session session;
+    const Hdf5File file(H5Fopen(out.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), out, "");
+    REQUIRE(H5Ldelete(file.id(), "call_index", H5P_DEFAULT) >= 0);
+    for (const Shard& shard : stored.shards) {
+      const std::string object = "/calls/" + shard.name;
+      const std::string source = stored.shard_folder + "/" + shard.file;
+      REQUIRE(H5Ldelete(file.id(), object.c_str(), H5P_DEFAULT) >= 0);
+      REQUIRE(H5Lcreate_external(source.c_str(), object.c_str(), file.id(), object.c_str(),
+                                 H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    }
+  }
+  seal_export(read_manifest(out), PosixFile(out, PosixFile::Mode::existing));
 }
 
 bool contains(const std::string& text, const std::string& part) {
@@ -79,6 +100,47 @@ TEST_CASE("parts in shards and of blocks make the whole of one process") {
         require_run({"verify", out});
         fs::remove_all(folder / "out");
       }
+    }
+  }
+}
+
+TEST_CASE("masters of older versions, whose groups are links, are read and merged") {
+  for (const Arguments& product : {Arguments{"--compress", "gzip"}, Arguments{"--topk", "8"},
+                                   Arguments{"--threshold", "0.01"}}) {
+    INFO(product.front());
+    const TemporaryFolder folder;
+    whole_of(folder, product);
+    const std::string one = folder / "one.h5";
+    const auto facts = [&] { return require_run({"info", one, "--json"}).out; };
+    const auto calls = [&](const std::string& json) { return json.substr(json.find("\"calls\"")); };
+    const std::string before = facts();
+    const auto maps = product.front() == "--compress";
+    const Arguments query{"query", one,  "--index",          "40",      "--layers",
+                          "0",     "-o", folder / "row.npy", "--force", "--quiet"};
+    if (maps) require_run(query);
+    const std::string row = maps ? read_file(folder / "row.npy") : "";
+    make_older(one);
+    CHECK(calls(facts()) == calls(before));
+    require_run({"verify", one});
+    if (maps) {
+      require_run(query);
+      CHECK(read_file(folder / "row.npy") == row);
+    }
+    Arguments again = export_of(product);
+    again.insert(again.end(), {"-o", one, "--resume"});
+    require_run(again);
+    const auto parts = run_parts(export_of(product), folder / "part-{shard}.h5", 2);
+    // One of them, and both.
+    for (const std::string& part : parts) {
+      make_older(part);
+      const std::string out = folder / ("of-" + fs::path(part).filename().string());
+      const auto merged = merge(parts, out);
+      INFO(merged.err);
+      REQUIRE(merged.exit_code == 0);
+      require_run({"verify", out});
+      const std::string json = require_run({"info", out, "--json"}).out;
+      CHECK(contains(json, "step0010_layer001_cond_joint"));
+      CHECK(contains(json, "\"layer\": 1"));
     }
   }
 }

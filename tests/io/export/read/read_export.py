@@ -22,9 +22,18 @@ CALL = "calls/step0010_layer003_cond_joint"
 GROUPS = {
     CALL: (1, 2, 700, 700),
     "calls/step0010_layer003_cond_cross": (1, 2, 60, 20),
-    "calls/step0010_layer003_all_self": (1, 2, 33, 33),
+    "calls/step0000_layer000_all_self": (1, 2, 33, 33),
 }
 AXES = ("batch", "head", "query", "key")
+# What /call_index says of them; −1 and "" of the last one, of which nobody recorded anything.
+CALL_INDEX = {
+    "step": [10, 10, -1],
+    "layer": [3, 3, -1],
+    "branch": ["cond", "cond", ""],
+    "block": ["", "transformer_blocks.3", ""],
+    "slot": ["", "attn2", ""],
+    "group": [group.split("/")[1] for group in GROUPS],
+}
 
 
 def expected(name, part):
@@ -43,6 +52,16 @@ def decode(dataset):
 
 def axes_of(name):
     return AXES[:3] + ("dv",) if name == "output" else AXES
+
+
+def check_call_index(name):
+    import xarray as xr
+
+    with xr.open_dataset(f"{name}.h5", engine="h5netcdf", group="call_index") as index:
+        assert {n: list(v.values) for n, v in index.data_vars.items()} == CALL_INDEX
+        assert all(v.dims == ("call",) for v in index.data_vars.values())
+        assert list(index["call"].values) == [0, 1, 2]
+        assert index.attrs["not_recorded"] == "step layer branch"
 
 
 def check_with_h5py(name, dataset_name, dtype):
@@ -97,7 +116,9 @@ def check_with_h5netcdf(name):
         return sum(1 + walk(g) for g in group.groups.values())
 
     with h5netcdf.File(f"{name}.h5", "r") as f:
-        assert walk(f) == 1 + 2 * len(GROUPS)
+        # Checksums, or in their place the two lists of a thresholded call.
+        within = {"gzip": 0, "topk": 0, "threshold": 2}.get(name, 1)
+        assert walk(f) == 2 + len(GROUPS) * (1 + within)
         for group, shape in GROUPS.items():
             dims = f[group].dimensions
             if name == "maps":
@@ -139,7 +160,7 @@ def check_shard_values(name, call):
 
 
 def check_shards_with_h5py(name):
-    """Through the links of the master."""
+    """Through the virtual datasets of the master."""
     entries = expected(name, "entries").reshape(2, 700, 700)
     with h5py.File(f"{name}.h5") as f:
         assert set(f["calls"]) == {group.split("/")[1] for group in GROUPS}
@@ -158,18 +179,30 @@ def check_shards_with_h5py(name):
         check_shard_values(name, values)
 
 
-def check_shards_with_xarray(document, name):
-    """As the document says: the master tells which shard to open."""
-    [source] = [s for s in snippets(document) if s.startswith("from pathlib")]
-    names = {}
-    exec(
-        compile(source.replace("small.h5", f"{name}.h5"), f"{document}: shards", "exec"),
-        names,
-    )
-    with names["call"] as call:
-        values = {n: call[n].values for n in call.variables}
-        check_shard_values(name, values)
-        assert list(values["head"]) == [0, 1]
+def check_shards_with_xarray(name):
+    """Through the virtual datasets of the master."""
+    import xarray as xr
+
+    # h5netcdf reads float16, of which netCDF's own library knows nothing.
+    with xr.open_dataset(f"{name}.h5", engine="h5netcdf", group=CALL) as call:
+        check_shard_values(name, {n: call[n].values for n in call.variables})
+        assert list(call["head"].values) == [0, 1]
+
+
+def check_list_snippet(document):
+    """As the document says of the lists of --threshold."""
+    import xarray as xr
+
+    [source] = [s for s in snippets(document) if "kept_mass" in s]
+    names = {"xr": xr}
+    code = source.replace("kept.h5", "threshold.h5")
+    exec(compile(code, f"{document}: lists", "exec"), names)
+    entries = expected("threshold", "entries").reshape(2, 700, 700)[1]
+    kept = np.where(entries >= 0.25, entries, 0)
+    [keys] = np.nonzero(kept[300])
+    assert np.array_equal(names["keys"], keys)
+    assert np.array_equal(names["weights"], entries[300, keys])
+    assert np.allclose(names["mass"].values, kept.sum(1, dtype="f8"), rtol=1e-6, atol=0)
 
 
 def check_shards_with_h5grove():
@@ -291,13 +324,16 @@ def main():
 
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                for name in files:
+                for name in (*files, *sharded):
                     check_with_h5netcdf(name)
+            for name in (*files, *sharded):
+                check_call_index(name)
             for name, (dataset, _) in files.items():
                 if dataset:
                     check_with_xarray(name, dataset)
             for name in ("gzip", "topk"):
-                check_shards_with_xarray(document, name)
+                check_shards_with_xarray(name)
+            check_list_snippet(document)
             check_volumes_with_xarray()
             check_xarray_snippet(document)
             print(f"xarray {xarray.__version__}: the same")

@@ -54,7 +54,11 @@ void write_samples(const std::filesystem::path& folder) {
   bare.branches = {"all"};
   bare.queries = TokenGrid::unknown(33);
   bare.keys = bare.queries;
+  bare.step = bare.layer = 0;
   const std::vector calls{make_call(joint_facts()), make_call(cross), make_call(bare)};
+  calls[1]->id.place.block = "transformer_blocks.3";
+  calls[1]->id.place.slot = "attn2";
+  calls[2]->id.place.unrecorded = {true, true, true};
   write_sample(folder, "maps", make_spec(calls));
   write_sample(folder, "f32", make_spec(calls, ExportProduct::weights, Encoding::f32));
   write_sample(folder, "u8", make_spec(calls, ExportProduct::weights, Encoding::u8_log2));

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "io/export/format/export_layout.h"
+#include "io/hdf5/hdf5_writer.h"
+
+namespace attnscope {
+
+/// A file that has heads of a group, by a name relative to the master's folder.
+struct MasterSource {
+  std::string file;
+  int64_t first_head = 0;  ///< their place among the group's heads
+  int64_t heads = 0;       ///< of each batch item
+};
+
+/// Writes /calls/NAME of a master: attributes, axes and coordinates of its own, and virtual
+/// datasets of what the sources have in /calls/NAME, so that readers see one file. Checksums stay
+/// with the sources. `kept` has the length of each list of a thresholded group, whose source is one
+/// file; empty else. Throws Error(file).
+void write_master_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec& spec,
+                        const ExportLayout& layout, const ExportGroup& group,
+                        std::span<const MasterSource> sources, std::span<const int64_t> kept = {});
+
+}  // namespace attnscope
