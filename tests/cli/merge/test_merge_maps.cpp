@@ -5,7 +5,7 @@
 #include <fstream>
 
 #include "io/export/format/export_marks.h"
-#include "io/hdf5/hdf5_writer.h"
+#include "io/hdf5/hdf5_reader.h"
 #include "tests/cli/merge/parts.h"
 #include "tests/support/answers.h"
 #include "tests/support/catch.h"
@@ -38,20 +38,30 @@ std::string whole_of(const TemporaryFolder& folder, const Arguments& product) {
 /// Makes the master of an export in shards what older versions wrote: /calls/NAME are links.
 void make_older(const std::string& out) {
   using namespace attnscope;
-  const ExportManifest stored = read_manifest(out);
+  const std::vector<std::string> names = group_members(out, "/calls");
+  ExportManifest stored;
   {
     const Hdf5Session session;
-    const Hdf5File file(H5Fopen(out.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), out, "");
-    REQUIRE(H5Ldelete(file.id(), "call_index", H5P_DEFAULT) >= 0);
-    for (const Shard& shard : stored.shards) {
-      const std::string object = "/calls/" + shard.name;
-      const std::string source = stored.shard_folder + "/" + shard.file;
-      REQUIRE(H5Ldelete(file.id(), object.c_str(), H5P_DEFAULT) >= 0);
-      REQUIRE(H5Lcreate_external(source.c_str(), object.c_str(), file.id(), object.c_str(),
-                                 H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    {
+      const Hdf5File file(H5Fopen(out.c_str(), H5F_ACC_RDWR, H5P_DEFAULT), out, "");
+      REQUIRE(H5Ldelete(file.id(), "call_index", H5P_DEFAULT) >= 0);
+      for (const std::string& name : names) {
+        const std::string object = "/calls/" + name;
+        REQUIRE(H5Ldelete(file.id(), object.c_str(), H5P_DEFAULT) >= 0);
+        for (const auto& shard : fs::directory_iterator(out + ".d")) {
+          const std::string source = shard.path().filename().string();
+          if (source.rfind(name + ".", 0) != 0) continue;
+          REQUIRE(H5Lcreate_external((fs::path(out).filename().string() + ".d/" + source).c_str(),
+                                     object.c_str(), file.id(), object.c_str(), H5P_DEFAULT,
+                                     H5P_DEFAULT) >= 0);
+        }
+      }
     }
+    const Hdf5Reader reader(out);
+    stored.complete = reader.address(reader.dataset(reader.root(), "complete"), "complete");
+    stored.structure = reader.address(reader.dataset(reader.root(), "structure_checksum"), "sum");
   }
-  seal_export(read_manifest(out), PosixFile(out, PosixFile::Mode::existing));
+  seal_export(stored, PosixFile(out, PosixFile::Mode::existing));
 }
 
 bool contains(const std::string& text, const std::string& part) {

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <vector>
 
+#include "io/helper/ask_helper.h"
 #include "io/results/volume_hdf5.h"
 #include "tests/support/export_fixture.h"
 
@@ -106,6 +107,7 @@ void write_volumes(const std::filesystem::path& folder) {
 
 int main(int argc, char** argv) {
   if (argc != 2) return 2;
+  set_helper_program({ATTNSCOPE_TEST_HELPER, {}});
   try {
     write_samples(argv[1]);
     write_volumes(argv[1]);
