@@ -57,24 +57,11 @@ class MasterWriter {
 
  private:
   void write_parts(ExportManifest& stored) {
-    const Hdf5Group list = writer_.create_group(writer_.root(), "parts");
-    std::vector<std::string> files;
-    std::vector<int64_t> bytes;
-    std::vector<uint64_t> digests;
     for (const auto& part : whole_.parts) {
       stored.parts.push_back(
           {part->path().filename().string(), part->file().size(), part->digest()});
-      files.push_back(stored.parts.back().file);
-      bytes.push_back(stored.parts.back().bytes);
-      digests.push_back(stored.parts.back().digest);
     }
-    const auto count = std::ssize(files);
-    const std::span<const int64_t> shape(&count, 1);
-    writer_.write_strings(list.id(), "file", files, shape);
-    writer_.write<int64_t>(list.id(), "bytes", std::span<const int64_t>(bytes), shape);
-    const Hdf5Dataset digest =
-        writer_.write<uint64_t>(list.id(), "checksum", std::span<const uint64_t>(digests), shape);
-    writer_.attribute(digest.id(), "algorithm", "xxh3-64 of the part's checksums");
+    write_linked_files(writer_, "parts", "part", stored.parts, "xxh3-64 of the part's checksums");
   }
 
   void write_group(hid_t calls, size_t g) {

@@ -1,5 +1,6 @@
 #include "io/export/write/master_group.h"
 
+#include <numeric>
 #include <vector>
 
 #include "io/export/write/export_attributes.h"
@@ -107,6 +108,32 @@ class MasterGroup {
 };
 
 }  // namespace
+
+void write_linked_files(const Hdf5Writer& writer, const std::string& list, const std::string& axis,
+                        std::span<const LinkedPart> files, const std::string& algorithm) {
+  const Hdf5Group group = writer.create_group(writer.root(), list);
+  std::vector<std::string> names;
+  std::vector<int64_t> sizes;
+  std::vector<uint64_t> sums;
+  for (const LinkedPart& file : files) {
+    names.push_back(file.file);
+    sizes.push_back(file.bytes);
+    sums.push_back(file.digest);
+  }
+  std::vector<int32_t> places(names.size());
+  std::iota(places.begin(), places.end(), 0);
+  const Hdf5Dataset scale = write_scale(writer, group.id(), axis, places, "place in the list");
+  const Hdf5Dataset* const axes[] = {&scale};
+  const auto count = std::ssize(places);
+  const std::span<const int64_t> shape(&count, 1);
+  writer.attach_scales(writer.write_strings(group.id(), "file", names, shape), axes);
+  writer.attach_scales(
+      writer.write<int64_t>(group.id(), "bytes", std::span<const int64_t>(sizes), shape), axes);
+  const Hdf5Dataset checksum =
+      writer.write<uint64_t>(group.id(), "checksum", std::span<const uint64_t>(sums), shape);
+  writer.attribute(checksum.id(), "algorithm", algorithm);
+  writer.attach_scales(checksum, axes);
+}
 
 void write_master_group(const Hdf5Writer& writer, hid_t calls, const ExportSpec& spec,
                         const ExportLayout& layout, const ExportGroup& group,

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io/export/format/export_layout.h"
+#include "io/export/format/export_manifest.h"
 #include "io/hdf5/hdf5_writer.h"
 
 namespace attnscope {
@@ -15,6 +16,11 @@ struct MasterSource {
   int64_t first_head = 0;  ///< their place among the group's heads
   int64_t heads = 0;       ///< of each batch item
 };
+
+/// Writes the list of the files that a master links, /shards or /parts: `file`, `bytes` and
+/// `checksum` along an axis of the name `axis`. Throws Error(file).
+void write_linked_files(const Hdf5Writer& writer, const std::string& list, const std::string& axis,
+                        std::span<const LinkedPart> files, const std::string& algorithm);
 
 /// Writes /calls/NAME of a master: attributes, axes and coordinates of its own, and virtual
 /// datasets of what the sources have in /calls/NAME, so that readers see one file. Checksums stay

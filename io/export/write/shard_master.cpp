@@ -34,26 +34,6 @@ ListLengths list_lengths(const OutputFile& file, const ExportSpec& spec, const E
   return lengths;
 }
 
-void write_shards(const Hdf5Writer& writer, const std::vector<Shard>& shards,
-                  const std::filesystem::path& folder) {
-  const Hdf5Group list = writer.create_group(writer.root(), "shards");
-  std::vector<std::string> files;
-  std::vector<int64_t> sizes;
-  std::vector<uint64_t> sums;
-  for (const Shard& shard : shards) {
-    files.push_back((folder / shard.file).string());
-    sizes.push_back(shard.bytes);
-    sums.push_back(shard.checksum);
-  }
-  const auto count = static_cast<int64_t>(shards.size());
-  const std::span<const int64_t> shape(&count, 1);
-  writer.write_strings(list.id(), "file", files, shape);
-  writer.write<int64_t>(list.id(), "bytes", std::span<const int64_t>(sizes), shape);
-  const Hdf5Dataset checksum =
-      writer.write<uint64_t>(list.id(), "checksum", std::span<const uint64_t>(sums), shape);
-  writer.attribute(checksum.id(), "algorithm", "xxh3-64");
-}
-
 /// Creates the master, to be sealed by seal_export().
 ExportManifest write_shard_master(const OutputFile& file, const ExportSpec& spec,
                                   const ExportLayout& layout, const std::vector<Shard>& shards) {
@@ -67,12 +47,16 @@ ExportManifest write_shard_master(const OutputFile& file, const ExportSpec& spec
   write_root_attributes(writer, spec);
   {
     create_export_marks(writer, "1 when every shard is there", stored);
-    write_shards(writer, shards, folder);
+    std::vector<LinkedPart> files;
+    for (const Shard& shard : shards) {
+      files.push_back({(folder / shard.file).string(), shard.bytes, shard.checksum});
+    }
+    write_linked_files(writer, "shards", "shard", files, "xxh3-64");
     const bool told = layout.groups.size() == shards.size();
     if (told) write_call_index(writer, layout.groups);
     const Hdf5Group calls = writer.create_group(writer.root(), "calls");
     for (size_t g = 0; g < shards.size(); ++g) {
-      const std::string source = (folder / shards[g].file).string();
+      const std::string& source = files[g].file;
       if (!told) {
         writer.link_external(calls.id(), shards[g].name, source, "/calls/" + shards[g].name);
         continue;
