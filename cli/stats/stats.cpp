@@ -160,6 +160,7 @@ RunPlan StatsRun::forecast() {
   drop_jobs(left, measured_by_where());
   RunPlan plan = plan_of("stats", 0, ReductionPlan(), budget());
   plan.seconds = 0;
+  plan.how.clear();
   if (!left.jobs.empty()) {
     plan = forecast_run("stats", left.jobs,
                         plan_stats(choice_, left, backend(), budget(), o_.run.threads), backend(),

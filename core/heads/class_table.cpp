@@ -1,7 +1,9 @@
 #include "core/heads/class_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -14,11 +16,16 @@ auto column_key(const HeadName& head) {
   return std::tuple(head.branch, head.step, place.unrecorded.step ? place.forward.forward : -1);
 }
 
-/// What does not change from column to column.
-auto row_key(const HeadName& head) {
+/// Batch items by their branch: a call may hold both branches, others one each.
+using BranchItems = std::map<std::string, std::set<int64_t>>;
+
+/// What does not change from column to column; of the batch item its number within the branch.
+auto row_key(const HeadName& head, const BranchItems& items) {
+  const std::set<int64_t>& own = items.at(head.branch);
+  const auto item = std::distance(own.begin(), own.find(head.batch));
   ModelPlace place = head.place;
   place.forward.forward = place.forward.of_step = -1;
-  return std::tuple(head.layer, std::move(place), head.kind, head.batch, head.head);
+  return std::tuple(head.layer, std::move(place), head.kind, item, head.head);
 }
 
 }  // namespace
@@ -49,15 +56,19 @@ bool ClassTable::compares() const {
 ClassTable class_table(std::vector<NamedClass> heads) {
   ClassTable table;
   std::map<decltype(column_key(heads.front().head)), size_t> columns;
-  for (const NamedClass& each : heads) columns.emplace(column_key(each.head), 0);
+  BranchItems items;
+  for (const NamedClass& each : heads) {
+    columns.emplace(column_key(each.head), 0);
+    items[each.head.branch].insert(each.head.batch);
+  }
   size_t count = 0;
   for (auto& [key, place] : columns) place = count++;
   table.columns.resize(count);
-  std::map<decltype(row_key(heads.front().head)), std::vector<ClassTable::Cell>> rows;
+  std::map<decltype(row_key(heads.front().head, items)), std::vector<ClassTable::Cell>> rows;
   for (NamedClass& each : heads) {
     const size_t column = columns.at(column_key(each.head));
     table.columns[column] = each.head;
-    std::vector<ClassTable::Cell>& row = rows[row_key(each.head)];
+    std::vector<ClassTable::Cell>& row = rows[row_key(each.head, items)];
     row.resize(count);
     row[column] = std::move(each);
   }

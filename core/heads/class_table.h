@@ -28,8 +28,8 @@ struct ClassTable {
 
   /// Each step of each branch that a head was measured at, by branch and step: one such head.
   std::vector<HeadName> columns;
-  /// [row, column], a row a head of the model, by layer, place, kind, batch item and
-  /// head.
+  /// [row, column], a row a head of the model, by layer, place, kind, batch item (by its number
+  /// within the branch) and head.
   std::vector<std::vector<Cell>> rows;
 
   /// True where a head stands in several columns.

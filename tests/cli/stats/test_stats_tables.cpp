@@ -35,7 +35,7 @@ void write_uniform(const TemporaryFolder& folder, const std::string& step,
       .pair({1, 2, keys, 8}, {1, 2, keys, 8})
       .fact("layer", "3")
       .fact("step", step)
-      .fact("branch", branch)
+      .fact("branches", "[\"" + branch + "\"]")
       .write(folder / (branch + step + ".safetensors"));
 }
 
@@ -204,8 +204,8 @@ TEST_CASE("nearest heads are of one step and branch, and need all heads") {
   CHECK_FALSE(answer_of({"stats", folder / ".", "--nearest", "1", "--score", "sigmoid",
                          "--json"})["heads"][0]
                   .contains("nearest"));
-  for (const std::vector<std::string>& wrong :
-       {std::vector<std::string>{"-o", folder / "x.h5"}, {"--shard", "0/2", "-o", "x.json"}}) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-o", folder / "x.h5"},
+                                                {"--shard", "0/2", "-o", "x-{shard}.json"}}) {
     std::vector<std::string> words{"stats", folder / ".", "--nearest", "1"};
     words.insert(words.end(), wrong.begin(), wrong.end());
     const auto result = run_attnscope(words);

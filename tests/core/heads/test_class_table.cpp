@@ -33,6 +33,14 @@ TEST_CASE("heads stand in rows and their steps in columns, whatever their order"
   CHECK(changes[0].before == "text");
 }
 
+TEST_CASE("batch items that are branches of one call share a row") {
+  NamedClass other = named(0, "uncond", 0, "text");
+  other.head.batch = 1;
+  const ClassTable table = class_table({named(0, "cond", 0, "sink"), other});
+  CHECK(table.rows.size() == 1);
+  CHECK(table.compares());
+}
+
 TEST_CASE("heads of one step have nothing to compare") {
   CHECK_FALSE(class_table({}).compares());
   CHECK_FALSE(class_table({named(0, "cond", 0, "text"), named(0, "cond", 1, "sink")}).compares());
