@@ -8,6 +8,8 @@ using namespace attnscope;
 
 namespace {
 
+using Heads = std::vector<NamedClass>;
+
 NamedClass named(int64_t step, const std::string& branch, int64_t head, const std::string& name) {
   return {{step, 2, branch, "joint", 0, head, {}}, name};
 }
@@ -15,8 +17,9 @@ NamedClass named(int64_t step, const std::string& branch, int64_t head, const st
 }  // namespace
 
 TEST_CASE("heads stand in rows and their steps in columns, whatever their order") {
-  const ClassTable table = class_table({named(9, "cond", 0, "sink"), named(0, "uncond", 0, "text"),
-                                        named(0, "cond", 0, "text"), named(0, "cond", 1, "local")});
+  const ClassTable table =
+      class_table(Heads{named(9, "cond", 0, "sink"), named(0, "uncond", 0, "text"),
+                        named(0, "cond", 0, "text"), named(0, "cond", 1, "local")});
   REQUIRE(table.columns.size() == 3);
   CHECK(table.columns[1].step == 9);
   CHECK(table.columns[2].branch == "uncond");
@@ -36,16 +39,18 @@ TEST_CASE("heads stand in rows and their steps in columns, whatever their order"
 TEST_CASE("batch items that are branches of one call share a row") {
   NamedClass other = named(0, "uncond", 0, "text");
   other.head.batch = 1;
-  const ClassTable table = class_table({named(0, "cond", 0, "sink"), other});
+  const ClassTable table = class_table(Heads{named(0, "cond", 0, "sink"), other});
   CHECK(table.rows.size() == 1);
   CHECK(table.compares());
 }
 
 TEST_CASE("heads of one step have nothing to compare") {
-  CHECK_FALSE(class_table({}).compares());
-  CHECK_FALSE(class_table({named(0, "cond", 0, "text"), named(0, "cond", 1, "sink")}).compares());
+  CHECK_FALSE(class_table(Heads{}).compares());
+  CHECK_FALSE(
+      class_table(Heads{named(0, "cond", 0, "text"), named(0, "cond", 1, "sink")}).compares());
   // Two columns, of different heads.
-  CHECK_FALSE(class_table({named(0, "cond", 0, "text"), named(1, "cond", 1, "sink")}).compares());
+  CHECK_FALSE(
+      class_table(Heads{named(0, "cond", 0, "text"), named(1, "cond", 1, "sink")}).compares());
 }
 
 TEST_CASE("forwards of which nobody recorded the step are columns, and no steps") {
