@@ -275,8 +275,8 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
                   "the queries and keys that are seen at first, half-open; else the whole map")
       .type_name("Q0,Q1,K0,K1");
   command.add_option("--title", o.title, "the page's heading; else the model and the head's name")
-      .type_name("TEXT");
-  command.add_option("--caption", o.caption, "words below the heading").type_name("TEXT");
+      .type_name("WORDS");
+  command.add_option("--caption", o.caption, "words below the heading").type_name("WORDS");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_alone_option(command, o.alone);

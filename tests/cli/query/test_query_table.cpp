@@ -125,7 +125,7 @@ TEST_CASE("of one head all of it is printed") {
   CHECK(contains(query.run({"--mean", "heads"}).out, "mean of 4\n  text "));
 }
 
-TEST_CASE("--sort of query is refused where nothing is printed in that order") {
+TEST_CASE("query --sort is refused where nothing is printed in that order") {
   const QueryTable query;
   const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
     const auto result = query.run(more);
