@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <utility>
@@ -153,9 +154,10 @@ std::vector<std::string> diff_numbers() {
 }
 
 void sort_diff(const NumberOrder& order, std::vector<DiffRow>& rows) {
-  for (const PairNumber& number : kPairNumbers) {
-    if (order.name == number.name) order.sort(rows, number.of);
-  }
+  const auto* const number =
+      std::find_if(std::begin(kPairNumbers), std::end(kPairNumbers),
+                   [&](const PairNumber& each) { return order.name == each.name; });
+  if (number != std::end(kPairNumbers)) order.sort(rows, number->of);
 }
 
 void print_diff(const DiffRow& row) {

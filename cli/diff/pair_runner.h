@@ -24,7 +24,8 @@ class PairRunner {
   MemoryBudget& budget() const { return budget_; }
   /// Work and memory of all pairs, without the time. Throws Error(resource) where one is too big.
   RunPlan plan(const std::vector<ComparedPair>& pairs, const MakePairSink& make) const;
-  /// How long that is: by some rows of the first pair, which are compared now.
+  /// How long that is: by some rows of the first pair, which are compared now; −1 where the budget
+  /// does not have their numbers.
   double seconds(const std::vector<ComparedPair>& pairs, const RunPlan& plan) const;
   /// With progress. Throws Error(interrupted) where it was stopped.
   void run(const std::vector<ComparedPair>& pairs, const RunPlan& plan, const MakePairSink& make,

@@ -237,12 +237,13 @@ int run_figure(FigureRequest o) {
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
+  if (o.dry_run) run.plan_only();
+  const FigureMap map = make_figure_map(
+      cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
   if (o.dry_run) {
     report(o, console, cut, whole_page_bytes(cut), !where.plan);
     return kExitOk;
   }
-  const FigureMap map = make_figure_map(
-      cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
   const FigureSource source{
       *chosen.call, o.title.empty() ? figure_title(capture.path(), *chosen.call, cut) : o.title,
       figure_command(o, capture.path(), *chosen.call, cut, start), run.backend().name_for(problem),

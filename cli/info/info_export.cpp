@@ -149,6 +149,7 @@ OrderedJson export_json(const ExportManifest& stored, const ExportState& state, 
                    {"tiles_total", state.tiles_total},
                    {"calls", groups}};
   if (!checked) json["checked"] = false;
+  if (const std::string text = renamed_text(stored); !text.empty()) json["renamed"] = text;
   if (stored.part) {
     json["shard"] = stored.part->plan.share.text();
     json["plan_hash"] = stored.part->plan.plan_hash;
@@ -227,7 +228,8 @@ int print_export_info(const std::string& path, bool json) {
   const ExportState state = export_state(stored, path);
   const bool checked = check_words(stored, state, path);
   const std::vector<LackingFile> lacking = lacking_files(path, stored);
-  const int code = lacking.empty() ? kExitOk : kExitDifference;
+  const std::string renamed = renamed_text(stored);
+  const int code = lacking.empty() && renamed.empty() ? kExitOk : kExitDifference;
   const std::vector<MetricRun> runs = runs_of(stored, path);
   if (json) {
     OrderedJson about = export_json(stored, state, checked, lacking, call_names(stored, path));
@@ -261,6 +263,7 @@ int print_export_info(const std::string& path, bool json) {
   } else {
     fmt::print("{}\n", lacking_text(stored, lacking));
   }
+  if (!renamed.empty()) fmt::print("it {}\n", renamed);
   if (!checked) fmt::print("not held against its checksum here: attnscope verify does\n");
   return code;
 }

@@ -288,7 +288,10 @@ Command add_merge_command(CLI::App& app) {
       "--copy", o.copy,
       "maps: one file that holds everything, the same to the byte as one run's; without\n"
       "it OUT links the parts, which must stand beside it and stay there");
-  command.add_option("--sort", o.sort, "stats: heads by this number, the largest first")
+  command
+      .add_option("--sort", o.sort,
+                  "stats: heads by this number, the largest first;\n"
+                  "NAME:asc: the smallest")
       .words(metric_names())
       .type_name("NAME");
   command.add_flag("--mixed-backends", o.mixed,

@@ -372,7 +372,7 @@ Command add_query_command(CLI::App& app) {
       .add_option(
           "-o", o.out,
           "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
-          "a line a head is printed, of one head all that is told; -: the .csv is")
+          "a line a head is printed, of one head all that is told; -: as CSV")
       .type_name("FILE");
   take_standard_output(command, o);
   add_query_options(command, o.queries, false);

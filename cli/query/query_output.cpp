@@ -106,6 +106,10 @@ NumberOrder order_of(const QueryRequest& o) {
   if (order.name == "weight" && o.top_count() == 0) {
     throw usage_error("--sort weight: --top 0 lists no weight");
   }
+  if (order.name == "lse" && (o.reverse || !o.mean.empty())) {
+    throw usage_error(fmt::format("--sort lse: {} have no row sum",
+                                  o.reverse ? "columns (--reverse)" : "means (--mean)"));
+  }
   return order;
 }
 
@@ -115,7 +119,8 @@ void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
   for (size_t i = 0; i < heads.size() && !alike; ++i) {
     heads[i].json["tokens"] = tokens_json(volumes, i);
   }
-  sort_summaries(order_of(o), volumes.shown, heads);
+  const NumberOrder order = order_of(o);
+  sort_summaries(order, volumes.shown, heads);
   const auto json = [&] {
     OrderedJson summary{{"format", "attnscope-query/1"},
                         {"query", volumes.query_text},
@@ -136,7 +141,7 @@ void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
     if (heads.size() == 1) return print_summary(heads.front(), volumes.reverse, volumes.shown);
     print_summary_table(heads, {.reverse = volumes.reverse,
                                 .shown = volumes.shown,
-                                .sort = order_of(o).name,
+                                .sort = order.name,
                                 .lists_top = o.top.has_value()});
   });
 }

@@ -50,6 +50,7 @@ struct ExportManifest {
   std::vector<StoredGroup> groups;  ///< in this very file
   std::vector<Shard> shards;        ///< in files that it links
   std::string shard_folder;         ///< their folder's name; it stands beside this file
+  std::string named_folder = {};    ///< as it was when the file was written: others look there
   std::vector<LinkedPart> parts;    ///< in whose files the tiles are, where it is their master
   /// Where the file has neither tiles nor shards (pooled, stats, a master of parts): the names of
   /// its groups. Its checksum is then over everything.

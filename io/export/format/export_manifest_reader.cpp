@@ -272,6 +272,10 @@ ExportManifest read_manifest(const std::filesystem::path& path) {
   if (json.contains("shards")) {
     stored.shard_folder = path.filename().string() + ".d";
     for (const Json& shard : json["shards"]) stored.shards.push_back(parse_shard(shard, name));
+    if (!stored.shards.empty()) {
+      const auto named = json["shards"].front()["file"].get<std::string>();
+      stored.named_folder = named.substr(0, named.rfind('/'));
+    }
   }
   if (json.contains("parts")) {
     for (const Json& part : json["parts"]) stored.parts.push_back(parse_linked_part(part, name));

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "core/base/error.h"
+
 namespace attnscope {
 namespace {
 
@@ -34,6 +36,14 @@ std::vector<LackingFile> lacking_files(const std::filesystem::path& path,
     if (found != expected) lacking.push_back({name, found, expected});
   }
   return lacking;
+}
+
+std::string renamed_text(const ExportManifest& stored) {
+  if (stored.named_folder.empty() || stored.named_folder == stored.shard_folder) return "";
+  // A master that waits for its name is written under the one that it gets.
+  if (stored.shard_folder.ends_with(".part.d")) return "";
+  return "has another name than it was written under: other programs look for its shards in " +
+         one_line(stored.named_folder) + ", and read NaN or 0; give both their names again";
 }
 
 }  // namespace attnscope

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "io/export/format/export_manifest.h"
@@ -20,5 +21,9 @@ struct LackingFile {
 /// Shards and parts, in their order. Looks at no content.
 std::vector<LackingFile> lacking_files(const std::filesystem::path& path,
                                        const ExportManifest& stored);
+
+/// "has another name than it was written under: other programs …" of a master whose shards were
+/// renamed with it; else empty.
+std::string renamed_text(const ExportManifest& stored);
 
 }  // namespace attnscope

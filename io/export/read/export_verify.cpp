@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "io/export/format/export_marks.h"
 #include "io/export/format/tile_check.h"
+#include "io/export/read/export_files.h"
 #include "io/export/read/lse_check.h"
 #include "io/export/read/part_file.h"
 #include "io/export/read/part_tiles.h"
@@ -85,6 +86,8 @@ class Verifier {
  private:
   VerifyReport check_shards(bool complete) {
     const auto total = static_cast<int64_t>(report_.stored.shards.size());
+    const std::string renamed = renamed_text(report_.stored);
+    if (!renamed.empty()) add_bad(path_.filename().string() + " " + renamed);
     for (const Shard& shard : report_.stored.shards) {
       const std::filesystem::path file =
           path_.parent_path() / report_.stored.shard_folder / shard.file;

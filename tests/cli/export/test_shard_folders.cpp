@@ -126,6 +126,21 @@ TEST_CASE("an export without shards over a master leaves a folder that a link le
   }
 }
 
+TEST_CASE("a master that was renamed with its folder is told of: others read nothing there") {
+  const TemporaryFolder folder;
+  const std::string out = folder / "out.h5", other = folder / "other.h5";
+  REQUIRE(run(sample("moving-shapes"), out, kForms[0]).exit_code == 0);
+  CHECK(run_attnscope({"verify", out}).exit_code == 0);
+  fs::rename(out, other);
+  fs::rename(out + ".d", other + ".d");
+  for (const char* command : {"verify", "info"}) {
+    const auto told = run_attnscope({command, other});
+    INFO(command << told.out << told.err);
+    CHECK(told.exit_code == 3);
+    CHECK(contains(told.out, "look for its shards in out.h5.d"));
+  }
+}
+
 TEST_CASE("of OUT.d only the shards go that the older OUT names") {
   const Arguments foreign{"notes.txt",
                           "step_results.h5",

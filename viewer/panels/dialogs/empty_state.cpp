@@ -14,7 +14,7 @@ struct Example {
 };
 constexpr std::array<Example, 3> kExamples{
     {{"attnscope view samples/moving-shapes", "the sample capture of the repository"},
-     {"attnscope synth --preset cogvideox-5b --heads 6 -o big", "a full-size capture to try"},
+     {"attnscope synth --preset cogvideox-5b --num-heads 6 -o big", "a full-size capture to try"},
      {"attnscope view --q q.npy --k k.npy --grid 13x30x45", "bare tensors"}}};
 
 void draw_drop_target(const Ui& ui, const ScreenRect& target, PanelRequests& requests) {
