@@ -1,6 +1,6 @@
 #include "cli/common/pixel_query.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -20,8 +20,8 @@ namespace {
 struct Pixel {
   std::string text;  ///< as it was given
   int64_t frame = -1, x = -1, y = -1;
+  int64_t first = -1;             ///< frames of the first latent frame; -1: not told
   std::array<int64_t, 3> cell{};  ///< frames, rows and columns of pixels; zeros: not told
-  int64_t first = 0;              ///< frames of the first latent frame; 0: not told
 
   std::string words() const { return fmt::format("frame {}, x {}, y {}", frame, x, y); }
 };
@@ -72,7 +72,7 @@ Pixel parse_pixel(const std::string& text) {
                             : name == "y"     ? &pixel.y
                             : name == "first" ? &pixel.first
                                               : nullptr;
-    if (number == nullptr || *number > 0) throw unreadable(text);
+    if (number == nullptr || *number >= 0) throw unreadable(text);
     *number = number_in(value, name == "first" ? 1 : 0, text);
   }
   const bool large = pixel.first > kMostCell ||
@@ -90,6 +90,10 @@ struct KnownCell {
   bool same_size(const KnownCell& other) const {
     return frames.first_frames == other.frames.first_frames &&
            frames.frames == other.frames.frames && pixels == other.pixels;
+  }
+  std::string words() const {
+    return fmt::format("cell {}x{}x{}, first {}", frames.frames, pixels[0], pixels[1],
+                       frames.first_frames);
   }
 };
 
@@ -144,10 +148,11 @@ KnownCell cell_of(const Pixel& pixel, const PixelSequence& sequence) {
   }
   if (!known) {
     throw usage_error(fmt::format(
-        "--at {}: how many frames and pixels a token of {} covers is not known; give --preset "
-        "NAME, --as model=NAME (of a preset), or tell it: --at {},cell=4x16x16 (frames, rows and "
-        "columns of pixels)",
-        one_line(pixel.text), sequence.name, one_line(pixel.text)));
+        "--at {}: how many frames and pixels a token of {} covers is not known; {}tell it: --at "
+        "{},cell=4x16x16 (frames, rows and columns of pixels)",
+        one_line(pixel.text), sequence.name,
+        sequence.is_stored ? "" : "give --preset NAME, --as model=NAME (of a preset), or ",
+        one_line(pixel.text)));
   }
   if (pixel.first > 0) known->frames.first_frames = pixel.first;
   return *known;
@@ -161,6 +166,13 @@ void check_range(const Pixel& pixel, const std::string& name, const char* axis, 
                   one_line(pixel.text), axis, value, name, valid.begin, valid.end - 1));
 }
 
+/// Latent frames, rows and columns of the video, which has a grid.
+std::array<int64_t, 3> video_size(const TokenGrid& grid) {
+  const TokenSegment* const segment = video_segment(grid);
+  if (segment != nullptr) return segment->grid;
+  return {grid.frames(), grid.height(), grid.width()};
+}
+
 /// The token of the pixel, as --query reads it.
 std::string token_of(const Pixel& pixel, const PixelSequence& sequence, const KnownCell& cell) {
   const TokenGrid& grid = sequence.grid;
@@ -172,9 +184,7 @@ std::string token_of(const Pixel& pixel, const PixelSequence& sequence, const Kn
                                       ? sequence.name + " has no video"
                                       : sequence.name + " has no token grid; give --grid TxHxW"));
   }
-  const std::array<int64_t, 3> size =
-      segment != nullptr ? segment->grid
-                         : std::array<int64_t, 3>{grid.frames(), grid.height(), grid.width()};
+  const std::array<int64_t, 3> size = video_size(grid);
   // Frames are those of the whole stream, of which the segment may be a later piece.
   const int64_t begin = segment != nullptr ? segment->first_frame : 0;
   check_range(pixel, sequence.name, "frame", pixel.frame,
@@ -190,6 +200,21 @@ std::string token_of(const Pixel& pixel, const PixelSequence& sequence, const Kn
   return segment == nullptr || segment->is_raster() ? place : segment->name + ":" + place;
 }
 
+/// Which facts make a pixel another token of `b` than of `a`: "their cells differ (…; …)".
+std::string difference_of(const PixelSequence& a, const KnownCell& cell_a, const PixelSequence& b,
+                          const KnownCell& cell_b) {
+  if (!cell_a.same_size(cell_b)) {
+    return fmt::format("their cells differ ({}: {}; {}: {})", cell_a.words(),
+                       one_line(cell_a.origin), cell_b.words(), one_line(cell_b.origin));
+  }
+  const auto size_a = video_size(a.grid), size_b = video_size(b.grid);
+  if (size_a != size_b) {
+    return fmt::format("their token grids differ ({} and {})", fmt::join(size_a, "x"),
+                       fmt::join(size_b, "x"));
+  }
+  return "their token maps differ";
+}
+
 /// The preset that --preset names, or of which the call's grid was guessed; empty: none.
 std::string preset_of(const CallEntry& call, const CaptureOptions& capture) {
   if (capture.texts.preset) return *capture.texts.preset;
@@ -203,14 +228,21 @@ std::string preset_of(const CallEntry& call, const CaptureOptions& capture) {
 
 }  // namespace
 
+PixelSequence pixel_sequence(const CallEntry& call, bool keys, const CaptureOptions& capture) {
+  const AttentionProblem& problem = *call.problem;
+  return {keys ? problem.key_tokens() : problem.query_tokens(), problem.name(),
+          preset_of(call, capture), call.model};
+}
+
+PixelSequence pixel_sequence(const StoredFacts& facts, const std::string& name) {
+  return {facts.query_tokens, name, {}, facts.model, true};
+}
+
 std::vector<PixelSequence> pixel_sequences(std::span<const SelectedCall> calls, bool keys,
                                            const CaptureOptions& capture) {
   std::vector<PixelSequence> sequences;
   for (const SelectedCall& selected : calls) {
-    const CallEntry& call = *selected.call;
-    const AttentionProblem& problem = *call.problem;
-    sequences.push_back({keys ? problem.key_tokens() : problem.query_tokens(), problem.name(),
-                         preset_of(call, capture), call.model});
+    sequences.push_back(pixel_sequence(*selected.call, keys, capture));
   }
   return sequences;
 }
@@ -219,24 +251,29 @@ void settle_pixels(std::span<const PixelSequence> sequences, QueryOptions& queri
                    const Console& console) {
   for (const std::string& text : queries.pixels) {
     const Pixel pixel = parse_pixel(text);
+    std::optional<KnownCell> first;
     std::string token;
     for (const PixelSequence& sequence : sequences) {
       const KnownCell known = cell_of(pixel, sequence);
       const std::string own = token_of(pixel, sequence, known);
-      if (token.empty()) {
-        console.say(fmt::format("{} is token {} (cell {}x{}x{}, first {}: {})", pixel.words(), own,
-                                known.frames.frames, known.pixels[0], known.pixels[1],
-                                known.frames.first_frames, one_line(known.origin)));
+      if (!first) {
+        console.say(fmt::format("{} is token {} ({}: {})", pixel.words(), own, known.words(),
+                                one_line(known.origin)));
+        first = known;
+        token = own;
       } else if (own != token) {
         throw usage_error(fmt::format(
-            "--at {}: is token {} of {} and token {} of {}: select calls of one kind with --kind",
-            one_line(text), token, sequences.front().name, own, sequence.name));
+            "--at {}: is token {} of {} and token {} of {}: {}; choose heads whose videos have "
+            "one cell and grid",
+            one_line(text), token, sequences.front().name, own, sequence.name,
+            difference_of(sequences.front(), *first, sequence, known)));
       }
-      token = own;
     }
-    if (token.empty()) continue;
-    queries.pixel_words[token] = pixel.words();
+    const bool is_chosen =
+        std::find(queries.coords.begin(), queries.coords.end(), token) != queries.coords.end();
+    if (token.empty() || is_chosen) continue;
     queries.coords.push_back(token);
+    queries.pixel_words.push_back(pixel.words());
   }
   queries.pixels.clear();
 }

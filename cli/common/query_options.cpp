@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <stdexcept>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -96,6 +97,8 @@ size_t name_end(const std::string& text) {
 
 /// The tokens of --query, --index and --queries, in their order.
 std::vector<int64_t> listed_places(const QueryOptions& o, const TokenSequence& sequence) {
+  // Else a command would leave out what was asked for, and say nothing.
+  if (!o.pixels.empty()) throw std::logic_error("the pixels of --at were not settled");
   std::vector<int64_t> places;
   const TokenGrid& grid = sequence.grid;
   for (const std::string& text : o.coords) {
@@ -165,16 +168,17 @@ void tell_mixed_tokens(std::span<const int64_t> tokens, const TokenGrid& grid,
 namespace {
 
 /// "6,15,22", with the pixel that chose it.
-std::string coord_words(const QueryOptions& o, const std::string& coord) {
-  const auto pixel = o.pixel_words.find(coord);
-  return pixel == o.pixel_words.end() ? coord : fmt::format("{} ({})", coord, pixel->second);
+std::string coord_words(const QueryOptions& o, size_t number) {
+  const size_t typed = o.coords.size() - o.pixel_words.size();
+  const std::string& coord = o.coords[number];
+  return number < typed ? coord : fmt::format("{} ({})", coord, o.pixel_words[number - typed]);
 }
 
 /// The first tokens as they were asked for: "6,15,22; text token dog; 4 more".
 std::string asked_tokens(const QueryOptions& o) {
   constexpr size_t kNamed = 3;
   std::vector<std::string> asked;
-  for (const std::string& coord : o.coords) asked.push_back(coord_words(o, coord));
+  for (size_t i = 0; i < o.coords.size(); ++i) asked.push_back(coord_words(o, i));
   for (const int64_t index : o.indices) asked.push_back(fmt::format("index {}", index));
   if (!o.list.empty()) asked.push_back("index " + o.list);
   for (const std::string& text : o.text_tokens) asked.push_back("text token " + text);
@@ -196,7 +200,7 @@ std::string describe_chosen(const QueryOptions& o, const ChosenTokens& chosen, b
   } else if (!o.text_tokens.empty()) {
     text = "text token " + o.text_tokens.front();
   } else if (!o.coords.empty()) {
-    text = fmt::format("{} {}", noun, coord_words(o, o.coords.front()));
+    text = fmt::format("{} {}", noun, coord_words(o, 0));
   } else {
     text = "index " + (o.indices.empty() ? o.list : std::to_string(o.indices.front()));
   }

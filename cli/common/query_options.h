@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,8 +19,8 @@ struct QueryOptions {
   std::string list;                      ///< --queries LIST
   std::vector<std::string> text_tokens;  ///< --text-token N|STRING
   std::vector<std::string> pixels;       ///< --at, until settle_pixels() finds its token
-  /// Of the tokens among `coords` that --at chose: the pixel, "frame 40, x 352, y 240".
-  std::map<std::string, std::string> pixel_words = {};
+  /// Of the last of `coords`, which --at chose: their pixels, "frame 40, x 352, y 240".
+  std::vector<std::string> pixel_words = {};
 
   bool any() const {
     return !coords.empty() || !indices.empty() || !list.empty() || !text_tokens.empty() ||

@@ -22,8 +22,7 @@ std::string size_text(const SideHead& head) {
 
 /// True where a file tells the full lengths of its head's sequences, beyond what it has of them.
 bool tells_size(const SideHead& head) {
-  return head.problem != nullptr ||
-         (head.query_tokens->has_grid() && head.key_tokens->has_grid()) ||
+  return head.call != nullptr || (head.query_tokens->has_grid() && head.key_tokens->has_grid()) ||
          head.query_tokens->has_map() || head.key_tokens->has_map();
 }
 
@@ -34,7 +33,7 @@ struct MapSize {
 };
 MapSize size_of(const SideHead& head, const SideHead& other) {
   const MapSize own{head.query_tokens->tokens(), head.key_tokens->tokens()};
-  if (tells_size(head) || other.problem == nullptr) return own;
+  if (tells_size(head) || other.call == nullptr) return own;
   // The capture on the other side tells the lengths, unless the file has more tokens than it.
   return {std::max(own.queries, other.query_tokens->tokens()),
           std::max(own.keys, other.key_tokens->tokens())};
@@ -42,7 +41,7 @@ MapSize size_of(const SideHead& head, const SideHead& other) {
 
 void check_scores(const SideHead& a, const SideHead& b) {
   // A capture has logits as well, where the score has.
-  const bool mixed = a.problem == nullptr && b.problem == nullptr && a.logits != b.logits;
+  const bool mixed = a.call == nullptr && b.call == nullptr && a.logits != b.logits;
   if (mixed) {
     throw usage_error(fmt::format("logits and weights cannot be compared: {} has {}, {} {}",
                                   a.label, a.logits ? "logits" : "weights", b.label,
@@ -54,7 +53,7 @@ void check_scores(const SideHead& a, const SideHead& b) {
                                   a.label, one_line(a.score), b.label, one_line(b.score)));
   }
   for (const SideHead* const head : {&a, &b}) {
-    if (!logits || head->problem == nullptr || !is_linear(head->problem->score())) continue;
+    if (!logits || head->call == nullptr || !is_linear(head->problem()->score())) continue;
     throw usage_error(
         fmt::format("{}: linear scores have no logits to compare with those of the "
                     "export",
@@ -63,7 +62,7 @@ void check_scores(const SideHead& a, const SideHead& b) {
 }
 
 std::vector<int64_t> rows_of(const SideHead& head) {
-  if (head.queries != nullptr) return *head.queries;
+  if (head.facts != nullptr) return head.facts->queries;
   std::vector<int64_t> rows(static_cast<size_t>(head.query_tokens->tokens()));
   std::iota(rows.begin(), rows.end(), int64_t{0});
   return rows;
@@ -291,7 +290,7 @@ std::vector<HeadTask> tasks_of(const std::vector<ComparedPair>& pairs) {
   std::vector<HeadTask> all;
   std::set<std::tuple<const AttentionProblem*, int64_t, int64_t>> named;
   const auto add = [&](const SideHead& head, const SideCut& cut) {
-    const AttentionProblem* const problem = head.problem;
+    const AttentionProblem* const problem = head.problem();
     if (problem == nullptr) return;
     if (!named.emplace(problem, head.name.batch, head.name.head).second) return;
     all.push_back({problem,

@@ -33,7 +33,7 @@ struct ComparedPair {
   std::vector<SequencePart> query_parts, key_parts;
 
   bool same_tokens() const { return query_parts.empty(); }
-  bool of_exports() const { return a.problem == nullptr || b.problem == nullptr; }
+  bool of_exports() const { return a.call == nullptr || b.call == nullptr; }
   int64_t query_at(int64_t row) const {
     return cut_a.list ? (*cut_a.list)[static_cast<size_t>(row)] : row;
   }

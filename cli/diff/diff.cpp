@@ -295,8 +295,8 @@ std::vector<PixelSequence> sequences_of(const std::vector<ComparedPair>& pairs,
   std::vector<PixelSequence> sequences;
   for (const ComparedPair& pair : pairs) {
     for (const SideHead* const side : {&pair.a, &pair.b}) {
-      sequences.push_back(
-          {*side->query_tokens, side->label, capture.texts.preset.value_or(""), side->model});
+      sequences.push_back(side->call != nullptr ? pixel_sequence(*side->call, false, capture)
+                                                : pixel_sequence(*side->facts, side->label));
     }
   }
   return sequences;

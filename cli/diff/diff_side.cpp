@@ -55,16 +55,15 @@ class CaptureSide final : public DiffSide {
             &problem.key_tokens(),
             std::string(score_name(problem.score())),
             false,
-            &problem,
+            &call,
             nullptr,
             {0, problem.num_keys()},
             "",
-            call.tokens_of(name.batch),
-            call.model};
+            call.tokens_of(name.batch)};
   }
   std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut,
                                 const TileBackend* backend, const HeadMap* other) const override {
-    const AttentionProblem& problem = *head.problem;
+    const AttentionProblem& problem = *head.problem();
     const HeadTask task{&problem,       head.name.batch,
                         head.name.head, {0, problem.num_queries()},
                         cut.queries(),  {0, problem.num_keys()}};
@@ -112,16 +111,14 @@ class ExportSide final : public DiffSide {
             head.facts->score,
             maps_.is_logits(),
             nullptr,
-            &head.facts->queries,
+            head.facts,
             head.facts->keys,
-            std::string(maps_.dtype_name(head)),
-            {},
-            head.facts->model};
+            std::string(maps_.dtype_name(head))};
   }
   std::unique_ptr<HeadMap> open(const SideHead& head, const SideCut& cut, const TileBackend*,
                                 const HeadMap*) const override {
-    return std::make_unique<StoredMap>(maps_, *heads_.at(head.name),
-                                       cut.list ? *cut.list : *head.queries, cut.keys.front());
+    return std::make_unique<StoredMap>(
+        maps_, *heads_.at(head.name), cut.list ? *cut.list : head.facts->queries, cut.keys.front());
   }
 
  private:

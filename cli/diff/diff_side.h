@@ -24,13 +24,17 @@ struct SideHead {
   std::string score;
   bool logits = false;  ///< it has no weights
   /// Of a capture; null: it stands in an export.
-  const AttentionProblem* problem = nullptr;
-  /// Of an export: the rows and keys that it has, and how its entries are stored: "f16".
-  const std::vector<int64_t>* queries = nullptr;
+  const CallEntry* call = nullptr;
+  /// Of an export, with its rows; the keys that it has; and how its entries are stored: "f16".
+  const StoredFacts* facts = nullptr;
   IndexRange keys;
   std::string dtype;
   std::span<const std::string> words = {};  ///< of its prompt, where they are known
-  std::string model = {};                   ///< as recorded; empty: not
+
+  /// Null: it stands in an export.
+  const AttentionProblem* problem() const {
+    return call != nullptr ? call->problem.get() : nullptr;
+  }
 };
 
 using QueryList = std::shared_ptr<const std::vector<int64_t>>;

@@ -16,6 +16,7 @@
 #include "cli/common/head_table.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
+#include "cli/common/pixel_query.h"
 #include "cli/common/query_options.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
@@ -232,6 +233,7 @@ int run_figure(FigureRequest o) {
   const AttentionProblem& problem = *chosen.call->problem;
   select_and_tell(capture, o.selection, console);
   const FigureCut cut = make_cut(o.choice, problem, chosen.batch, chosen.head);
+  settle_pixels(std::array{pixel_sequence(*chosen.call, false, o.capture)}, o.query, console);
   const FigureStart start = make_start(o, cut, *chosen.call);
   require_page(cut);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});

@@ -144,8 +144,7 @@ int query_export(QueryRequest& o, const Console& console) {
   check_heads(maps, heads);
   std::vector<PixelSequence> sequences;
   for (const StoredHead& head : heads) {
-    sequences.push_back(
-        {head.facts->query_tokens, one_line(head.group->name), {}, head.facts->model});
+    sequences.push_back(pixel_sequence(*head.facts, one_line(head.group->name)));
   }
   settle_pixels(sequences, o.queries, console);
   std::vector<ChosenTokens> chosen;

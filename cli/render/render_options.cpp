@@ -29,15 +29,23 @@ struct OptionUse {
 
 const std::vector<OptionUse>& option_uses() {
   using enum PictureKind;
-  static const std::vector<OptionUse> uses{
-      {"--query", {filmstrip}},         {"--index", {filmstrip}},
-      {"--domain", {filmstrip, text}},  {"--segment", {filmstrip}},
-      {"--rows", {matrix, mosaic}},     {"--cols", {matrix, mosaic}},
-      {"--pool", {matrix, mosaic}},     {"--block", {matrix, mosaic}},
-      {"--metric", {heatmap}},          {"--text-token", {filmstrip, text}},
-      {"--overlay", {filmstrip, text}}, {"--alike", {mosaic, frames}},
-      {"--reverse", {filmstrip}},       {"--weighting", {filmstrip}},
-      {"--mean", {filmstrip}},          {"--cache", {filmstrip}}};
+  static const std::vector<OptionUse> uses{{"--query", {filmstrip}},
+                                           {"--at", {filmstrip}},
+                                           {"--index", {filmstrip}},
+                                           {"--domain", {filmstrip, text}},
+                                           {"--segment", {filmstrip}},
+                                           {"--rows", {matrix, mosaic}},
+                                           {"--cols", {matrix, mosaic}},
+                                           {"--pool", {matrix, mosaic}},
+                                           {"--block", {matrix, mosaic}},
+                                           {"--metric", {heatmap}},
+                                           {"--text-token", {filmstrip, text}},
+                                           {"--overlay", {filmstrip, text}},
+                                           {"--alike", {mosaic, frames}},
+                                           {"--reverse", {filmstrip}},
+                                           {"--weighting", {filmstrip}},
+                                           {"--mean", {filmstrip}},
+                                           {"--cache", {filmstrip}}};
   return uses;
 }
 

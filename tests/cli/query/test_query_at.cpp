@@ -115,8 +115,10 @@ TEST_CASE("a pixel outside, an unreadable one and unknown cells are refused with
   refused(path, "frame=0,x=0,y=64", "(valid 0 to 63)");
   for (const std::string wrong :
        {"1,2,3", "frame=1,x=2", "frame=1,x=2,y=-3", "frame=1,x=2,y=3,z=4", "frame=1,x=2,y=3,",
-        "frame=1,x=2,y=3,y=4", "frame=1,x=2,y=3,cell=4x16", "frame=1,x=2,y=3,cell=0x1x1",
-        "frame=1,x=2,y=3,first=0", "frame=1.5,x=2,y=3", "frame=99999999999999999999,x=0,y=0",
+        "frame=1,x=2,y=3,y=4", "x=0,x=6,frame=1,y=2", "frame=0,frame=5,x=1,y=2",
+        "frame=1,x=2,y=3,first=1,first=1", "frame=1,x=2,y=3,cell=1x1x1,cell=1x1x1",
+        "frame=1,x=2,y=3,cell=4x16", "frame=1,x=2,y=3,cell=0x1x1", "frame=1,x=2,y=3,first=0",
+        "frame=1.5,x=2,y=3", "frame=99999999999999999999,x=0,y=0",
         "frame=1,x=2,y=3,cell=4x16x9000000000"}) {
     refused(path, wrong, "expected frame=F,x=X,y=Y");
   }
@@ -152,4 +154,91 @@ TEST_CASE("a token map tells its cells, their order and where in the stream the 
   const auto outside = query_at(path, "frame=4,x=0,y=0");
   CHECK(outside.exit_code == 2);
   CHECK(contains(outside.err, "(valid 5 to 16)"));
+}
+
+TEST_CASE("a token that is chosen already is not named twice") {
+  const TemporaryFolder folder;
+  const std::string path = write_call(folder, "cogvideox-5b");
+  const std::string first = "frame=5,x=40,y=33", second = "frame=6,x=47,y=47";
+  CHECK(contains(query_at(path, first, {"--query", "2,2,2"}).out, "query 2,2,2, domain all"));
+  const auto same = query_at(path, first, {"--at", second});
+  CHECK(contains(same.out, "query 2,2,2 (frame 5, x 40, y 33), domain all"));
+  const auto others =
+      query_at(path, first, {"--query", "2,2,2", "--at", "frame=0,x=0,y=0", "--at", second});
+  CHECK(contains(others.out, "mean of 2 queries (2,2,2; 0,0,0 (frame 0, x 0, y 0))"));
+}
+
+TEST_CASE("no command leaves a pixel out that it was given") {
+  const TemporaryFolder folder;
+  const std::string path = write_call(folder, "cogvideox-5b"), table = folder / "stats.json";
+  REQUIRE(run_attnscope({"export", path, "-o", folder / "maps.h5", "--quiet"}).exit_code == 0);
+  REQUIRE(run_attnscope({"stats", path, "-o", table, "--quiet"}).exit_code == 0);
+  const std::vector<std::string> figure{"figure", path, "--heads", "0", "-o", folder / "f.html"};
+  auto words = figure;
+  words.insert(words.end(), {"--at", "frame=5,x=40,y=33"});
+  // A program that was built without the page's engine finds the token before it says so.
+  CHECK(contains(run_attnscope(words).err, "is token 2,2,2"));
+  words.insert(words.end(), {"--at", "frame=0,x=0,y=0"});
+  CHECK(contains(run_attnscope(words).err, "a figure begins with one query, and 2 are chosen"));
+  words = figure;
+  words.insert(words.end(), {"--at", "garbage", "--query", "2,2,2"});
+  CHECK(contains(run_attnscope(words).err, "--at garbage: expected frame=F,x=X,y=Y"));
+  for (const auto& [input, picture] :
+       std::vector<std::pair<std::string, std::string>>{{path, "matrix"},
+                                                        {path, "frames"},
+                                                        {path, "mosaic"},
+                                                        {path, "heatmap"},
+                                                        {path, "offsets"},
+                                                        {path, "text"},
+                                                        {folder / "maps.h5", "matrix"},
+                                                        {table, "heatmap"}}) {
+    INFO(input << " " << picture);
+    const auto result = run_attnscope({"render", input, "--picture", picture, "--at",
+                                       "frame=5,x=40,y=33", "-o", folder / "picture.png"});
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.err, "--at: --picture " + picture + " has no use for it"));
+  }
+}
+
+TEST_CASE("the videos of both sides of a difference have one token at a pixel") {
+  const TemporaryFolder folder;
+  const std::string a = folder / "a.safetensors", b = folder / "b.safetensors";
+  joint_call("start", 5).fact("model", "cogvideox-5b").write(a);
+  joint_call("start", 6).fact("model", "ltx-video").write(b);
+  const auto diff = [&](const std::string& first, const std::string& second,
+                        const std::string& pixel) {
+    return run_attnscope({"diff", first, second, "--product", "volume", "--heads", "0", "--at",
+                          pixel, "-o", folder / "volume.npy", "--force"});
+  };
+  const auto clash = diff(a, b, "frame=5,x=40,y=33");
+  CHECK(clash.exit_code == 2);
+  CHECK(contains(clash.err, "is token 2,2,2 of"));
+  CHECK(contains(clash.err, "and token 1,1,1 of"));
+  CHECK(contains(clash.err,
+                 "their cells differ (cell 4x16x16, first 1: model cogvideox-5b; cell 8x32x32, "
+                 "first 1: model ltx-video)"));
+  CHECK(diff(a, b, "frame=5,x=40,y=33,cell=4x16x16").exit_code == 0);
+  // Exports take no option that tells it.
+  joint_call("start", 5).fact("model", "nobody's").write(a);
+  const std::string rows = folder / "rows.h5";
+  REQUIRE(run_attnscope({"export", a, "-o", rows, "--quiet"}).exit_code == 0);
+  for (const auto& result :
+       {query_at(rows, "frame=5,x=40,y=33"), diff(rows, rows, "frame=5,x=40,y=33")}) {
+    INFO(result.err);
+    CHECK(result.exit_code == 2);
+    CHECK(contains(result.err, "is not known; tell it: --at frame=5,x=40,y=33,cell=4x16x16"));
+    CHECK_FALSE(contains(result.err, "--preset"));
+  }
+}
+
+TEST_CASE("a difference knows the cells of the preset that its grid was guessed of") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "bare.safetensors";
+  ReferenceCall({1, 1, 1, 21 * 16 * 22, 21 * 16 * 22, 64}, 3).write(path);
+  const auto result =
+      run_attnscope({"diff", path, path, "--product", "volume", "--at", "frame=9,x=40,y=33", "-o",
+                     folder / "volume.npy", "--dry-run"});
+  INFO(result.err);
+  CHECK(result.exit_code == 0);
+  CHECK(contains(result.err, "is token 2,1,1 (cell 8x32x32, first 1: preset ltx-video)"));
 }
