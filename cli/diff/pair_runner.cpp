@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/run/run_steps.h"
+#include "core/base/budget_error.h"
 #include "core/problem/sampled_rows.h"
 
 namespace attnscope {

@@ -20,13 +20,8 @@ def contrast(one, other):
     return (max(lights) + 0.05) / (min(lights) + 0.05)
 
 
-class FigureHandTest(FigurePage):
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        attnscope("synth", "--grid", "4x6x8", "--text", "16@start", "--kinds", "text", "-o", "worded", "--force")
-        name_hostile_words(os.path.join(FOLDER, "worded"), "", [["word%d" % i for i in range(16)]])
-        attnscope("figure", "worded", "--layers", 0, "--heads", 0, "-o", "worded.html", "--force")
+class FigureHands(FigurePage):
+    """Hands on a page, and the files that they save."""
 
     def ask(self, expression):
         return self.browser.run("window.attnscope." + expression)
@@ -74,6 +69,18 @@ class FigureHandTest(FigurePage):
     def svg_texts(self):
         drawing = xml.etree.ElementTree.fromstring(self.saved("SVG"))
         return [element.text for element in drawing.iter() if element.tag.endswith("}text")], drawing
+
+    def touch(self, kind, *points):
+        self.browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(points)])
+
+
+class FigureHandTest(FigureHands):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        attnscope("synth", "--grid", "4x6x8", "--text", "16@start", "--kinds", "text", "-o", "worded", "--force")
+        name_hostile_words(os.path.join(FOLDER, "worded"), "", [["word%d" % i for i in range(16)]])
+        attnscope("figure", "worded", "--layers", 0, "--heads", 0, "-o", "worded.html", "--force")
 
     def test_rulers_name_text_frames_rows_and_cells(self):
         self.show("worded.html")
@@ -325,9 +332,6 @@ class FigureHandTest(FigurePage):
         self.assertTrue(self.browser.run("document.querySelector('.largest tbody td').textContent").startswith(f"{best} "))
         self.browser.until("location.hash.includes('k=')")
         self.check_quiet()
-
-    def touch(self, kind, *points):
-        self.browser.ask("Input.dispatchTouchEvent", type=kind, touchPoints=[{"x": x, "y": y, "id": i} for i, (x, y) in enumerate(points)])
 
     def swipe(self, x, y, dy):
         self.touch("touchStart", (x, y))

@@ -10,7 +10,8 @@ import sys
 import unittest
 
 from browser import chromium
-from figure_hand import FigureHandTest  # its tests are run with those below
+from figure_edges import FigureEdgeTest  # these tests are run with those below
+from figure_hand import FigureHandTest
 from figure_page import FOLDER, FigurePage, attnscope, read_npy
 from hostile_words import HOSTILE, name_hostile_words
 from plain_capture import write_call

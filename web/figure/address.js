@@ -9,8 +9,8 @@ const tokenWords = (side, i) => {
 };
 /// The token that T,Y,X or a number names; null where there is none of that name in the page.
 const tokenNamed = (side, text) => {
+  if (!/^\d+(,\d+)*$/.test(text)) return null;
   const n = text.split(',').map(Number), f = side.film;
-  if (!n.every((v) => Number.isInteger(v) && v >= 0)) return null;
   let token = n[0];
   if (n.length === 3) {
     if (!f || n.some((v, i) => v >= f.grid[i])) return null;
@@ -28,7 +28,7 @@ const isWhole = () => view.scale <= 1.001 * wholeScale();
 const addressText = () => {
   const words = [];
   if (picked) words.push((picked.isKey ? 'k=' : 'q=') + tokenWords(own(picked), picked.at));
-  if (!isWhole() || facts.start.zoom) {
+  if (!isWhole() || facts.start.zoom || isNarrow()) {
     words.push('z=' + [...seenTokens(Q, view.row, area.height / view.scale), ...seenTokens(K, view.col, area.width / view.scale)].join());
   }
   if (pool === 1) words.push('c=mean');

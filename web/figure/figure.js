@@ -1,20 +1,26 @@
 // The start of the page, and what whoever looks into it by program finds.
 let ready = false;
 const resize = () => {
+  const before = {ratio, width: area.width};
   ratio = window.devicePixelRatio || 1;
   const box = canvas.getBoundingClientRect();
   const wasWhole = canvas.width === 300 && canvas.height === 150 || isWhole();
+  const wasFilled = view.scale === filledScale();
   // As high as the whole map wants to be, within what a screen has. A frame's own height may follow from this one.
-  const wanted = kRulers.top + (box.width - kRulers.left) * Q.count / K.count;
+  const wanted = kRulers.top + (box.width - leftRuler()) * Q.count / K.count;
   const high = Math.round(Math.max(240, Math.min(isEmbedded ? 560 : 0.74 * window.innerHeight, wanted)));
   canvas.style.height = high + 'px';
   const size = [box.width, high].map((length) => Math.max(1, Math.round(length * ratio)));
-  if (canvas.width === size[0] && canvas.height === size[1]) return;
+  if (canvas.width === size[0] && canvas.height === size[1] && ratio === before.ratio) return;
   [canvas.width, canvas.height] = size;
   layOut(...size);
+  // On another screen, or where the browser magnifies its pages, the same keys are seen.
+  if (ratio !== before.ratio) view.scale *= area.width / before.width;
   if (wasWhole) fit();
+  else if (wasFilled) view.scale = filledScale();
   holdView();
   draw();   // at once: a canvas of another size is empty
+  if (ratio !== before.ratio) paintRow();
 };
 const makeTools = () => {
   makeLegend(tools);
@@ -34,14 +40,26 @@ resize();
 startWorker(() => make('p', footer, 'inpage', 'The page may have no worker here, so that it computes by itself: it stands still meanwhile.'), say);
 const opened = openEngine().then(() => { ready = true; soon(); }, (error) => { say(error.message); throw error; });
 if (facts.start.zoom) showTokens(facts.start.zoom);
-if (facts.start.query !== null && !/[#&][qk]=/.test(location.hash)) pickCellOf({at: placeOf(Q, facts.start.query), isKey: false});
+// An address that asks for the start alone is none.
+const first = facts.start.query === null ? null : {at: placeOf(Q, facts.start.query), isKey: false};
+picked = first;
+const beginNarrow = () => { if (picked && isNarrow()) fitShortSide(picked.at, picked.isKey); };
+if (!facts.start.zoom) beginNarrow();
 told = addressText();
+picked = null;
 makeTools();
 followAddress(location.hash);
+if (!picked && first) pickCellOf(first);
+if (!facts.start.zoom && !/[#&]z=/.test(location.hash)) beginNarrow();
 recolour();
 listen();
 window.addEventListener('hashchange', () => { followAddress(location.hash); recolour(); });
 new ResizeObserver(resize).observe(canvas);
+// Another ratio of pixels leaves the canvas its size.
+const watchRatio = () => matchMedia('(resolution: ' + window.devicePixelRatio + 'dppx)')
+    .addEventListener('change', () => { resize(); watchRatio(); }, {once: true});
+watchRatio();
+window.addEventListener('resize', resize);
 for (const media of ['(prefers-color-scheme: dark)', 'print']) {
   matchMedia(media).addEventListener('change', () => { readColours(); recolour(); draw(); });
 }

@@ -45,30 +45,39 @@ const pinch = (event) => {
   zoomAt(...to, apart(after) / apart(before));
   soon();
 };
+/// Of a pinch the finger that stays goes on moving the map, and picks nothing.
+const release = (id) => {
+  const wasPinch = pointers.size === 2;
+  pointers.delete(id);
+  drag = wasPinch ? {at: [...pointers.values()][0], moved: true, isRest: true} : null;
+};
 const onDown = (event) => {
+  if (event.pointerType === 'mouse' && event.button !== 0) return;
   pointers.set(event.pointerId, place(event));
   hideTip();
   drag = pointers.size === 1 ? {at: place(event), moved: false} : null;
   if (event.pointerType !== 'touch' || isHeld) canvas.setPointerCapture(event.pointerId);
 };
 const onMove = (event) => {
+  // The button was let go where nobody told.
+  if (event.buttons === 0) { pointers.clear(); drag = null; }
   if (!pointers.size) { showTip(event).catch((error) => say(error.message)); return; }
   if (pointers.size === 2 && pointers.has(event.pointerId)) { pinch(event); return; }
   if (!drag) return;
   const [x, y] = place(event), [dx, dy] = [x - drag.at[0], y - drag.at[1]];
   if (!drag.moved && Math.hypot(dx, dy) < 4 * ratio) return;
   drag.moved = true;
-  if (event.pointerType === 'touch' && !isHeld) return;
+  if (event.pointerType === 'touch' && !isHeld && !drag.isRest) return;
   drag.at = [x, y];
+  pointers.set(event.pointerId, drag.at);
   view.col -= dx / view.scale;
   view.row -= dy / view.scale;
   holdView();
   soon();
 };
 const onUp = (event) => {
-  pointers.delete(event.pointerId);
   const cell = drag && !drag.moved && cellAt(...place(event));
-  drag = null;
+  if (pointers.has(event.pointerId)) release(event.pointerId);
   if (!cell) return;
   takeHold();
   [cursor, clicked] = [null, cell];
@@ -134,11 +143,13 @@ const listen = () => {
   canvas.addEventListener('pointerdown', onDown);
   canvas.addEventListener('pointermove', onMove);
   canvas.addEventListener('pointerup', onUp);
-  canvas.addEventListener('pointercancel', (event) => { pointers.delete(event.pointerId); drag = null; });
+  for (const name of ['pointercancel', 'lostpointercapture']) {
+    canvas.addEventListener(name, (event) => { if (pointers.has(event.pointerId)) release(event.pointerId); });
+  }
   canvas.addEventListener('pointerleave', hideTip);
   // Two fingers are the map's: a browser would scroll or magnify the page.
   for (const name of ['touchstart', 'touchmove']) {
-    canvas.addEventListener(name, (event) => { if (event.touches.length > 1) event.preventDefault(); }, {passive: false});
+    canvas.addEventListener(name, (event) => { if (event.touches.length > 1 || drag && drag.isRest) event.preventDefault(); }, {passive: false});
   }
   canvas.addEventListener('keydown', onKey);
   document.addEventListener('pointerdown', (event) => { if (!holder.contains(event.target)) letGo(); });

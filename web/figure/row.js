@@ -1,7 +1,7 @@
 // The picked query's row, or the picked key's column: over the token grid, over the words, and its ten largest weights.
 let picked = null;   // {at, isKey}
 let shownValues = null;
-const kFilmGap = 4, kFilmName = 14;   // CSS pixels
+const kFilmGap = 4, kFilmName = 14, kFilmEdge = 5;   // CSS pixels
 const listed = (p) => p.isKey ? Q : K;   // the side that the values are of
 const own = (p) => p.isKey ? K : Q;
 /// Where the film's frames stand on its canvas; null where the side has no grid.
@@ -9,11 +9,12 @@ const filmLayout = (side) => {
   if (!side.film) return null;
   const [frames, height, width] = side.film.grid;
   const room = Math.max(200, Math.min(620, right.clientWidth || 560)) * ratio, gap = kFilmGap * ratio, name = kFilmName * ratio;
+  const edge = kFilmEdge * ratio;   // for the frame of a cell at the film's edge
   const across = Math.max(1, Math.min(frames, Math.ceil(Math.sqrt(frames * height / width))));
-  const zoom = Math.max(1, Math.min(20 * ratio, Math.floor(((room - gap) / across - gap) / width)));
-  const place = (t) => [t % across * (width * zoom + gap), Math.floor(t / across) * (height * zoom + gap + name) + name];
-  return {frames, height, width, zoom, place, across: across * (width * zoom + gap),
-          down: Math.ceil(frames / across) * (height * zoom + gap + name)};
+  const zoom = Math.max(1, Math.min(20 * ratio, Math.floor(((room - 2 * edge + gap) / across - gap) / width)));
+  const place = (t) => [edge + t % across * (width * zoom + gap), Math.floor(t / across) * (height * zoom + gap + name) + name];
+  return {frames, height, width, zoom, place, across: 2 * edge - gap + across * (width * zoom + gap),
+          down: edge - gap + Math.ceil(frames / across) * (height * zoom + gap + name)};
 };
 /// The token that the picked one is among those of the film, where both have the same grid; −1 where it is none.
 const ownCell = (side, p) => {
@@ -26,10 +27,9 @@ const filmCells = (side, values) => {
   const [frames, height, width] = side.film.grid;
   const cells = new Float64Array(frames * height * width).fill(NaN);
   // Of tokens that a stride left out, the nearest one that is here stands in their cells.
-  const last = stored(side, side.count - 1) + (side.stride >> 1);
   for (let at = 0; at < cells.length; ++at) {
     const token = side.film.begin + at;
-    if (token >= side.first && token <= last) cells[at] = values[placeOf(side, token)];
+    if (token >= side.first && token < side.end) cells[at] = values[placeOf(side, token)];
   }
   return cells;
 };
@@ -95,10 +95,11 @@ const drawWords = (values, side) => {
 const kListed = 10;
 const drawTable = (values, side) => {
   largest.replaceChildren();
-  make('caption', largest, '', 'the ' + Math.min(kListed, values.length) + ' largest weights');
+  const order = Array.from(values.keys()).filter((i) => values[i] > 0).sort((a, b) => values[b] - values[a] || a - b).slice(0, kListed);
+  largest.hidden = order.length === 0;
+  make('caption', largest, '', order.length === 1 ? 'the largest weight' : 'the ' + order.length + ' largest weights');
   const head = make('tr', make('thead', largest));
   for (const text of [picked.isKey ? 'query' : 'key', 'weight', '× uniform']) make('th', head, '', text).scope = 'col';
-  const order = Array.from(values.keys()).sort((a, b) => values[b] - values[a] || a - b).slice(0, kListed);
   const body = make('tbody', largest);
   for (const i of order) {
     const line = make('tr', body);

@@ -80,9 +80,10 @@ const apart = (marks) => {
   }
   return kept;
 };
-const clipped = (text, room, extent) => {
+/// A text as far as there is room for it, and no more than `most` letters of one that is cut.
+const clipped = (text, room, extent, most = 24) => {
   if (extent(text) <= room) return text;
-  let kept = text.slice(0, 24);
+  let kept = text.slice(0, most);
   while (kept.length > 1 && extent(kept + '…') > room) kept = kept.slice(0, -1);
   return kept + '…';
 };
@@ -99,13 +100,15 @@ const drawRuler = (pen, axis) => {
   }
   const depth = axis.isDown ? area.x - 4 * ratio : area.y - 9 * ratio;
   const extent = axis.isDown ? () => small : (text) => textWidth(text, small);
-  for (const mark of apart(stretches.flatMap((stretch) => marksOf(axis, stretch, extent)))) {
+  const lines = stretches.filter((stretch) => stretch.frame < 0 || (stretch.end - stretch.begin) * view.scale >= kLeastFrame * ratio)
+                    .map((stretch) => (stretch.begin - axis.first) * view.scale).filter((at) => at >= 0 && at <= end);
+  // A line would strike through a mark that stands on it.
+  const isClear = (mark) => lines.every((at) => Math.abs(mark.middle - at) >= mark.long / 2);
+  for (const mark of apart(stretches.flatMap((stretch) => marksOf(axis, stretch, extent)).filter(isClear))) {
     const align = axis.isDown && !mark.isTurned ? 'end' : 'middle';
     put(mark.middle, depth - (mark.isTurned ? 4 * ratio : 0), mark.text, {size: small, colour: soft, align, turned: mark.isTurned});
   }
-  for (const stretch of stretches) {
-    const at = (stretch.begin - axis.first) * view.scale;
-    if (at < 0 || at > end || (stretch.frame >= 0 && (stretch.end - stretch.begin) * view.scale < kLeastFrame * ratio)) continue;
+  for (const at of lines) {
     const from = (names.some((name) => name.begin < at && name.end > at) ? 17 : 3) * ratio;
     if (axis.isDown) pen.line(from, area.y + at, area.x, area.y + at, soft, 0.5 * ratio);
     else pen.line(area.x + at, from, area.x + at, area.y, soft, 0.5 * ratio);

@@ -1,11 +1,16 @@
 // The part of the map that is seen: `scale` pixels of the canvas an entry, the entry at the corner of the map's area,
 // which lies right of and below the rulers.
-const kRulers = {left: 40, top: 36};   // CSS pixels
+const kRulers = {left: 40, top: 36};   // CSS pixels; the left one at least
+/// CSS pixels of the left ruler: its names, and right of them the longest of its marks.
+const leftRuler = () => {
+  const longest = parts.rows.map((part) => part.grid ? 'x' + (Math.max(...part.grid) - 1) : String(part.tokens - 1));
+  return Math.max(kRulers.left, Math.ceil(23 + Math.max(0, ...longest.map((text) => textWidth(text, 10)))));
+};
 const area = {x: 0, y: 0, width: 1, height: 1};
 const view = {scale: 1, row: 0, col: 0};
 let ratio = 1;
 const layOut = (width, height) => {
-  area.x = Math.round(kRulers.left * ratio);
+  area.x = Math.round(leftRuler() * ratio);
   area.y = Math.round(kRulers.top * ratio);
   area.width = Math.max(1, width - area.x);
   area.height = Math.max(1, height - area.y);
@@ -23,6 +28,17 @@ const holdView = () => {
 const fit = () => {
   view.scale = wholeScale();
   view.row = view.col = 0;
+};
+/// CSS pixels of the whole map's short side below which the first view is no longer the whole map.
+const kNarrow = 100;
+const isNarrow = () => wholeScale() * Math.min(Q.count, K.count) < kNarrow * ratio;
+const filledScale = () => clampScale(Math.max(area.width / K.count, area.height / Q.count));
+/// The short side fills its side, around a row (or a key).
+const fitShortSide = (at, isKey) => {
+  view.scale = filledScale();
+  view.row = isKey ? 0 : at - area.height / view.scale / 2;
+  view.col = isKey ? at - area.width / view.scale / 2 : 0;
+  holdView();
 };
 /// Pixels of the canvas to places of the map, and back.
 const rowAt = (y) => view.row + (y - area.y) / view.scale;

@@ -25,7 +25,7 @@ constexpr int64_t kNormBytes = 12;
 CutTokens cut_tokens(const std::string& text, const std::string& option, int64_t stride,
                      int64_t total) {
   const IndexRange range = parse_crop(text.empty() ? ":" : text, option, total);
-  return {range.begin, stride, ceil_div(range.size(), stride), total};
+  return {range.begin, stride, ceil_div(range.size(), stride), total, range.end};
 }
 
 std::vector<std::byte> read_tokens(const HeadTensor& tensor, int64_t batch, int64_t head,

@@ -9,9 +9,9 @@
 
 namespace attnscope {
 
-/// Tokens first, first + stride, … of a sequence.
+/// Tokens first, first + stride, … below end of a sequence.
 struct CutTokens {
-  int64_t first = 0, stride = 1, count = 0, total = 0;
+  int64_t first = 0, stride = 1, count = 0, total = 0, end = 0;
   int64_t at(int64_t i) const { return first + i * stride; }
   bool all() const { return count == total; }
 };

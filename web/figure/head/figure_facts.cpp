@@ -53,6 +53,7 @@ OrderedJson side_json(const CutTokens& cut, const TokenGrid& tokens, const CallE
                    {"stride", cut.stride},
                    {"count", cut.count},
                    {"total", cut.total},
+                   {"end", cut.end},
                    {"segments", segments_json(tokens, batch)}};
   if (tokens.has_grid()) {
     json["film"] = {{"begin", tokens.video_range().begin},
