@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,9 +34,16 @@ std::vector<std::string> column_titles(const ClassTable& table) {
 
 void print_class_table(const ClassTable& classes, bool changing) {
   if (!classes.compares()) return;
+  std::set<HeadName> later;
+  for (const ClassChange& change : class_changes(classes)) later.insert(change.head);
+  const auto has_changed = [&](const std::vector<ClassTable::Cell>& row) {
+    return std::any_of(row.begin(), row.end(), [&](const ClassTable::Cell& cell) {
+      return cell && later.count(cell->head) != 0;
+    });
+  };
   std::vector<HeadName> names;
   for (const auto& row : classes.rows) {
-    if (!changing || is_changing(row)) names.push_back(head_of_row(row));
+    if (!changing || has_changed(row)) names.push_back(head_of_row(row));
   }
   const HeadCells heads(names, false);
   TextTable table;
@@ -45,7 +53,7 @@ void print_class_table(const ClassTable& classes, bool changing) {
     table.add_column(title, TextTable::Side::left, 9);
   }
   for (const auto& row : classes.rows) {
-    if (changing && !is_changing(row)) continue;
+    if (changing && !has_changed(row)) continue;
     std::vector<std::string> cells = heads.cells(head_of_row(row));
     cells.emplace_back(is_changing(row) ? "*" : "");
     for (const ClassTable::Cell& cell : row) {
@@ -54,9 +62,11 @@ void print_class_table(const ClassTable& classes, bool changing) {
     table.add_line(std::move(cells));
   }
   if (!names.empty()) fmt::print("{}", table.text());
-  const auto changed = std::count_if(classes.rows.begin(), classes.rows.end(), is_changing);
-  fmt::print("{} of {} heads change{} class\n", changed, classes.rows.size(),
-             changed == 1 ? "s" : "");
+  const auto changed = std::count_if(classes.rows.begin(), classes.rows.end(), has_changed);
+  const auto others =
+      std::count_if(classes.rows.begin(), classes.rows.end(), is_changing) - changed;
+  fmt::print("{} of {} heads changed class{}\n", changed, classes.rows.size(),
+             others == 0 ? "" : fmt::format(", {} differ between branches or forwards", others));
 }
 
 }  // namespace attnscope

@@ -16,12 +16,32 @@ auto column_key(const HeadName& head) {
   return std::tuple(head.branch, head.step, place.unrecorded.step ? place.forward.forward : -1);
 }
 
-/// Batch items by their branch: a call may hold both branches, others one each.
-using BranchItems = std::map<std::string, std::set<int64_t>>;
+/// The batch items of each column's branch.
+using ColumnItems = std::map<decltype(column_key(HeadName())), std::set<int64_t>>;
+
+/// A call may hold both branches, others one each, so that items go by their number within the
+/// branch. A column that lacks some of the items of its branch's fullest column counts as that
+/// does.
+ColumnItems column_items(const std::vector<NamedClass>& heads) {
+  ColumnItems columns;
+  for (const NamedClass& each : heads) {
+    columns[column_key(each.head)].insert(each.head.batch);
+  }
+  std::map<std::string, std::set<int64_t>> fullest;
+  for (const auto& [key, items] : columns) {
+    std::set<int64_t>& most = fullest[std::get<0>(key)];
+    if (items.size() > most.size()) most = items;
+  }
+  for (auto& [key, items] : columns) {
+    const std::set<int64_t>& most = fullest[std::get<0>(key)];
+    if (std::includes(most.begin(), most.end(), items.begin(), items.end())) items = most;
+  }
+  return columns;
+}
 
 /// What does not change from column to column; of the batch item its number within the branch.
-auto row_key(const HeadName& head, const BranchItems& items) {
-  const std::set<int64_t>& own = items.at(head.branch);
+auto row_key(const HeadName& head, const ColumnItems& items) {
+  const std::set<int64_t>& own = items.at(column_key(head));
   const auto item = std::distance(own.begin(), own.find(head.batch));
   ModelPlace place = head.place;
   place.forward.forward = place.forward.of_step = -1;
@@ -55,14 +75,10 @@ bool ClassTable::compares() const {
 
 ClassTable class_table(std::vector<NamedClass> heads) {
   ClassTable table;
-  std::map<decltype(column_key(heads.front().head)), size_t> columns;
-  BranchItems items;
-  for (const NamedClass& each : heads) {
-    columns.emplace(column_key(each.head), 0);
-    items[each.head.branch].insert(each.head.batch);
-  }
-  size_t count = 0;
-  for (auto& [key, place] : columns) place = count++;
+  const ColumnItems items = column_items(heads);
+  std::map<ColumnItems::key_type, size_t> columns;
+  for (const auto& [key, own] : items) columns.emplace(key, columns.size());
+  const size_t count = columns.size();
   table.columns.resize(count);
   std::map<decltype(row_key(heads.front().head, items)), std::vector<ClassTable::Cell>> rows;
   for (NamedClass& each : heads) {

@@ -137,7 +137,23 @@ TEST_CASE("runs of a table have means, spreads and changes of class along the st
   CHECK(text.find("9 ±    2.5") != std::string::npos);
   CHECK(text.find("step 0    step 8") != std::string::npos);
   CHECK(text.find("1 * text      sink") != std::string::npos);
-  CHECK(text.find("1 of 1 heads changes class") != std::string::npos);
+  CHECK(text.find("1 of 1 heads changed class\n") != std::string::npos);
+}
+
+TEST_CASE("classes that differ between branches or forwards are no changes along the steps") {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "forwards.csv", std::ios::binary)
+      << "step,layer,branch,kind,batch,head,forward,class,entropy\r\n"
+         ",3,cond,joint,0,0,0,text,1\r\n,3,cond,joint,0,0,1,sink,1\r\n";
+  std::ofstream(folder / "branches.csv", std::ios::binary)
+      << "step,layer,branch,kind,batch,head,class,entropy\r\n"
+         "0,3,cond,joint,0,0,text,1\r\n0,3,uncond,joint,0,0,sink,1\r\n"
+         "4,3,cond,joint,0,0,text,1\r\n4,3,uncond,joint,0,0,sink,1\r\n";
+  for (const char* const name : {"forwards.csv", "branches.csv"}) {
+    CHECK(diff_of({folder / name, "--classes"}).out ==
+          "0 of 1 heads changed class, 1 differ between branches or forwards\n");
+    CHECK(diff_json_of({folder / name})["class_changes"].empty());
+  }
 }
 
 TEST_CASE("files of tables hold what is printed") {

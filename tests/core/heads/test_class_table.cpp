@@ -44,6 +44,29 @@ TEST_CASE("batch items that are branches of one call share a row") {
   CHECK(table.compares());
 }
 
+TEST_CASE("a branch's batch item may be another at each step") {
+  // Step 0 has both branches in one call, step 1 has cond alone.
+  NamedClass batched = named(0, "cond", 0, "text");
+  batched.head.batch = 1;
+  const ClassTable table = class_table(
+      Heads{named(0, "uncond", 0, "text"), std::move(batched), named(1, "cond", 0, "sink")});
+  REQUIRE(table.rows.size() == 1);
+  REQUIRE(class_changes(table).size() == 1);
+  CHECK(class_changes(table)[0].head.batch == 0);
+  // Of two items of a branch that were measured at step 0, step 1 has the second.
+  Heads heads;
+  for (const int64_t item : {2, 3}) {
+    heads.push_back(named(0, "cond", 0, item == 2 ? "text" : "sink"));
+    heads.back().head.batch = item;
+  }
+  heads.push_back(named(1, "cond", 0, "sink"));
+  heads.back().head.batch = 3;
+  const ClassTable pairs = class_table(std::move(heads));
+  REQUIRE(pairs.rows.size() == 2);
+  CHECK_FALSE(pairs.rows[0][1].has_value());
+  CHECK(class_changes(pairs).empty());
+}
+
 TEST_CASE("heads of one step have nothing to compare") {
   CHECK_FALSE(class_table(Heads{}).compares());
   CHECK_FALSE(
