@@ -20,8 +20,8 @@ struct NearGroup {
   std::vector<HeadName> names;
 };
 
-/// By step, branch, batch item, and the numbers of queries and keys.
-using GroupKey = std::tuple<int64_t, std::string, int64_t, int64_t, int64_t>;
+/// By step, branch, forward, chunk, batch item, and the numbers of queries and keys.
+using GroupKey = std::tuple<int64_t, std::string, CallForward, int64_t, int64_t, int64_t, int64_t>;
 
 /// `rows` keeps the lists that the tasks borrow, by their numbers of queries.
 std::vector<NearGroup> near_groups(std::span<const SelectedCall> calls,
@@ -35,7 +35,8 @@ std::vector<NearGroup> near_groups(std::span<const SelectedCall> calls,
     for (const int64_t item : selected.batch) {
       for (const int64_t head : selected.heads) {
         HeadName name = head_name(problem.id(), item, head);
-        NearGroup& group = groups[{name.step, name.branch, item, queries, keys}];
+        NearGroup& group = groups[{name.step, name.branch, name.place.forward, name.place.chunk,
+                                   item, queries, keys}];
         group.tasks.push_back({&problem, item, head, {0, queries}, list->second, {0, keys}});
         group.names.push_back(std::move(name));
       }
@@ -47,6 +48,20 @@ std::vector<NearGroup> near_groups(std::span<const SelectedCall> calls,
   }
   return list;
 }
+
+/// The memory of a group's maps, and the stream that makes them beside it.
+struct NearStream {
+  MemoryReservation held;
+  ProfileCollector sink;
+  TilePlan plan;
+
+  NearStream(const NearGroup& group, const TileBackend& backend, MemoryBudget& budget, int threads)
+      : held(budget.reserve(
+            std::ssize(group.tasks) * MapProfile::bytes(group.tasks.front().num_rows()),
+            "the maps of --nearest")),
+        sink(group.tasks),
+        plan(plan_tiles(group.tasks, sink.request(), backend, budget.room(), threads)) {}
+};
 
 /// Each head's nearest, by all threads.
 std::vector<std::vector<NearMap>> near_maps(std::span<const MapProfile> profiles, size_t most,
@@ -67,21 +82,24 @@ std::vector<std::vector<NearMap>> near_maps(std::span<const MapProfile> profiles
 
 }  // namespace
 
+void check_near_memory(std::span<const SelectedCall> calls, const TileBackend& backend,
+                       MemoryBudget& budget, int threads) {
+  std::map<int64_t, std::vector<int64_t>> rows;
+  for (const NearGroup& group : near_groups(calls, rows)) {
+    const NearStream stream(group, backend, budget, threads);
+  }
+}
+
 bool find_near_heads(const StreamJob& job, std::span<const SelectedCall> calls, int threads,
                      size_t most, std::vector<HeadRecord>& records) {
   std::map<HeadName, HeadRecord*> by_name;
   for (HeadRecord& record : records) by_name[record.name] = &record;
   std::map<int64_t, std::vector<int64_t>> rows;
   for (const NearGroup& group : near_groups(calls, rows)) {
-    const auto heads = static_cast<int64_t>(group.tasks.size());
-    const MemoryReservation held = job.budget.reserve(
-        heads * MapProfile::bytes(group.tasks.front().num_rows()), "the maps of --nearest");
-    ProfileCollector sink(group.tasks);
-    const TilePlan plan =
-        plan_tiles(group.tasks, sink.request(), job.backend, job.budget.room(), threads);
-    if (!run_tiles(job, group.tasks, plan, sink)) return false;
+    NearStream stream(group, job.backend, job.budget, threads);
+    if (!run_tiles(job, group.tasks, stream.plan, stream.sink)) return false;
     const int workers = threads > 0 ? threads : job.backend.workers();
-    const auto near = near_maps(sink.profiles(), most, workers, job.stop);
+    const auto near = near_maps(stream.sink.profiles(), most, workers, job.stop);
     if (job.stop.stop_requested()) return false;
     for (size_t i = 0; i < near.size(); ++i) {
       for (const NearMap& map : near[i]) {

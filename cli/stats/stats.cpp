@@ -38,7 +38,7 @@
 namespace attnscope {
 namespace {
 
-/// The options that decide the result beside the capture's content.
+/// The options that decide the numbers, and which are kept, beside the capture's content.
 OrderedJson content_options(const StatsOptions& o, const StatsChoice& choice,
                             const std::string& backend, const std::string& score) {
   OrderedJson json = selection_json(o.selection);
@@ -54,7 +54,6 @@ OrderedJson content_options(const StatsOptions& o, const StatsChoice& choice,
                         {"temporal", choice.thresholds.temporal},
                         {"spatial", choice.thresholds.spatial},
                         {"local", choice.thresholds.local}};
-  if (o.curve) json["curve"] = true;
   if (o.nearest) json["nearest"] = *o.nearest;
   if (o.top) json["top"] = {{"heads", *o.top}, {"sort", o.sort}};
   return json;
@@ -91,6 +90,9 @@ class StatsRun final : public RecordedRun {
   std::vector<HeadTask> tasks() const override;
   int64_t record_bytes() const override { return (10 << 10) + o_.nearest.value_or(0) * 512; }
   RunPlan forecast() override;
+  void check_memory() override {
+    if (o_.nearest) check_near_memory(calls(), backend(), budget(), o_.run.threads);
+  }
   void check_output(const OutputFileOptions& file) override {
     if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
   }
@@ -111,12 +113,13 @@ class StatsRun final : public RecordedRun {
   OrderedJson result() const override { return stats_json(about(), records_); }
   void print_table() const override {
     if (o_.csv) {
-      fmt::print("{}", stats_csv(records_));
+      fmt::print("{}", stats_csv(records_, o_.nearest.has_value()));
     } else {
-      print_stats_tables(records_, o_.curve);
+      print_stats_tables(records_, o_);
     }
   }
   void find_nearest();
+  OrderedJson told_options(OrderedJson options) const;
   ExportSpec spec() const;
   ReductionPlan plan() { return plan_stats(choice_, s_, backend(), budget(), o_.run.threads); }
 
@@ -238,6 +241,11 @@ void StatsRun::find_nearest() {
     throw interrupted_error(kNothingKept);
   }
   capture().require_unchanged();
+  const auto alone = std::count_if(records_.begin(), records_.end(),
+                                   [](const HeadRecord& record) { return record.nearest.empty(); });
+  if (alone == 0) return;
+  console_.say(fmt::format("--nearest: {} of {} have no other head to compare with", alone,
+                           heads_text(std::ssize(records_))));
 }
 
 void StatsRun::before_writing() {
@@ -247,9 +255,16 @@ void StatsRun::before_writing() {
   records_.erase(records_.begin() + *o_.top, records_.end());
 }
 
+/// --curve prints numbers that are there without it: an output tells it, and no run is another for
+/// it.
+OrderedJson StatsRun::told_options(OrderedJson options) const {
+  if (o_.curve) options["curve"] = true;
+  return options;
+}
+
 /// The description of its run that an .h5 holds, as an export does.
 ExportSpec StatsRun::spec() const {
-  ExportSpec spec = stats_spec(calls(), capture(), options());
+  ExportSpec spec = stats_spec(calls(), capture(), told_options(options()));
   spec.share = part();
   spec.call_hashes = digests().of_calls;
   spec.capture_hash = digests().whole;
@@ -258,6 +273,7 @@ ExportSpec StatsRun::spec() const {
 
 OrderedJson StatsRun::about() const {
   OrderedJson about = origin();
+  if (about.contains("options")) about["options"] = told_options(about["options"]);
   if (part()) about["part"] = OrderedJson::parse(export_part_json(spec()));
   return about;
 }

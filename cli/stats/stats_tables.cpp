@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,14 +37,21 @@ std::vector<NumberColumn> curve_columns() {
   return columns;
 }
 
-/// "12.7 0.031, refiner.0.1 0.040": layer.head, or the block's place.
+/// "12", "12.attn2" where the slot is recorded, "12.cross" where the kind is another than the
+/// record's, or the block's place.
+std::string near_place(const HeadName& near, const HeadName& record) {
+  if (near.place.unrecorded.layer || near.layer == kNoLayer) return near.place.text();
+  std::string text = std::to_string(near.layer);
+  if (!near.place.slot.empty()) return text + "." + near.place.slot;
+  return near.kind == record.kind ? text : text + "." + near.kind;
+}
+
+/// "12.7 0.031, refiner.0.1 0.040": near_place(), the head, the divergence.
 std::string near_text(const HeadRecord& record) {
   std::string text;
   for (const NearHead& near : record.nearest) {
-    const bool by_layer = !near.name.place.unrecorded.layer && near.name.layer != kNoLayer;
-    const std::string place =
-        by_layer ? std::to_string(near.name.layer) : one_line(near.name.place.text());
-    text += fmt::format("{}{}.{} {:.3f}", text.empty() ? "" : ", ", place, near.name.head, near.js);
+    text += fmt::format("{}{}.{} {:.3f}", text.empty() ? "" : ", ",
+                        one_line(near_place(near.name, record.name)), near.name.head, near.js);
   }
   return text.empty() ? "-" : text;
 }
@@ -77,14 +83,13 @@ void print_numbers(std::span<const HeadRecord> records, const std::vector<Number
 
 }  // namespace
 
-void print_stats_tables(std::span<const HeadRecord> records, bool curve) {
-  const bool near = std::any_of(records.begin(), records.end(),
-                                [](const HeadRecord& record) { return !record.nearest.empty(); });
-  print_numbers(records, number_columns(), near);
-  if (curve) {
+void print_stats_tables(std::span<const HeadRecord> records, const StatsOptions& options) {
+  print_numbers(records, number_columns(), options.nearest.has_value());
+  if (options.curve) {
     fmt::print("\n");
     print_numbers(records, curve_columns(), false);
   }
+  if (options.top) return;
   if (const ClassTable classes = class_table(records); classes.compares()) {
     fmt::print("\n");
     print_class_table(classes, false);

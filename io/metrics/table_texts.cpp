@@ -22,7 +22,8 @@ namespace {
 
 /// Is it the title of a column that names a head or says something of it, and is no number?
 bool is_word(std::string_view title) {
-  constexpr std::string_view kWords[] = {"run", "prompt", "seed", "class", "segment_mass"};
+  constexpr std::string_view kWords[] = {"run",   "prompt",       "seed",
+                                         "class", "segment_mass", "nearest"};
   return names_head(title) ||
          std::find(std::begin(kWords), std::end(kWords), title) != std::end(kWords);
 }

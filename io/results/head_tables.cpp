@@ -45,7 +45,7 @@ std::string heads_csv(const OrderedJson& heads, const std::vector<std::string>& 
   return text;
 }
 
-std::vector<std::string> stats_columns(std::span<const HeadRecord> records) {
+std::vector<std::string> stats_columns(std::span<const HeadRecord> records, bool nearest) {
   const auto any = [&](auto has) { return std::any_of(records.begin(), records.end(), has); };
   std::vector<std::string> names{"class"};
   for (const HeadField& field : head_fields()) {
@@ -60,9 +60,7 @@ std::vector<std::string> stats_columns(std::span<const HeadRecord> records) {
     names.emplace_back("segment_mass");
   }
   names.emplace_back("sink_key");
-  if (any([](const HeadRecord& record) { return !record.nearest.empty(); })) {
-    names.emplace_back("nearest");
-  }
+  if (nearest) names.emplace_back("nearest");
   return names;
 }
 
@@ -77,10 +75,10 @@ OrderedJson keys_curve_json(const HeadMetrics& metrics) {
   return {{"mass", std::move(mass)}, {"keys", std::move(keys)}};
 }
 
-/// Options of a run that a capture's numbers were found with.
-bool wants_curve(const OrderedJson& about) {
+/// Do the options of the run that found the numbers have this one?
+bool has_option(const OrderedJson& about, const char* name) {
   const auto options = about.find("options");
-  return options != about.end() && options->value("curve", false);
+  return options != about.end() && options->contains(name);
 }
 
 OrderedJson class_table_json(const ClassTable& table) {
@@ -107,14 +105,14 @@ OrderedJson class_table_json(const ClassTable& table) {
 
 }  // namespace
 
-std::string stats_csv(std::span<const HeadRecord> records) {
+std::string stats_csv(std::span<const HeadRecord> records, bool nearest) {
   OrderedJson heads = OrderedJson::array();
   for (const HeadRecord& record : records) {
     OrderedJson& head = heads.emplace_back(head_json(record));
     const std::vector<Sink>& sinks = record.metrics.sinks;
     if (!sinks.empty()) head["sink_key"] = sinks.front().key;
   }
-  return heads_csv(heads, stats_columns(records));
+  return heads_csv(heads, stats_columns(records, nearest));
 }
 
 std::string mask_csv(const OrderedJson& heads) {
@@ -135,11 +133,13 @@ OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> rec
   OrderedJson json{{"format", "attnscope-stats/1"}};
   json.update(about);
   OrderedJson& heads = json["heads"] = OrderedJson::array();
-  const bool curve = wants_curve(about);
+  const bool curve = has_option(about, "curve");
   for (const HeadRecord& record : records) {
     OrderedJson& head = heads.emplace_back(head_json(record));
     if (curve) head["keys_curve"] = keys_curve_json(record.metrics);
   }
+  // Of heads that --top left the table would lack classes that were measured.
+  if (has_option(about, "top")) return json;
   if (const ClassTable table = class_table(records); table.compares()) {
     json["class_table"] = class_table_json(table);
   }
@@ -148,9 +148,9 @@ OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> rec
 
 void write_stats_table(const OrderedJson& about, std::span<const HeadRecord> records,
                        std::string_view extension, const std::filesystem::path& path) {
-  write_text(
-      extension == ".csv" ? stats_csv(records) : json_text(stats_json(about, records), 1) + "\n",
-      path);
+  write_text(extension == ".csv" ? stats_csv(records, has_option(about, "nearest"))
+                                 : json_text(stats_json(about, records), 1) + "\n",
+             path);
 }
 
 void write_mask_table(const OrderedJson& masks, std::string_view extension,

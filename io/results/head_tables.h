@@ -12,12 +12,12 @@ namespace attnscope {
 
 /// {"format": "attnscope-stats/1", …about, "heads": records}; `about` is a JSON object. Where its
 /// "options" have "curve", heads have "keys_curve". Where a head was measured at several steps or
-/// branches, there is a "class_table".
+/// branches, and "options" have no "top", there is a "class_table".
 OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> records);
 
 /// The texts of their .csv files (RFC 4180), of which a line is a head, or a head and a mask: its
-/// name and its numbers, undefined ones empty.
-std::string stats_csv(std::span<const HeadRecord> records);
+/// name and its numbers, undefined ones empty; `nearest`: with the heads nearest to it.
+std::string stats_csv(std::span<const HeadRecord> records, bool nearest = false);
 std::string mask_csv(const OrderedJson& heads);
 
 /// Both create `path`, which must not exist, as `extension` says, and throw Error(file): ".json"

@@ -2,6 +2,7 @@
 // heads.
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -125,7 +126,12 @@ TEST_CASE("classes over steps and branches are a table of their own") {
   const std::string printed = run_attnscope({"stats", capture, "--quiet"}).out;
   CHECK(printed.find("cond 0    cond 9    uncond 0") != std::string::npos);
   CHECK(printed.find("1 * sink      global    sink") != std::string::npos);
-  CHECK(printed.find("2 of 2 heads change class") != std::string::npos);
+  CHECK(printed.find("2 of 2 heads changed class\n") != std::string::npos);
+  // Of the first of sorted heads cells would be empty that were measured.
+  const std::vector<std::string> top{"stats", capture, "--sort", "entropy", "--top", "3"};
+  CHECK(run_attnscope(top).out.find("changed class") == std::string::npos);
+  CHECK_FALSE(answer_of({"stats", capture, "--sort", "entropy", "--top", "3", "--json"})
+                  .contains("class_table"));
   // Of what is left there is none, or nothing changes.
   CHECK_FALSE(answer_of({"stats", capture, "--steps", "9", "--json"}).contains("class_table"));
   CHECK(answer_of({"stats", capture, "--steps", "0",
@@ -143,10 +149,11 @@ TEST_CASE("classes over steps and branches are a table of their own") {
               out / ("whole" + end + ".json"), "--quiet"});
     CHECK(read_file(out / ("whole" + end + ".json")) == read_file(out / "one.json"));
   }
+  // --curve makes no other run.
   run_well({"stats", capture, "--curve", "-o", out / "one.json", "--resume", "--quiet"});
-  CHECK(
-      run_attnscope({"stats", capture, "-o", out / "one.json", "--resume", "--quiet"}).exit_code ==
-      1);
+  run_well({"stats", capture, "-o", out / "one.json", "--resume", "--quiet"});
+  run_well({"stats", capture, "-o", out / "one.h5", "--quiet"});
+  run_well({"stats", capture, "--curve", "-o", out / "one.h5", "--resume", "--quiet"});
 }
 
 TEST_CASE("the nearest heads are those of the smallest divergence between pooled rows",
@@ -181,6 +188,9 @@ TEST_CASE("the nearest heads are those of the smallest divergence between pooled
   CHECK_FALSE(answer_of({"stats", path, "--json"})["heads"][0].contains("nearest"));
   run_well({"stats", path, "--nearest", "2", "-o", folder / "n.csv", "--quiet"});
   CHECK(read_file(folder / "n.csv").find(",nearest\r\n") != std::string::npos);
+  // What reads tables passes over the column.
+  CHECK(answer_of({"stats", path, "--from", folder / "n.csv", "--json"})["heads"].size() == 6);
+  CHECK(answer_of({"diff", folder / "n.csv", folder / "n.csv", "--json"})["pairs"].size() == 6);
   run_well({"stats", path, "--nearest", "3", "-o", folder / "n.json", "--quiet"});
   CHECK(Json::parse(read_file(folder / "n.json"))["heads"] == stats["heads"]);
   run_well({"stats", path, "--nearest", "3", "-o", folder / "n.json", "--resume", "--quiet"});
@@ -199,11 +209,18 @@ TEST_CASE("nearest heads are of one step and branch, and need all heads") {
   }
   const std::string text = run_attnscope({"stats", folder / ".", "--nearest", "1"}).out;
   CHECK(text.find("nearest (bits)") != std::string::npos);
-  CHECK(text.find("  3.1 0.000\n") != std::string::npos);
+  CHECK(text.find(" 3.1 0.000\n") != std::string::npos);
   // Sigmoid rows are no distributions.
   CHECK_FALSE(answer_of({"stats", folder / ".", "--nearest", "1", "--score", "sigmoid",
                          "--json"})["heads"][0]
                   .contains("nearest"));
+  const auto sigmoid = run_attnscope({"stats", folder / ".", "--nearest", "1", "--score", "sigmoid",
+                                      "-o", folder / "sigmoid.csv"});
+  CHECK(sigmoid.err.find("4 of 4 heads have no other head to compare with") != std::string::npos);
+  CHECK(read_file(folder / "sigmoid.csv").find(",nearest\r\n") != std::string::npos);
+  const auto alone = run_attnscope({"stats", folder / ".", "--nearest", "1", "--heads", "0"});
+  CHECK(alone.out.find("nearest (bits)") != std::string::npos);
+  CHECK(alone.err.find("--nearest: 2 of 2 heads have no") != std::string::npos);
   for (const std::vector<std::string>& wrong : {std::vector<std::string>{"-o", folder / "x.h5"},
                                                 {"--shard", "0/2", "-o", "x-{shard}.json"}}) {
     std::vector<std::string> words{"stats", folder / ".", "--nearest", "1"};
@@ -211,5 +228,54 @@ TEST_CASE("nearest heads are of one step and branch, and need all heads") {
     const auto result = run_attnscope(words);
     CHECK(result.exit_code == 2);
     CHECK(result.err.find("--nearest") != std::string::npos);
+  }
+}
+
+TEST_CASE("nearest heads are of one chunk and forward, and their slot is named") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& fact, const std::string& value,
+                         const std::string& slot) {
+    CallFile()
+        .pair({1, 2, 40, 8}, {1, 2, 40, 8})
+        .version(2)
+        .fact("kind", "self")
+        .fact("layer", "3")
+        .fact("block", "blocks.3")
+        .fact("slot", slot)
+        .fact(fact, value)
+        .write(folder / (name + ".safetensors"));
+  };
+  write("a", "chunk", "0", "attn1");
+  write("b", "chunk", "1", "attn1");
+  write("c", "chunk", "1", "attn2");
+  const auto text = run_attnscope({"stats", folder / ".", "--nearest", "9", "--quiet"}).out;
+  CHECK(text.find(" 3.attn1.1 0.000\n") != std::string::npos);
+  CHECK(text.find(", 3.attn2.0 0.000, 3.attn2.1 0.000\n") != std::string::npos);
+  const Json heads = answer_of({"stats", folder / ".", "--nearest", "9", "--json"})["heads"];
+  REQUIRE(heads.size() == 6);
+  for (const Json& head : heads) {
+    CHECK(head["nearest"].size() == (head["chunk"] == 0 ? 1 : 3));
+    for (const Json& near : head["nearest"]) CHECK(near["chunk"] == head["chunk"]);
+  }
+}
+
+TEST_CASE("memory that the nearest heads lack is refused before the first head") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "many.safetensors", out = folder / "many.json";
+  ReferenceCall({1, 128, 128, 64, 64, 8}, 5).write(path);
+  const std::vector<std::string> plain{"stats", path, "--memory", "1600KiB", "-o", out};
+  const auto with = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = plain;
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attnscope(words);
+  };
+  CHECK(with({"--dry-run"}).exit_code == 0);
+  for (const std::vector<std::string>& more :
+       {std::vector<std::string>{"--nearest", "2", "--dry-run"}, {"--nearest", "2"}}) {
+    const auto result = with(more);
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK(result.err.find("the maps of --nearest") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(out + ".part"));
   }
 }
