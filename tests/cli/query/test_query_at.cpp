@@ -7,6 +7,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/program.h"
 #include "tests/support/synthetic.h"
+#include "tests/support/tensor_files.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -233,12 +234,16 @@ TEST_CASE("the videos of both sides of a difference have one token at a pixel") 
 
 TEST_CASE("a difference knows the cells of the preset that its grid was guessed of") {
   const TemporaryFolder folder;
-  const std::string path = folder / "bare.safetensors";
-  ReferenceCall({1, 1, 1, 21 * 16 * 22, 21 * 16 * 22, 64}, 3).write(path);
-  const auto result =
-      run_attnscope({"diff", path, path, "--product", "volume", "--at", "frame=9,x=40,y=33", "-o",
-                     folder / "volume.npy", "--dry-run"});
+  // Files without a format, whose facts are guessed.
+  const std::string zeros =
+      npy_bytes("{'descr': '<f2', 'fortran_order': False, 'shape': (1, 2, 7392, 64), }\n",
+                std::string(size_t{4 * 7392 * 64}, '\0'));
+  const std::string q = folder / "q.npy", k = folder / "k.npy";
+  write_bytes(q, zeros);
+  write_bytes(k, zeros);
+  const auto result = run_attnscope({"diff", "--q", q, "--k", k, "--heads", "0", "--b-head", "1",
+                                     "--product", "volume", "--at", "frame=9,x=40,y=33", "-o",
+                                     folder / "volume.npy", "--dry-run"});
   INFO(result.err);
-  CHECK(result.exit_code == 0);
   CHECK(contains(result.err, "is token 2,1,1 (cell 8x32x32, first 1: preset ltx-video)"));
 }
