@@ -68,6 +68,9 @@ OrderedJson output_provenance(const std::filesystem::path& path, std::string_vie
   const bool hdf5 = extension == ".h5" || product == "pooled";
   const OrderedJson found = hdf5 ? read_hdf5(path, product) : read_table_json(path, product);
   OrderedJson provenance{{"capture_hash", found["capture_hash"]}, {"options", found["options"]}};
+  // The numbers are the same with it and without it.
+  OrderedJson& options = provenance["options"];
+  if (product == "stats" && options.is_object()) options.erase("curve");
   for (const char* name : {"shard", "plan_hash"}) {
     if (found.contains(name)) provenance[name] = found[name];
   }

@@ -197,7 +197,7 @@ TEST_CASE("the nearest heads are those of the smallest divergence between pooled
 }
 
 TEST_CASE("nearest heads are of one step and branch, and need all heads") {
-  const TemporaryFolder folder;
+  const TemporaryFolder folder, out;
   write_uniform(folder, "0", "cond", 40);
   write_uniform(folder, "9", "cond", 40);
   const Json heads = answer_of({"stats", folder / ".", "--nearest", "4", "--json"})["heads"];
@@ -214,10 +214,10 @@ TEST_CASE("nearest heads are of one step and branch, and need all heads") {
   CHECK_FALSE(answer_of({"stats", folder / ".", "--nearest", "1", "--score", "sigmoid",
                          "--json"})["heads"][0]
                   .contains("nearest"));
-  const auto sigmoid = run_attnscope({"stats", folder / ".", "--nearest", "1", "--score", "sigmoid",
-                                      "-o", folder / "sigmoid.csv"});
+  const auto sigmoid = run_attnscope(
+      {"stats", folder / ".", "--nearest", "1", "--score", "sigmoid", "-o", out / "sigmoid.csv"});
   CHECK(sigmoid.err.find("4 of 4 heads have no other head to compare with") != std::string::npos);
-  CHECK(read_file(folder / "sigmoid.csv").find(",nearest\r\n") != std::string::npos);
+  CHECK(read_file(out / "sigmoid.csv").find(",nearest\r\n") != std::string::npos);
   const auto alone = run_attnscope({"stats", folder / ".", "--nearest", "1", "--heads", "0"});
   CHECK(alone.out.find("nearest (bits)") != std::string::npos);
   CHECK(alone.err.find("--nearest: 2 of 2 heads have no") != std::string::npos);
