@@ -196,7 +196,7 @@ TEST_CASE("tokens of any segment are chosen by its name") {
   double of_reference = 0;
   for (size_t j = 10; j < 22; ++j) of_reference += whole[j];
   CHECK(near(seen["segment_mass"]["ref1"].get<double>(), of_reference));
-  CHECK(contains(run_attnscope(shown).out, fmt::format("  ref1 {:.4g}  frames", of_reference)));
+  CHECK(contains(run_attnscope(shown).out, fmt::format("  ref1 {:.4g}\n  frames", of_reference)));
   // One of each, in files of their own.
   const std::vector<std::string> all{"query",   path, "--query", "audio:3", "--segment", "all",
                                      "--batch", "0",  "--heads", "1",       "--cache",   "none"};

@@ -49,12 +49,9 @@ OrderedJson segments_json(const TokenGrid& tokens, int64_t batch) {
 
 OrderedJson side_json(const CutTokens& cut, const TokenGrid& tokens, const CallEntry& call,
                       int64_t batch) {
-  OrderedJson json{{"first", cut.first},
-                   {"stride", cut.stride},
-                   {"count", cut.count},
-                   {"total", cut.total},
-                   {"end", cut.end},
-                   {"segments", segments_json(tokens, batch)}};
+  OrderedJson json{{"first", cut.first}, {"stride", cut.stride},
+                   {"count", cut.count}, {"total", cut.total},
+                   {"end", cut.end},     {"segments", segments_json(tokens, batch)}};
   if (tokens.has_grid()) {
     json["film"] = {{"begin", tokens.video_range().begin},
                     {"grid", {tokens.frames(), tokens.height(), tokens.width()}}};
