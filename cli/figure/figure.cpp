@@ -26,6 +26,7 @@
 #include "core/base/error.h"
 #include "core/base/selection.h"
 #include "core/problem/head_name.h"
+#include "core/stream/tile_plan.h"
 #include "io/capture/capture.h"
 #include "io/capture/capture_guard.h"
 #include "io/capture/unknown_state.h"
@@ -239,9 +240,11 @@ int run_figure(FigureRequest o) {
   OutputFile::check_target(o.out, {.force = o.force, .inputs = guarded_inputs(capture)});
   const MemoryReservation held =
       run.budget().reserve(figure_map_bytes(cut), "the page's queries and keys");
-  if (o.dry_run) run.plan_only();
-  const FigureMap map = make_figure_map(
-      cut, [&](std::span<const HeadTask> tasks, TileSink& sink) { run.run(tasks, sink); });
+  const FigureMap map = make_figure_map(cut, [&](std::span<const HeadTask> tasks, TileSink& sink) {
+    if (!o.dry_run) return run.run(tasks, sink);
+    // It throws where a run would have too little memory.
+    plan_tiles(tasks, sink.request(), run.backend(), run.budget().room(), o.run.threads);
+  });
   if (o.dry_run) {
     report(o, console, cut, whole_page_bytes(cut), !where.plan);
     return kExitOk;

@@ -56,7 +56,8 @@ std::vector<HeadName> heads_of(const std::string& path) {
     const NumberTable table = read_number_table(path, budget, held);
     for (const NumberTable::Line& line : table.lines) heads.push_back(line.head);
   } else {
-    for (const ExportedMap& map : open_export_maps(path)->heads()) heads.push_back(map.name);
+    const auto maps = open_export_maps(path);
+    for (const ExportedMap& map : maps->heads()) heads.push_back(map.name);
   }
   return heads;
 }
