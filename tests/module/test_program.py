@@ -77,7 +77,7 @@ class Words(unittest.TestCase):
     def test_the_command(self) -> None:
         code = "from attnscope.program import main; import sys; sys.argv = ['attnscope', '--version']; main()"
         run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        self.assertEqual(run.stdout.strip(), attnscope.__version__)
+        self.assertTrue(run.stdout.startswith(f"attnscope {attnscope.__version__} "), run.stdout)
 
 
 class Checkout(unittest.TestCase):
