@@ -12,6 +12,8 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
+#include "cli/common/pixel_query.h"
+#include "cli/common/query_options.h"
 #include "cli/common/stored_input.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/head_where.h"
@@ -80,34 +82,6 @@ MapRect parse_zoom(const std::string& text, const MapSource& call) {
   return {numbers[0], numbers[1], numbers[2], numbers[3]};
 }
 
-/// "T,Y,X", a box of ranges, or an index of the sequence.
-ChosenQuery parse_start_query(const std::string& text, const MapSource& call, int64_t batch,
-                              bool keys) {
-  if (text.find(':') != std::string::npos) {
-    return query_box(TokenNames::of(call, batch, keys), text, "--query");
-  }
-  std::vector<int64_t> numbers;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at != end) {
-    int64_t number = 0;
-    const auto [next, error] = std::from_chars(at, end, number);
-    if (error != std::errc() || (next != end && *next != ',') || next + 1 == end) break;
-    numbers.push_back(number);
-    at = next == end ? end : next + 1;
-  }
-  const TokenNames names = TokenNames::of(call, batch, keys);
-  if (at != end || (numbers.size() != 1 && numbers.size() != 3)) {
-    throw usage_error(fmt::format("--query {}: expected T,Y,X (or --index N)", one_line(text)));
-  }
-  if (numbers.size() == 3) return query_at(names, {numbers[0], numbers[1], numbers[2]});
-  if (numbers[0] < 0 || numbers[0] >= names.grid->tokens()) {
-    throw usage_error(
-        fmt::format("--index {}: the sequence has 0 ... {}", numbers[0], names.grid->tokens() - 1));
-  }
-  return {{numbers[0]}};
-}
-
 HeadId first_selected(const Capture& capture, const SelectionOptions& options) {
   const auto selected = capture.select(parse_selection(options));
   const SelectedCall& first = selected.front();
@@ -141,6 +115,37 @@ HeadId first_selected(const RemoteHello& hello, const SelectionOptions& options,
   return first_selected(std::vector<MapSource>(hello.calls.begin(), own), options, console);
 }
 
+/// The sequence that --at counts the pixels of.
+PixelSequence pixel_sequence(const ViewRequest& o, const Document& document, HeadId head) {
+  const auto number = static_cast<size_t>(head.call);
+  if (document.capture) {
+    return pixel_sequence(document.capture->calls()[number], o.reverse, o.capture);
+  }
+  const MapSource& call = document.calls[number];
+  return {o.reverse ? call.keys : call.queries,
+          call.name,
+          o.capture.texts.preset.value_or(""),
+          {},
+          document.remote == nullptr};
+}
+
+/// The tokens of --query, --index and --at. A bare number of --query is an index.
+ChosenQuery first_query(const ViewRequest& o, const Document& document, HeadId head) {
+  QueryOptions query = o.query;
+  std::erase_if(query.coords, [&](const std::string& text) {
+    int64_t index = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, index);
+    const bool bare = error == std::errc() && stop == end;
+    if (bare) query.indices.push_back(index);
+    return bare;
+  });
+  settle_pixels(std::array{pixel_sequence(o, document, head)}, query, Console(o.quiet));
+  const MapSource& call = document.calls[static_cast<size_t>(head.call)];
+  const TokenNames names = TokenNames::of(call, head.batch, o.reverse);
+  return {resolve_tokens(query, {*names.grid, names.words, std::string(names.where)}).tokens};
+}
+
 /// Shows the first of the selected heads, and the query.
 void prepare(const ViewRequest& o, Document& document) {
   const auto apply = [&](const Action& action) {
@@ -155,10 +160,7 @@ void prepare(const ViewRequest& o, Document& document) {
     apply(action::SetOther{document.other_picker.nearest_to(values)});
   }
   if (o.reverse) apply(action::SetReverse{true});
-  if (!o.query.empty()) {
-    const MapSource& call = document.calls[static_cast<size_t>(first.call)];
-    apply(action::PickQuery{parse_start_query(o.query, call, first.batch, o.reverse)});
-  }
+  if (o.query.any()) apply(action::PickQuery{first_query(o, document, first)});
   if (!o.order.empty()) {
     std::optional<action::MapSide> side;
     if (!o.order_keys.empty()) side = action::MapSide::rows;
@@ -177,7 +179,7 @@ void prepare(const ViewRequest& o, Document& document) {
 bool selects_something(const ViewRequest& o) {
   SelectionOptions all;
   all.cache = o.selection.cache;
-  return o.selection != all || !o.query.empty() || !o.zoom.empty() || !o.order.empty() ||
+  return o.selection != all || o.query.any() || !o.zoom.empty() || !o.order.empty() ||
          !o.order_keys.empty() || o.reverse;
 }
 

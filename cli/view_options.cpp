@@ -12,15 +12,7 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
   command.add_option("SECOND", o.second, "a second capture, of which a head is side B")
       .type_name("SECOND");
   const std::string start = "What is shown first";
-  command
-      .add_option(
-          "--query", o.query,
-          "a token at a latent frame, row, column; with ranges 5,0:30,10:12 the mean of a box")
-      .type_name("T,Y,X")
-      .group(start);
-  command.add_option("--index", o.index, "a token by its place in the sequence")
-      .type_name("N")
-      .group(start);
+  add_query_options(command, o.query, false);
   command.add_flag("--reverse", o.reverse, "show who attends to the token");
   command.add_option("--zoom", o.zoom, "show these queries and keys of the map, half-open")
       .type_name("Q0,Q1,K0,K1")
@@ -79,11 +71,6 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .type_name("SIZE")
       .group("Computation");
   command.add_flag("--quiet", o.quiet, "no narration");
-  command.after_parsing([&o] {
-    if (!o.index) return;
-    if (!o.query.empty()) throw usage_error("--index: --query says already which token is shown");
-    o.query = std::to_string(*o.index);
-  });
   command.footer(
       "Examples:\n"
       "  attnscope view samples/moving-shapes\n"

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "cli/common/capture_options.h"
+#include "cli/common/query_options.h"
 
 namespace attnscope {
 
@@ -14,8 +13,8 @@ struct ViewRequest {
   SelectionOptions selection;
   RunOptions run;
   std::string second;  ///< a capture that is compared with the first
-  std::string query, zoom, order, order_keys, script, screenshot, session, theme, size;
-  std::optional<int64_t> index;  ///< in place of `query`, which it becomes
+  QueryOptions query;
+  std::string zoom, order, order_keys, script, screenshot, session, theme, size;
   std::string remote_program = "attnscope";
   std::string texture_memory = "512MiB";
   bool reverse = false;

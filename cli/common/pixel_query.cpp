@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/split_text.h"
 #include "io/capture/call/fact_guess.h"
 #include "io/capture/facts/model_preset.h"
 
@@ -42,27 +43,16 @@ int64_t number_in(std::string_view part, int64_t least, const std::string& text)
   return value;
 }
 
-/// The parts of a text between `by`.
-std::vector<std::string_view> parts_of(std::string_view text, char by) {
-  std::vector<std::string_view> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(by, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
 Pixel parse_pixel(const std::string& text) {
   // Larger numbers would overflow what they are multiplied with.
   constexpr int64_t kMostCell = 1 << 20;
   Pixel pixel{.text = text};
-  for (const std::string_view part : parts_of(text, ',')) {
+  for (const std::string_view part : split_text(text, ',')) {
     const size_t equals = std::min(part.find('='), part.size());
     const std::string_view name = part.substr(0, equals),
                            value = part.substr(std::min(equals + 1, part.size()));
     if (name == "cell") {
-      const auto sizes = parts_of(value, 'x');
+      const auto sizes = split_text(value, 'x');
       if (sizes.size() != 3 || pixel.cell[0] != 0) throw unreadable(text);
       for (size_t i = 0; i < 3; ++i) pixel.cell[i] = number_in(sizes[i], 1, text);
       continue;
@@ -114,7 +104,7 @@ std::optional<KnownCell> cell_of_model(std::string model) {
   std::replace_if(
       model.begin(), model.end(), [](char c) { return c == '/' || c == ','; }, ' ');
   std::optional<KnownCell> known;
-  for (const std::string_view word : parts_of(model, ' ')) {
+  for (const std::string_view word : split_text(model, ' ')) {
     if (word.empty()) continue;
     for (const ModelPreset& preset : model_presets()) {
       const bool begins = preset.name.starts_with(word) && preset.name.size() > word.size() &&
@@ -134,18 +124,17 @@ const TokenSegment* video_segment(const TokenGrid& grid) {
   return &grid.segments()[grid.segment_number(grid.video_range().begin)];
 }
 
-KnownCell cell_of(const Pixel& pixel, const PixelSequence& sequence) {
+/// The cell that the call's own facts tell.
+std::optional<KnownCell> cell_of(const PixelSequence& sequence) {
   const TokenSegment* const segment = video_segment(sequence.grid);
-  std::optional<KnownCell> known;
-  if (pixel.cell[0] > 0) {
-    known = told_cell(pixel.cell, "as told");
-  } else if (segment != nullptr && segment->cell[0] > 0) {
-    known = told_cell(segment->cell, "its token map");
-  } else if (!sequence.preset.empty()) {
-    known = cell_of(find_preset(sequence.preset), "preset " + sequence.preset);
-  } else {
-    known = cell_of_model(sequence.model);
-  }
+  if (segment != nullptr && segment->cell[0] > 0) return told_cell(segment->cell, "its token map");
+  if (sequence.preset.empty()) return cell_of_model(sequence.model);
+  return cell_of(find_preset(sequence.preset), "preset " + sequence.preset);
+}
+
+KnownCell cell_of(const Pixel& pixel, const PixelSequence& sequence) {
+  std::optional<KnownCell> known =
+      pixel.cell[0] > 0 ? told_cell(pixel.cell, "as told") : cell_of(sequence);
   if (!known) {
     throw usage_error(fmt::format(
         "--at {}: how many frames and pixels a token of {} covers is not known; {}tell it: --at "
@@ -245,6 +234,12 @@ std::vector<PixelSequence> pixel_sequences(std::span<const SelectedCall> calls, 
     sequences.push_back(pixel_sequence(*selected.call, keys, capture));
   }
   return sequences;
+}
+
+std::optional<VideoGeometry> known_frames(const PixelSequence& sequence) {
+  const std::optional<KnownCell> known = cell_of(sequence);
+  if (!known) return std::nullopt;
+  return known->frames;
 }
 
 void settle_pixels(std::span<const PixelSequence> sequences, QueryOptions& queries,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,10 +31,13 @@ PixelSequence pixel_sequence(const StoredFacts& facts, const std::string& name);
 std::vector<PixelSequence> pixel_sequences(std::span<const SelectedCall> calls, bool keys,
                                            const CaptureOptions& capture);
 
+/// How many frames of the decoded video a latent frame is; nothing where nothing tells.
+std::optional<VideoGeometry> known_frames(const PixelSequence& sequence);
+
 /// Puts the token of each pixel of --at behind those of --query, unless it is among them, and says
-/// which it is. Nothing to
-/// do where no pixel is asked for. Throws Error(usage) naming the valid range, where the sequences
-/// have no grid or have other tokens there, or nothing tells how much a token covers.
+/// which it is. Nothing to do where no pixel is asked for. Throws Error(usage) naming the valid
+/// range, where the sequences have no grid or have other tokens there, or nothing tells how much a
+/// token covers.
 void settle_pixels(std::span<const PixelSequence> sequences, QueryOptions& queries,
                    const Console& console);
 

@@ -25,6 +25,7 @@
 #include "cli/run/stream_run.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/base/split_text.h"
 #include "core/problem/head_name.h"
 #include "core/stream/tile_plan.h"
 #include "io/capture/capture.h"
@@ -88,14 +89,8 @@ ChosenHead choose_head(const FigureRequest& o, const Capture& capture, bool supp
 
 /// The ranges of --zoom Q0,Q1,K0,K1.
 std::array<IndexRange, 2> parse_zoom(const std::string& text, const AttentionProblem& problem) {
-  std::vector<std::string> ends(1);
-  for (const char c : text) {
-    if (c == ',') {
-      ends.emplace_back();
-    } else {
-      ends.back() += c;
-    }
-  }
+  const std::vector<std::string_view> parts = split_text(text, ',');
+  const std::vector<std::string> ends(parts.begin(), parts.end());
   const bool is_whole = std::none_of(ends.begin(), ends.end(), [](const auto& end) {
     return end.empty() || end.find_first_not_of("0123456789") != std::string::npos;
   });

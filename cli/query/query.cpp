@@ -275,6 +275,7 @@ std::vector<SelectedCall> QueryWork::choose() {
   // Before a share may leave nothing of them.
   const QueryTasks& q = segments_.front()->q;
   const AttentionProblem& problem = *q.tasks.front().problem;
+  check_order(o_, q.tokens_of(0).tokens.size());
   tell_mixed_tokens(q.tokens_of(0).tokens,
                     q.reverse ? problem.key_tokens() : problem.query_tokens(), console_);
   return calls;

@@ -158,6 +158,7 @@ int query_export(QueryRequest& o, const Console& console) {
   const TokenGrid keys = o.segment.empty()
                              ? tokens
                              : seen_segment(tokens, o.segment, one_line(heads.front().group->name));
+  check_order(o, chosen.front().tokens.size());
   tell_mixed_tokens(chosen.front().tokens, heads.front().facts->query_tokens, console);
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();

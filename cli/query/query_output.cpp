@@ -113,6 +113,11 @@ NumberOrder order_of(const QueryRequest& o) {
   return order;
 }
 
+void check_order(const QueryRequest& o, size_t rows) {
+  if (rows < 2 || order_of(o).name != "lse") return;
+  throw usage_error(fmt::format("--sort lse: means over {} tokens have no row sum", rows));
+}
+
 void print_summaries(const QueryRequest& o, const QueryVolumes& volumes,
                      std::vector<QuerySummary> heads) {
   const bool alike = volumes.chosen_alike();

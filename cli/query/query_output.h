@@ -45,6 +45,8 @@ void say_written(const QueryRequest& request, const QueryVolumes& volumes, const
 
 /// The order of --sort. Throws Error(usage) where heads have no such number.
 NumberOrder order_of(const QueryRequest& request);
+/// Throws Error(usage) where --sort is by row sums and each head has a mean over so many rows.
+void check_order(const QueryRequest& request, size_t rows);
 
 /// On standard output the summaries of all heads, in the order of --sort: as JSON with --json, as
 /// text without -o; or with `-o -` the volumes as a .csv.

@@ -90,17 +90,18 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture) {
   return overlay;
 }
 
-std::vector<size_t> overlay_of_frames(const OverlayFiles& overlay, int64_t latent_frames) {
+std::vector<size_t> overlay_of_frames(const OverlayFiles& overlay, int64_t latent_frames,
+                                      const VideoGeometry& geometry) {
   std::vector<size_t> chosen;
   const auto count = static_cast<int64_t>(overlay.files.size());
-  const VideoGeometry geometry;
   const int64_t video = TokenGrid::video_frames(latent_frames - 1, geometry).end;
   for (int64_t t = 0; t < latent_frames; ++t) {
     if (overlay.frames.empty()) {
       if (count != latent_frames && count != video) {
-        throw usage_error(
-            fmt::format("{}: {} pictures fit neither {} latent frames nor their {} video frames",
-                        overlay.option, count, latent_frames, video));
+        throw usage_error(fmt::format(
+            "{}: {} pictures fit neither {} latent frames nor their {} video frames "
+            "({}, then {} each)",
+            overlay.option, count, latent_frames, video, geometry.first_frames, geometry.frames));
       }
       const IndexRange covered = TokenGrid::video_frames(t, geometry);
       chosen.push_back(static_cast<size_t>(
@@ -120,9 +121,10 @@ std::vector<size_t> overlay_of_frames(const OverlayFiles& overlay, int64_t laten
   return chosen;
 }
 
-Overlay::Overlay(const OverlayFiles& files, int64_t latent_frames, MemoryBudget& budget) {
+Overlay::Overlay(const OverlayFiles& files, int64_t latent_frames, const VideoGeometry& geometry,
+                 MemoryBudget& budget) {
   if (files.empty()) return;
-  const std::vector<size_t> chosen = overlay_of_frames(files, latent_frames);
+  const std::vector<size_t> chosen = overlay_of_frames(files, latent_frames, geometry);
   reservation_ = budget.reserve(kMostSide * kMostSide * latent_frames + kMaxPngPixels,
                                 "the video under the picture");
   for (const size_t i : chosen) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/base/memory_budget.h"
+#include "core/problem/token_grid.h"
 #include "io/capture/capture.h"
 #include "io/pictures/grey_image.h"
 
@@ -29,11 +30,12 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture);
 
 /// One picture for each of `latent_frames`: the one that is recorded for it (of several the middle
 /// one); of a folder that of its place where there are as many, the middle one of the video frames
-/// that it covers (VideoGeometry) where there is one for every video frame; else Error(usage).
+/// that it covers by `geometry` where there is one for every video frame; else Error(usage).
 /// Pictures larger than frames are drawn are made smaller. Reserves their memory from `budget`.
 class Overlay {
  public:
-  Overlay(const OverlayFiles& files, int64_t latent_frames, MemoryBudget& budget);
+  Overlay(const OverlayFiles& files, int64_t latent_frames, const VideoGeometry& geometry,
+          MemoryBudget& budget);
   std::vector<GreyImage> take() { return std::move(images_); }
 
  private:
@@ -42,6 +44,7 @@ class Overlay {
 };
 
 /// Which file shows each latent frame; see Overlay.
-std::vector<size_t> overlay_of_frames(const OverlayFiles& files, int64_t latent_frames);
+std::vector<size_t> overlay_of_frames(const OverlayFiles& files, int64_t latent_frames,
+                                      const VideoGeometry& geometry = {});
 
 }  // namespace attnscope

@@ -116,6 +116,12 @@ QueryRequest query_request(const RenderRequest& o) {
   return request;
 }
 
+/// The video frames of the latent frames of a call's keys or queries; where nothing tells, those of
+/// most video models.
+VideoGeometry geometry_of(const RenderJob& job, const CallEntry& call, bool keys) {
+  return known_frames(pixel_sequence(call, keys, job.request.capture)).value_or(VideoGeometry());
+}
+
 }  // namespace
 
 void render_filmstrip(RenderJob& job) {
@@ -146,7 +152,8 @@ void render_filmstrip(RenderJob& job) {
   } else {
     check_film_size(request.out, grid, count, {});
   }
-  Overlay overlay(job.overlay, grid[0], job.run.budget());
+  Overlay overlay(job.overlay, grid[0], geometry_of(job, *calls.front().call, !request.reverse),
+                  job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
@@ -188,7 +195,8 @@ void render_text(RenderJob& job) {
   FilmStyle style;
   style.frame_side = kWordSide;
   check_film_size(o.out, grid, static_cast<int64_t>(strips), style);
-  Overlay overlay(job.overlay, grid[0], job.run.budget());
+  Overlay overlay(job.overlay, grid[0], geometry_of(job, *job.heads.front().call, false),
+                  job.run.budget());
   style.video = overlay.take();
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);

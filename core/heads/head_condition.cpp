@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/name_patterns.h"
 #include "core/base/nearest_word.h"
+#include "core/base/split_text.h"
 
 namespace attnscope {
 
@@ -314,13 +315,8 @@ class Reader {
   }
 
   static std::vector<std::string> split(const std::string& text) {
-    std::vector<std::string> parts;
-    for (size_t begin = 0; begin <= text.size();) {
-      const size_t end = std::min(text.find(',', begin), text.size());
-      parts.push_back(text.substr(begin, end - begin));
-      begin = end + 1;
-    }
-    return parts;
+    const std::vector<std::string_view> parts = split_text(text, ',');
+    return {parts.begin(), parts.end()};
   }
 
   std::vector<HeadClass> classes_of(const std::string& value, const std::string& word) const {

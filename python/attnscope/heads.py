@@ -187,6 +187,7 @@ class Head:
         *place: Any,
         index: int | Sequence[int] | None = None,
         text_token: str | int | Sequence[str | int] | None = None,
+        at: str | Mapping[str, Any] | None = None,
         reverse: bool = False,
         domain: str = "all",
         weighting: str = "none",
@@ -197,11 +198,12 @@ class Head:
 
         place: a video token (t, y, x), or words as --query takes them: "5,0:30,10:12", "ref1:0,3,4"; several
         words are several tokens. index: places of the sequence; text_token: numbers within the text, or words of the
-        prompt. reverse: who attends to it instead. domain: "all", "video", "text" or "frame": the keys that rows
+        prompt. at: a pixel of the decoded video, dict(frame=40, x=352, y=240) or as --at takes it; where nothing
+        tells what a token covers, with cell=(4, 16, 16). reverse: who attends to it instead. domain: "all", "video", "text" or "frame": the keys that rows
         are normalised over. weighting: "value" multiplies by the norms of the keys' v. segment: of a token map,
         instead of its video. Without a grid the result is [tokens]. .text and .segments of the result have the
         other parts of the sequence."""
-        words = _query_words(place, index, text_token)
+        words = _query_words(place, index, text_token, at)
         words.update(
             domain=domain, weighting=weighting, segment=segment, reverse=reverse, cache=self.call._cache
         )
@@ -264,6 +266,7 @@ def _query_words(
     place: tuple[Any, ...],
     index: int | Sequence[int] | None,
     text_token: str | int | Sequence[str | int] | None,
+    at: str | Mapping[str, Any] | None,
 ) -> dict[str, Any]:
     if place and all(not isinstance(part, str) for part in place):
         coords = [word(place)]
@@ -273,13 +276,22 @@ def _query_words(
     texts = (
         [] if text_token is None else [text_token] if isinstance(text_token, (int, str)) else list(text_token)
     )
-    if not (coords or indices or texts):
-        raise make_error("query needs a place (t, y, x), index=N or text_token=N|STRING", "usage")
+    pixels = [] if at is None else [at] if isinstance(at, str) else [_pixel_word(at)]
+    if not (coords or indices or texts or pixels):
+        raise make_error(
+            "query needs a place (t, y, x), at=dict(frame=F, x=X, y=Y), index=N or text_token=N|STRING", "usage"
+        )
     return {
         "coords": coords,
+        "pixels": pixels,
         "indices": [int(number) for number in indices],
         "text_tokens": [str(text) for text in texts],
     }
+
+
+def _pixel_word(pixel: Mapping[str, Any]) -> str:
+    """{"frame": 40, "x": 352, "y": 240, "cell": (4, 16, 16)} as --at takes it."""
+    return ",".join(f"{name}={word(value).replace(',', 'x')}" for name, value in pixel.items())
 
 
 def stats_words(options: Mapping[str, Any]) -> dict[str, str]:

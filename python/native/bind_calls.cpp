@@ -98,7 +98,7 @@ void bind_captures(nb::module_& module) {
           "call",
           [](const OpenedCapture& c, size_t number) {
             const CallEntry& call = c.capture->calls().at(number);
-            return CallHandle{{c.capture, &call}, c.capture};
+            return CallHandle{{c.capture, &call}, c.capture, c.preset};
           },
           "number"_a)
       .def(

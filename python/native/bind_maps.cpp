@@ -113,6 +113,8 @@ QueryWords query_words(const nb::dict& words) {
       q.tokens.indices = nb::cast<std::vector<int64_t>>(value);
     } else if (word == "text_tokens") {
       q.tokens.text_tokens = nb::cast<std::vector<std::string>>(value);
+    } else if (word == "pixels") {
+      q.tokens.pixels = nb::cast<std::vector<std::string>>(value);
     } else if (word == "domain") {
       q.domain = nb::cast<std::string>(value);
     } else if (word == "weighting") {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/base/index_range.h"
@@ -18,6 +19,7 @@ namespace attnscope {
 struct CallHandle {
   std::shared_ptr<const CallEntry> entry;
   std::shared_ptr<const Capture> capture;  ///< null: the call is of arrays
+  std::string preset = {};                 ///< that the capture was opened with; empty: none
 
   const AttentionProblem& problem() const { return *entry->problem; }
 };

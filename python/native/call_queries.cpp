@@ -1,9 +1,13 @@
 #include "python/native/call_queries.h"
 
+#include <array>
 #include <map>
 #include <utility>
 
 #include "cli/common/cache_option.h"
+#include "cli/common/capture_options.h"
+#include "cli/common/console.h"
+#include "cli/common/pixel_query.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
@@ -64,6 +68,10 @@ QueryAnswer answer_query(const CallHandle& call, std::span<const HeadPlace> head
   request.segment = words.segment;
   request.selection.cache = words.cache;
   request.reverse = words.reverse;
+  CaptureOptions opened;
+  if (!call.preset.empty()) opened.texts.preset = call.preset;
+  settle_pixels(std::array{pixel_sequence(*call.entry, words.reverse, opened)}, request.queries,
+                Console(true));
   const QueryTasks tasks = make_query_tasks(request, selected(call, heads));
   check_domain(parse_domain(words.domain), tasks);
   check_weighting(request, tasks);

@@ -79,7 +79,8 @@ OpenedCapture open_watched(const Words& words, const Engine& engine, RunWatch& w
   const std::stop_callback stops(watch.stop(),
                                  [source = console.stop()]() mutable { source.request_stop(); });
   OpenedCapture opened{std::make_shared<const Capture>(read_capture(o, engine.options(), console)),
-                       {}};
+                       {},
+                       o.texts.preset.value_or("")};
   const Capture& capture = *opened.capture;
   require_computable(capture);
   opened.warnings = capture.warnings();

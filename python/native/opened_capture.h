@@ -15,6 +15,7 @@ namespace attnscope {
 struct OpenedCapture {
   std::shared_ptr<const Capture> capture;
   std::vector<std::string> warnings;
+  std::string preset = {};  ///< that it was opened with; empty: none
 };
 
 /// Opens a capture by the words of the command line's options ("capture", "q", "k", "v", "layout",

@@ -191,6 +191,16 @@ class Maps(unittest.TestCase):
         np.testing.assert_array_equal(self.head.query(index=row), volume)
         self.assertEqual((volume * 2).text.size, 0)
 
+    def test_a_pixel(self) -> None:
+        volume = self.head.query(3, 5, 6)
+        pixel = {"frame": 3, "x": 13, "y": 10, "cell": (1, 2, 2)}
+        np.testing.assert_array_equal(self.head.query(at=pixel), volume)
+        np.testing.assert_array_equal(self.head.query(at="frame=3,x=13,y=10,cell=1x2x2"), volume)
+        with self.assertRaisesRegex(attnscope.Error, "is not known; give --preset NAME"):
+            self.head.query(at={"frame": 3, "x": 13, "y": 10})
+        with self.assertRaisesRegex(attnscope.Error, "expected frame=F,x=X,y=Y"):
+            self.head.query(at={"frame": 3, "column": 13})
+
     def test_a_query_the_other_way_round(self) -> None:
         key = TEXT + 144 * 3 + 12 * 5 + 6
         volume = self.head.query(3, 5, 6, reverse=True)

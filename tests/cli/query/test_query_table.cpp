@@ -137,4 +137,5 @@ TEST_CASE("query --sort is refused where nothing is printed in that order") {
   refused({"--sort", "weight", "--top", "0"}, "--top 0 lists no weight");
   refused({"--sort", "weight", "-o", query.file("v.npy")}, "--sort: is of the summary");
   refused({"--sort", "weight", "--shard", "0/2"}, "--sort is of all heads");
+  refused({"--sort", "lse", "--index", "1"}, "--sort lse: means over 2 tokens have no row sum");
 }

@@ -1,3 +1,4 @@
+#include <array>
 #include <cmath>
 
 #include "cli/render/overlay.h"
@@ -31,6 +32,14 @@ TEST_CASE("latent frames get the picture of their place, or the middle of the fr
   CHECK(overlay_of_frames(numbered(3), 3) == std::vector<size_t>{0, 1, 2});
   // 1 + 4 + 4 video frames.
   CHECK(overlay_of_frames(numbered(9), 3) == std::vector<size_t>{0, 2, 6});
+  // 1 + 8 + 8, as of LTX; tubelets of two.
+  CHECK(overlay_of_frames(numbered(17), 3, {1, 8, 32}) == std::vector<size_t>{0, 4, 12});
+  CHECK(overlay_of_frames(numbered(6), 3, {2, 2, 16}) == std::vector<size_t>{0, 2, 4});
+  CHECK(refused(
+            [] {
+              overlay_of_frames(numbered(9), 3, {1, 8, 32});
+            },
+            ErrorCode::usage, {"17 video frames (1, then 8 each)"}) == "");
   CHECK(overlay_of_frames(numbered(1), 1) == std::vector<size_t>{0});
   CHECK(overlay_of_frames(numbered(4, {1, 0, 1, 1}), 2) == std::vector<size_t>{1, 2});
   CHECK(refused([] { overlay_of_frames(numbered(4), 3); }, ErrorCode::usage, {"4", "3", "9"}) ==
@@ -105,4 +114,43 @@ TEST_CASE("the video lies under a filmstrip, and large pictures are made smaller
   const auto broken = draw(folder / "video", "broken.png");
   CHECK(broken.exit_code == 1);
   CHECK(contains(broken.err, "6.png"));
+}
+
+TEST_CASE("pictures of every video frame are counted as the model's latent frames hold them") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "video");
+  // 1 + 6 x 8, of which the sample's seven latent frames show 0, 4, 12 ...
+  for (int i = 0; i < 49; ++i) {
+    const int level = i % 8 == 4 || i == 0 ? 200 : 100;
+    write_grey(folder / ("video/" + std::to_string(i) + ".png"), 24, 24,
+               static_cast<uint8_t>(level));
+  }
+  const auto draw = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words{"render",     sample("moving-shapes"),
+                                   "--picture",  "filmstrip",
+                                   "--query",    "3,8,7",
+                                   "--layers",   "2",
+                                   "--heads",    "0",
+                                   "--range",    "1:2",
+                                   "--colormap", "grey",
+                                   "--overlay",  folder / "video",
+                                   "-o",         folder / "film.png",
+                                   "--quiet",    "--force"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_attnscope(words);
+  };
+  const auto unknown = draw({});
+  CHECK(unknown.exit_code == 2);
+  CHECK(contains(unknown.err, "their 25 video frames (1, then 4 each)"));
+  const auto told = draw({"--as", "model=ltx-video"});
+  INFO(told.err);
+  REQUIRE(told.exit_code == 0);
+  const Picture picture = read_png(folder / "film.png");
+  std::array<int, 2> found{};
+  for (size_t p = 0; p < picture.pixels.size(); p += 3) {
+    found[0] += picture.pixels[p] == 85;   // 0.85 of 100
+    found[1] += picture.pixels[p] == 170;  // and of 200
+  }
+  CHECK(found[1] > 7 * 140 * 140 / 4);
+  CHECK(found[0] < found[1] / 100);
 }

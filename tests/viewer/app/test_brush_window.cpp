@@ -98,3 +98,36 @@ TEST_CASE("the wheel zooms the matrix at the mouse, and goes back") {
   CHECK(contains(run_window(folder.path().string(), {kSample}, "wheel Matrix/Map 0\n").err,
                  "wheel: expected notches"));
 }
+
+TEST_CASE("a window begins with the tokens of --query, --index and --at") {
+  if (!can_open_windows()) return;
+  const TemporaryFolder folder;
+  const auto begun = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> line{kSample};
+    line.insert(line.end(), words.begin(), words.end());
+    return run_window(folder.path().string(), line, "print query\nquit\n");
+  };
+  // Row 3, column 5 of frame 2: 16 + 2*144 + 3*12 + 5. The recorder did not tell what a token
+  // covers.
+  const std::string place = "query 2 3 5\n";
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"--query", "2,3,5"},
+           {"--query", "345"},
+           {"--index", "345"},
+           {"--at", "frame=2,x=11,y=6,cell=1x2x2"},
+           {"--query", "2,3,5", "--at", "frame=2,x=11,y=6,cell=1x2x2"}}) {
+    const WindowResult r = begun(words);
+    INFO(words.back() << r.err);
+    CHECK(r.exit_code == 0);
+    CHECK(r.out == place);
+  }
+  CHECK(begun({"--query", "2,3:7,3:7", "--index", "3"}).out == "query mean of 17\n");
+  CHECK(contains(begun({"--at", "frame=2,x=11,y=6,cell=1x2x2"}).err,
+                 "frame 2, x 11, y 6 is token 2,3,5 (cell 1x2x2"));
+  const WindowResult unknown = begun({"--at", "frame=2,x=11,y=6"});
+  CHECK(unknown.exit_code == 2);
+  CHECK(contains(unknown.err, "is not known"));
+  const WindowResult outside = begun({"--at", "frame=7,x=0,y=0,cell=1x2x2"});
+  CHECK(outside.exit_code == 2);
+  CHECK(contains(outside.err, "frame 7 is outside the decoded video"));
+}
