@@ -1,6 +1,7 @@
 # Writes the files of FOLDER that FILES names (a list with commas), one after the other, as SCRIPT, and a C++ file
 # with its SHA-256 in base64, by which a page names the script that it allows.
-# cmake -DFOLDER=… -DFILES=… -DSCRIPT=… -DOUTPUT=… -P digest.cmake
+# cmake -DFOLDER=… -DFILES=… -DSCRIPT=… -DOUTPUT=… -DHEADER=… -DFUNCTION=… -P digest.cmake
+# HEADER (of the project) declares std::string_view attnscope::FUNCTION().
 set(script "${SCRIPT}")
 string(REPLACE "," ";" files "${FILES}")
 file(WRITE "${script}" "")
@@ -22,11 +23,11 @@ foreach(at RANGE 0 60 6)
   endforeach()
 endforeach()
 string(SUBSTRING "${text}" 0 43 text)
-file(WRITE "${OUTPUT}" "#include \"web/figure/figure_parts.h\"
+file(WRITE "${OUTPUT}" "#include \"${HEADER}\"
 
 namespace attnscope {
 
-std::string_view figure_script_digest() { return \"${text}=\"; }
+std::string_view ${FUNCTION}() { return \"${text}=\"; }
 
 }  // namespace attnscope
 ")

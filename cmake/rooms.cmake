@@ -230,6 +230,8 @@ attnscope_room(web/figure "One head as a page in one file: its parts, how texts 
   MAY core/base io/files USES fmt json LIBRARY web_figure)
 attnscope_room(web/figure/head "What of one head goes into a page: the part that is chosen, row sums, base, mask, first view, facts."
   MAY core io/files io/capture/facts io/capture/call io/capture io/pictures web/engine web/figure USES fmt json)
+attnscope_room(web/report "All heads of a capture as a page in one file: its parts, and figures that open in it."
+  MAY core/base io/files io/pictures web/figure USES json LIBRARY web_report)
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
   MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles

@@ -70,13 +70,6 @@ const rgbOf = (octave) => {
   const at = 3 * Math.round(255 * unitOf(octave));
   return [table[at], table[at + 1], table[at + 2]];
 };
-const cssOf = (rgb) => 'rgb(' + rgb.join() + ')';
-/// Black or white, the one that stands out more: by 4.5 : 1 at least on every colour there is (WCAG 2).
-const inkOn = (rgb) => {
-  const [r, g, b] = rgb.map((c) => c <= 10 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  return luminance > 0.179 ? '#000' : '#fff';
-};
 // Weights of 0 and masked ones stay clear: the page's own colour shows.
 const picture = (width, height, octave) => {
   const tile = document.createElement('canvas');

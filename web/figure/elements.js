@@ -21,21 +21,6 @@ makeHeader();
 const main = make('main', root);
 const left = make('div', main, 'map'), right = make('div', main, 'row');
 const tools = make('div', left, 'tools');
-const makeChoice = (parent, label, values, change) => {
-  const wrapper = make('label', parent, '', label + ' ');
-  const select = make('select', wrapper);
-  for (const [value, text] of values) make('option', select, '', text).value = value;
-  select.onchange = () => change(select.value);
-  return select;
-};
-const makeButton = (parent, text, title, act) => {
-  const button = make('button', parent, '', text);
-  button.type = 'button';
-  button.title = title;
-  button.setAttribute('aria-label', title);
-  button.onclick = act;
-  return button;
-};
 const holder = make('div', left, 'holder');
 const canvas = make('canvas', holder, 'view');
 canvas.tabIndex = 0;

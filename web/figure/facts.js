@@ -1,33 +1,5 @@
-// The page of `attnscope figure`: its facts, the places of its sequences and how numbers are written. The scripts of
-// this folder are one script in the page, in the order that web/CMakeLists.txt tells. Everything that a capture's
-// author wrote goes into the page as text, never as markup.
-const facts = JSON.parse(document.getElementById('facts').textContent);
+// The page of `attnscope figure`: the places of its sequences.
 const Q = facts.queries, K = facts.keys;
-
-const bytesOf = (name) => {
-  const element = document.getElementById('data-' + name);
-  if (!element) return null;
-  const text = atob(element.textContent);
-  const bytes = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
-  element.remove();
-  return bytes.buffer;
-};
-
-/// An element as the last one of `parent`.
-const make = (tag, parent, name, text) => {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (text !== undefined) element.textContent = text;
-  parent.appendChild(element);
-  return element;
-};
-/// An element for a text of the author's: its direction is its own, and ends with it.
-const makeWords = (tag, parent, name, text) => {
-  const element = make(tag, parent, name, text);
-  element.dir = 'auto';
-  return element;
-};
 
 // --- places of a sequence: `i` counts what the page has, a token counts in the whole sequence ---
 const stored = (side, i) => side.first + i * side.stride;
@@ -76,21 +48,6 @@ const partsOf = (side) => {
   return parts;
 };
 const parts = {rows: partsOf(Q), keys: partsOf(K)};
-
-// --- numbers ---
-/// At most three digits: 0.26, 2.6e-5, 1.03e-25.
-const shortNumber = (value) => {
-  if (value === 0 || !Number.isFinite(value)) return String(value);
-  const size = Math.abs(value);
-  const text = size >= 0.01 && size < 1000 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
-  return text.replace(/\.?0+e/, 'e').replace('e+', 'e');
-};
 /// A weight beside that of a row that has the same for every key.
 const besideUniform = (weight) =>
     facts.score === 'softmax' && weight > 0 ? ' (' + shortNumber(weight * K.total) + ' × uniform)' : '';
-/// The smallest of 1, 2, 5, 10, 20 … that is not below `value`.
-const roundStep = (value) => {
-  for (let power = 1;; power *= 10) {
-    for (const factor of [1, 2, 5]) if (factor * power >= value) return factor * power;
-  }
-};

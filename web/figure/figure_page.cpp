@@ -24,27 +24,11 @@ void append_base64(std::span<const std::byte> bytes, const Append& append) {
   }
 }
 
-/// The bytes of an element that no browser runs or shows.
-void append_data(const FigureBytes& data, const Append& append) {
-  append("<script type=\"text/plain\" id=\"data-" + data.name + "\">");
-  append_base64(data.bytes, append);
-  append("</script>\n");
-}
-
 /// Everything but the data.
 void append_head(const FigurePage& page, const Append& append) {
-  append("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-  append(
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
-      "'sha256-");
-  append(figure_script_digest());
-  append(
-      "' 'wasm-unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: "
-      "blob:; base-uri 'none'; form-action 'none'\">\n");
-  append("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
-  append("<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
-  append(html_text(page.title));
-  append("</title>\n<style>\n");
+  const std::string_view digest = figure_script_digest();
+  append_page_head(page.title, {&digest, 1}, append);
+  append("<style>\n");
   append(text_of(figure_style()));
   append(
       "</style>\n</head>\n<body>\n<noscript>This page computes an attention map: it needs "
@@ -61,6 +45,31 @@ void append_tail(const Append& append) {
 }
 
 }  // namespace
+
+void append_page_head(const std::string& title, std::span<const std::string_view> digests,
+                      const Append& append) {
+  append("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+  append("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src ");
+  for (const std::string_view digest : digests) {
+    append("'sha256-");
+    append(digest);
+    append("' ");
+  }
+  append(
+      "'wasm-unsafe-eval' blob:; worker-src blob:; style-src 'unsafe-inline'; img-src data: "
+      "blob:; base-uri 'none'; form-action 'none'\">\n");
+  append("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+  append("<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
+  append(html_text(title));
+  append("</title>\n");
+}
+
+void append_page_data(const std::string& id, std::span<const std::byte> bytes,
+                      const Append& append) {
+  append("<script type=\"text/plain\" id=\"" + id + "\">");
+  append_base64(bytes, append);
+  append("</script>\n");
+}
 
 std::string html_text(std::string_view text) {
   std::string escaped;
@@ -114,8 +123,9 @@ int64_t figure_frame_bytes() {
 
 void write_figure_page(const FigurePage& page, const Append& append) {
   append_head(page, append);
-  append_data({"engine", std::as_bytes(figure_engine())}, append);
-  for (const FigureBytes& data : page.data) append_data(data, append);
+  append_page_data("data-engine", std::as_bytes(figure_engine()), append);
+  for (const FigureBytes& data : page.data)
+    append_page_data("data-" + data.name, data.bytes, append);
   append_tail(append);
 }
 

@@ -13,7 +13,7 @@ namespace attnscope {
 
 /// Bytes that the page carries under a name.
 struct FigureBytes {
-  std::string name;  ///< letters and '-'
+  std::string name;  ///< letters, digits and '-'
   std::span<const std::byte> bytes;
 };
 
@@ -36,6 +36,15 @@ int64_t figure_frame_bytes();
 /// replaced.
 void write_figure_page(const FigurePage& page, const std::function<void(std::string_view)>& append);
 
+// What pages of other kinds are made of as well (web/report).
+
+/// From the document's begin to its title. The page may run the scripts of these digests (SHA-256
+/// in base64) and what they start, and asks for no address.
+void append_page_head(const std::string& title, std::span<const std::string_view> digests,
+                      const std::function<void(std::string_view)>& append);
+/// The bytes of an element `id` that no browser runs or shows.
+void append_page_data(const std::string& id, std::span<const std::byte> bytes,
+                      const std::function<void(std::string_view)>& append);
 /// `text` within an element or a quoted attribute.
 std::string html_text(std::string_view text);
 /// JSON within a script element: no character that could end it, or that a script takes for a

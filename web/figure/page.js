@@ -1,0 +1,66 @@
+// What the pages of `attnscope figure` and `attnscope report` have in common: their facts and bytes, how elements are
+// made and how numbers are written. The scripts of a page are one script in it, in the order that web/CMakeLists.txt
+// tells. Everything that a capture's author wrote goes into the page as text, never as markup.
+'use strict';
+const facts = JSON.parse(document.getElementById('facts').textContent);
+
+const bytesOf = (name) => {
+  const element = document.getElementById('data-' + name);
+  if (!element) return null;
+  const text = atob(element.textContent);
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < text.length; ++i) bytes[i] = text.charCodeAt(i);
+  element.remove();
+  return bytes.buffer;
+};
+
+/// An element as the last one of `parent`.
+const make = (tag, parent, name, text) => {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (text !== undefined) element.textContent = text;
+  parent.appendChild(element);
+  return element;
+};
+/// An element for a text of the author's: its direction is its own, and ends with it.
+const makeWords = (tag, parent, name, text) => {
+  const element = make(tag, parent, name, text);
+  element.dir = 'auto';
+  return element;
+};
+
+/// At most three digits: 0.26, 2.6e-5, 1.03e-25.
+const shortNumber = (value) => {
+  if (value === 0 || !Number.isFinite(value)) return String(value);
+  const size = Math.abs(value);
+  const text = size >= 0.01 && size < 1000 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
+  return text.replace(/\.?0+e/, 'e').replace('e+', 'e');
+};
+/// The smallest of 1, 2, 5, 10, 20 … that is not below `value`.
+const roundStep = (value) => {
+  for (let power = 1;; power *= 10) {
+    for (const factor of [1, 2, 5]) if (factor * power >= value) return factor * power;
+  }
+};
+const cssOf = (rgb) => 'rgb(' + rgb.join() + ')';
+/// Black or white, the one that stands out more: by 4.5 : 1 at least on every colour there is (WCAG 2).
+const inkOn = (rgb) => {
+  const [r, g, b] = rgb.map((c) => c <= 10 ? c / 3294 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  return luminance > 0.179 ? '#000' : '#fff';
+};
+const makeChoice = (parent, label, values, change) => {
+  const wrapper = make('label', parent, '', label + ' ');
+  const select = make('select', wrapper);
+  for (const [value, text] of values) make('option', select, '', text).value = value;
+  select.onchange = () => change(select.value);
+  return select;
+};
+const makeButton = (parent, text, title, act) => {
+  const button = make('button', parent, '', text);
+  button.type = 'button';
+  button.title = title;
+  button.setAttribute('aria-label', title);
+  button.onclick = act;
+  return button;
+};

@@ -1,0 +1,2 @@
+// The page of `attnscope report`.
+window.attnscopeReport = {facts};
