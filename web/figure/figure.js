@@ -63,7 +63,13 @@ window.addEventListener('resize', resize);
 for (const media of ['(prefers-color-scheme: dark)', 'print']) {
   matchMedia(media).addEventListener('change', () => { readColours(); recolour(); draw(); });
 }
-if (window.parent !== window) new ResizeObserver(tellHeight).observe(root);
+if (window.parent !== window) {
+  new ResizeObserver(tellHeight).observe(root);
+  // What closes this page in another one closes it also from within.
+  window.addEventListener('keydown', (event) => {
+    if (event.key === 'Escape' && !event.defaultPrevented) window.parent.postMessage({format: facts.format, escape: true}, '*');
+  });
+}
 
 // For whoever looks into the page by program: places are those of the page, from 0 on.
 window.attnscope = {

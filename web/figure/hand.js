@@ -131,7 +131,8 @@ const onKey = (event) => {
   const keys = {
     '+': () => zoomBy(2), '=': () => zoomBy(2), '-': () => zoomBy(0.5), '0': () => { fit(); soon(); },
     Enter: () => { if (cursor && ready) pickCell(cursor.row, cursor.key); },
-    Escape: () => { cursor = null; letGo(); soon(); },
+    // Where there is nothing to let go of, the key is that of the page around this one.
+    Escape: cursor || isHeld ? () => { cursor = null; letGo(); soon(); } : null,
   };
   const act = arrow ? () => (event.shiftKey ? pan(...arrow) : moveCursor(...arrow).catch((error) => say(error.message))) : keys[event.key];
   if (!act) return;

@@ -1,0 +1,44 @@
+// Colours: a table for numbers, and a set for classes that people with any sight of colours tell apart (Okabe and Ito,
+// Color Universal Design, 2008).
+const table = new Uint8Array(bytesOf('colours'));
+const rgbAt = (unit) => {
+  const at = 3 * Math.round(255 * Math.max(0, Math.min(1, unit)));
+  return [table[at], table[at + 1], table[at + 2]];
+};
+/// Over a picture a weight covers the more the larger it is: red, green, blue, and how much of 255 it covers.
+const rgbaOver = (unit) => [...rgbAt(0.3 + 0.7 * unit), Math.round(235 * Math.sqrt(unit))];
+const ramp = (colourAt) => 'linear-gradient(90deg, ' + Array.from({length: 17}, (_, i) => colourAt(i / 16)).join(', ') + ')';
+const plainRamp = ramp((unit) => cssOf(rgbAt(unit)));
+const overRamp = ramp((unit) => {
+  const [r, g, b, a] = rgbaOver(unit);
+  return 'rgba(' + [r, g, b, (a / 255).toFixed(3)].join() + ')';
+}) + ', #777';
+const kClassColours = {
+  sink: [213, 94, 0], text: [230, 159, 0], temporal: [0, 114, 178], spatial: [86, 180, 233], local: [0, 158, 115],
+  global: [204, 121, 167], undefined: [153, 153, 153],
+};
+const kMoreColours = [[240, 228, 66], [120, 94, 240], [90, 90, 90]];
+const classColour = (name) => {
+  if (Object.hasOwn(kClassColours, name)) return kClassColours[name];
+  const at = (facts.classes || []).findIndex((one) => one.name === name);
+  return kMoreColours[Math.max(0, at) % kMoreColours.length];
+};
+/// Paints an element in a colour, with an ink that is read on it.
+const paint = (element, rgb) => {
+  element.style.background = rgb ? cssOf(rgb) : '';
+  element.style.color = rgb ? inkOn(rgb) : '';
+};
+const makeClass = (parent, name) => {
+  const chip = make('span', parent, 'class', name);
+  paint(chip, classColour(name));
+  return chip;
+};
+/// A scale of colours with its ends written.
+const makeScale = (parent, low, high, note, colours = plainRamp) => {
+  const holder = make('span', parent, 'scale');
+  make('span', holder, 'end', low);
+  make('span', holder, 'ramp').style.background = colours;
+  make('span', holder, 'end', high);
+  if (note) make('span', holder, 'note', note);
+  return holder;
+};
