@@ -46,7 +46,12 @@ const makeAbout = () => {
       const line = make('div', list);
       makeWords('dt', line, '', fact.label);
       const said = make('dd', line);
-      makeWords('div', said, 'text' + (fact.text.length > 400 ? ' long' : fact.text.length > 40 ? ' wide' : ''), fact.text);
+      const text = makeWords('div', said, 'text' + (fact.text.length > 400 ? ' long' : fact.text.length > 40 ? ' wide' : ''), fact.text);
+      if (fact.text.length > 400) {
+        text.tabIndex = 0;   // it scrolls, also by keys
+        text.setAttribute('role', 'region');
+        text.setAttribute('aria-label', fact.label);
+      }
       if (fact.how) make('span', said, 'how ' + fact.how, fact.how);
     }
     const used = Object.keys(kHow).filter((how) => about.some((fact) => fact.how === how));

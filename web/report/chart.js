@@ -1,6 +1,7 @@
 // The curve of each layer: which share of the keys holds which share of the mass. Across: the share of keys, on a log
 // scale; up: the mass, by how much of it is missed, so that 90, 95 and 99 % lie apart.
-const kChart = {width: 720, height: 360, left: 56, right: 30, top: 14, bottom: 46};
+const narrow = matchMedia('(max-width: 640px)');
+const chartBox = () => ({...(narrow.matches ? {width: 380, height: 300} : {width: 720, height: 360}), left: 58, right: 26, top: 14, bottom: 46});
 const missed = (recall) => -Math.log10(Math.max(1e-4, 1 - recall));
 /// 1, 2, 5 times powers of ten from `low` to `high`.
 const logTicks = (low, high) => {
@@ -20,16 +21,16 @@ const curveColour = (unit) => cssOf(rgbAt((dark.matches && !paper.matches ? 0.32
 const chartPlaces = (curves) => {
   const shares = curves.flatMap((curve) => curve.density.filter((share) => share > 0));
   const recalls = curves.flatMap((curve) => curve.recall);
-  const low = Math.min(...shares, 0.5), high = 1, {width, height, left, right, top, bottom} = kChart;
+  const low = Math.min(...shares, 0.5), high = 1, box = chartBox(), {width, height, left, right, top, bottom} = box;
   const [least, most] = [missed(Math.min(...recalls)), missed(Math.max(...recalls))];
   return {
-    low, high, recalls: [...new Set(recalls)].sort((a, b) => a - b),
+    low, high, box, recalls: [...new Set(recalls)].sort((a, b) => a - b),
     x: (share) => left + (width - left - right) * Math.log(Math.max(low, share) / low) / Math.log(high / low),
     y: (recall) => height - bottom - (height - top - bottom) * (most > least ? (missed(recall) - least) / (most - least) : 0.5),
   };
 };
 const drawAxes = (svg, places) => {
-  const {width, height, left, right, top, bottom} = kChart;
+  const {width, height, left, right, top, bottom} = places.box;
   const axes = makeSvg('g', svg, {class: 'axes', 'aria-hidden': 'true'});
   let free = -Infinity;
   for (const tick of logTicks(places.low, places.high)) {
@@ -50,8 +51,16 @@ const drawAxes = (svg, places) => {
 };
 const curveSentence = (curve, at) => curve.name + ': ' + shareText(curve.recall[at]) + ' of the mass in ' + shareText(curve.density[at]) + ' of the keys';
 const makeChart = (parent, curves) => {
-  const places = chartPlaces(curves), {width, height} = kChart;
   const holder = make('figure', parent, 'chart');
+  const draw = () => {
+    holder.replaceChildren();
+    drawChart(holder, curves);
+  };
+  draw();
+  for (const media of [dark, paper, narrow]) media.addEventListener('change', draw);
+};
+const drawChart = (holder, curves) => {
+  const places = chartPlaces(curves), {width, height} = places.box;
   const svg = makeSvg('svg', holder, {viewBox: '0 0 ' + width + ' ' + height, role: 'application', tabindex: '0', 'aria-label':
       'recall against density, a curve for each of ' + curves.length + ' layers. Up and down choose a layer, left and right a point.'});
   drawAxes(svg, places);
@@ -61,15 +70,9 @@ const makeChart = (parent, curves) => {
   const read = make('p', holder, 'read', '\u00a0');
   read.setAttribute('role', 'status');
   const legend = make('figcaption', holder);
-  if (curves.length > 1) makeScale(legend, curves[0].name, curves[curves.length - 1].name);
+  if (curves.length > 1) makeScale(legend, curves[0].name, curves[curves.length - 1].name, '', ramp(curveColour));
   else makeWords('span', legend, 'note', curves[0].name);
-  const colour = () => {
-    lines.forEach((line, at) => { line.style.stroke = curveColour(curves.length > 1 ? at / (curves.length - 1) : 0.4); });
-    const colours = legend.querySelector('.ramp');
-    if (colours) colours.style.background = ramp(curveColour);
-  };
-  colour();
-  for (const media of [dark, paper]) media.addEventListener('change', colour);
+  lines.forEach((line, at) => { line.style.stroke = curveColour(curves.length > 1 ? at / (curves.length - 1) : 0.4); });
   let chosen = [0, 0];
   const show = (curve, at) => {
     chosen = [curve, at];

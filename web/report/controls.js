@@ -25,8 +25,11 @@ const makeFacet = (parent, facet) => {
 const makeFacets = (parent) => {
   if (!facets.length) return () => {};
   const holder = make('div', parent, 'tools');
-  const shows = facets.map((facet) => makeFacet(holder, facet));
-  return () => shows.forEach((show) => show());
+  const shows = facets.map((facet) => makeFacet(holder, facet)), paper = make('p', parent, 'paper note');
+  return () => {
+    shows.forEach((show) => show());
+    paper.textContent = 'Seen: ' + facets.map(({name}) => facetText(name, state.facets[name])).join(', ') + '.';
+  };
 };
 const numberChoices = () => [['class', 'class'], ...numbers.map((number) => [number.name, number.label || number.name])];
 /// What the colours mean: classes with how many heads of those that are seen have them, or a scale.

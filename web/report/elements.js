@@ -1,6 +1,7 @@
 // The page of `attnscope report`: what its sections are made of.
 const root = document.getElementById('report');
 const main = document.createElement('main');
+const beforePaper = [];   // what is done before the page is printed: paper shows all there is
 const contents = [];   // {id, title}
 
 /// A section with its heading, which the contents lead to.
@@ -37,10 +38,10 @@ const makeTable = (parent, name, title) => {
   make('caption', table, 'unseen', title);
   return table;
 };
-const makeHeads = (table, texts) => {
+/// The headings of a table's columns, of which those from `firstNumber` on have numbers below.
+const makeHeads = (table, texts, firstNumber = texts.length) => {
   const line = make('tr', make('thead', table));
-  for (const text of texts) make('th', line, '', text).scope = 'col';
-  return line;
+  texts.forEach((text, at) => { makeWords('th', line, at >= firstNumber ? 'number' : '', text).scope = 'col'; });
 };
 const makeUnseen = (parent, text) => make('span', parent, 'unseen', text);
 /// Buttons of which one is pressed: for few values.

@@ -12,7 +12,7 @@ const watcher = new IntersectionObserver((entries) => {
     paintTile(entry.target);
   }
 }, {rootMargin: '400px'});
-const paintAllTiles = () => [...unpainted.keys()].forEach(paintTile);
+beforePaper.push(() => [...unpainted.keys()].forEach(paintTile));
 const makeTile = (list, i) => {
   const item = make('li', list, 'tile');
   const link = make('a', item);
@@ -30,6 +30,7 @@ const makeTile = (list, i) => {
   unpainted.set(canvas, i);
   watcher.observe(canvas);
 };
+const kMostTiles = 12;
 const makeGallery = () => {
   if (!facts.maps || !facts.maps.heads.length) return;
   const section = makeSection('maps', 'Maps of all heads');
@@ -48,6 +49,7 @@ const makeGallery = () => {
       const line = make('div', list, 'row');
       makeWords('h3', line, '', row.name);
       const tiles = make('ul', line);
+      tiles.style.setProperty('--across', evenly(row.cells.size, kMostTiles));
       for (const i of row.cells.values()) makeTile(tiles, i);
     }
   };

@@ -89,6 +89,8 @@ const pictureUrl = (at) => {
   return pictureUrls.get(at);
 };
 const pictureOf = (frames, t) => frames && facts.pictures && Number.isInteger(frames[t]) && facts.pictures[frames[t]] ? frames[t] : null;
+/// How many stand in a line, at most `most`, so that all lines have about as many.
+const evenly = (count, most) => Math.ceil(count / Math.ceil(count / most));
 const kMostAcross = 8;
 /// One frame after the other: {data, grid, query, frames}; `label` tells what is seen.
 const makeFilm = (parent, film, label) => {
@@ -96,7 +98,7 @@ const makeFilm = (parent, film, label) => {
   const holder = make('div', parent, 'film');
   holder.setAttribute('role', 'img');
   holder.setAttribute('aria-label', label);
-  holder.style.setProperty('--across', Math.ceil(count / Math.ceil(count / kMostAcross)));
+  holder.style.setProperty('--across', evenly(count, kMostAcross));
   for (let t = 0; t < count; ++t) {
     const frame = make('figure', holder, 'still'), box = make('div', frame, 'pixels'), at = pictureOf(film.frames, t);
     box.style.aspectRatio = width + '/' + height;

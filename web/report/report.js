@@ -41,10 +41,9 @@ const start = () => {
 };
 start();
 
-/// Paper shows all there is.
 let closedForPaper = [];
 window.addEventListener('beforeprint', () => {
-  paintAllTiles();
+  beforePaper.forEach((act) => act());
   closedForPaper = Array.from(document.querySelectorAll('details:not([open])'));
   closedForPaper.forEach((one) => { one.open = true; });
 });

@@ -4,7 +4,7 @@ const makeCurveTable = (parent, curves) => {
   const more = make('details', parent);
   make('summary', more, '', 'The curves as a table');
   const table_ = makeTable(more, '', 'share of the keys that hold a share of the mass, by layer');
-  makeHeads(table_, ['', ...curves[0].recall.map((recall) => shareText(recall) + ' of the mass')]);
+  makeHeads(table_, ['', ...curves[0].recall.map((recall) => shareText(recall) + ' of the mass')], 1);
   const body = make('tbody', table_);
   for (const curve of curves) {
     const line = make('tr', body);
