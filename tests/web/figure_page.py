@@ -1,5 +1,5 @@
-"""Pages of `attnscope figure` in a browser, for the tests of test_figure.py, whose words on the command line are meant
-here as well."""
+"""Pages of `attnscope figure` in a browser, for the tests of test_figure.py and, what it has of browsers, test_report.py,
+whose first two words on the command line are meant here as well."""
 
 import os
 import struct
@@ -9,7 +9,7 @@ import unittest
 
 from browser import Browser
 
-PROGRAM, FOLDER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[3])
+PROGRAM, FOLDER = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 
 
 def attnscope(*words, fails=None):

@@ -1,4 +1,4 @@
-"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM PLAIN_ROWS FOLDER;
+"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM FOLDER PLAIN_ROWS;
 exits with 77 where there is no Chromium. Its pictures stay in FOLDER."""
 
 import base64
@@ -16,7 +16,7 @@ from figure_page import FOLDER, FigurePage, attnscope, read_npy
 from hostile_words import HOSTILE, name_hostile_words
 from plain_capture import write_call
 
-PLAIN_ROWS = os.path.abspath(sys.argv[2])
+PLAIN_ROWS = os.path.abspath(sys.argv[3])
 
 
 class FigureTest(FigurePage):
