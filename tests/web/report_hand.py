@@ -135,7 +135,7 @@ class ReportHandTest(ReportPage):
             self.assertEqual(self.browser.run("[...document.querySelectorAll('[id]')].map((e) => e.id).filter((id, at, all) => all.indexOf(id) !== at)"), [])
 
     def test_many_heads_stay_fast(self):
-        attnscope("synth", "--grid", "4x4x4", "--text", "none", "--num-heads", 48, "--num-layers", 30, "--head-dim", 8, "-o", "many",
+        attnscope("synth", "--grid", "4x4x4", "--text", "none", "--num-heads", 48, "--num-layers", 30, "--head-dim", 20, "-o", "many",
                   "--force", "--quiet")
         attnscope("report", "many", "--max-size", "64MiB", "-o", "many.html", "--force", "--quiet")
         self.show("many.html")

@@ -83,7 +83,8 @@ const scaleOf = (name) => {
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
-  const log = low > 0 && high / low >= 1000;
+  // Shares of 1 keep an even scale however small one is.
+  const log = low > 0 && high > 1 && high / low >= 1000;
   const at = log ? Math.log : (value) => value, extent = at(high) - at(low);
   const scale = low > high ? null : {low, high, log, unit: (value) => extent > 0 ? (at(value) - at(low)) / extent : 0.5};
   scales.set(name, scale);
