@@ -123,11 +123,11 @@ class ReportTest(ReportPage):
         self.browser.key("Escape")
         self.browser.until("document.querySelector('iframe') === null")
         self.assertEqual(self.browser.run("document.activeElement.className"), "open")
-        # From within as well.
+        # From within as well. The key is let go of where the frame is no longer.
         self.browser.run(f"document.querySelector('#look-{at} .open').click()")
-        self.browser.until("parseInt(document.querySelector('.exact iframe').style.height) > 200")
-        self.browser.run("document.querySelector('.exact iframe').focus()")
-        self.browser.key("Escape")
+        frame = self.browser.frame()
+        self.browser.until("window.attnscope && window.attnscope.ready.then(() => true)", session=frame)
+        self.browser.run("setTimeout(() => document.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true})), 0), 1", session=frame)
         self.browser.until("document.querySelector('iframe') === null")
         self.check_quiet()
 
@@ -212,7 +212,7 @@ class ReportTest(ReportPage):
         try:
             self.browser.run("dispatchEvent(new Event('beforeprint'))")
             self.assertEqual(self.browser.run("document.querySelectorAll('details:not([open])').length"), 0)
-            self.assertEqual(self.overflow(), 0)
+            self.assertLessEqual(self.overflow(), 1)   # a part of a pixel is rounded up
             cut = "[...document.querySelectorAll('#report *')].filter((e) => e.clientHeight && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflowY !== 'visible' && !e.closest('.unseen')).map((e) => e.className)"
             self.assertEqual(self.browser.run(cut), [])
             seen = "[...document.querySelectorAll('select, input, .tools button')].filter((e) => e.getClientRects().length).length"

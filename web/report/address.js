@@ -14,14 +14,16 @@ const addressText = (at) => {
   if (at) words.push(['at', at]);
   return String(new URLSearchParams(words));
 };
+const keepAddress = (text) => {
+  try { history.replaceState(null, '', text ? '#' + text : location.pathname + location.search); } catch (error) { return; }
+};
 let tellLater = 0;
 const tellAddress = () => {
   // Browsers take some changes a second and no more.
   if (tellLater) return;
   tellLater = setTimeout(() => {
     tellLater = 0;
-    const text = addressText();
-    try { history.replaceState(null, '', text ? '#' + text : location.pathname + location.search); } catch (error) { return; }
+    keepAddress(addressText());
   }, 200);
 };
 /// Brings a section into view, for eyes and for keys.

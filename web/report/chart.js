@@ -14,7 +14,7 @@ const logTicks = (low, high) => {
   }
   return ticks;
 };
-const shareText = (share) => shortNumber(100 * share) + ' %';
+const shareText = (share) => share === null || share === undefined ? '–' : shortNumber(100 * share) + ' %';
 const dark = matchMedia('(prefers-color-scheme: dark)'), paper = matchMedia('print');
 /// The part of the colours that is seen on the page's own, dark or light.
 const curveColour = (unit) => cssOf(rgbAt((dark.matches && !paper.matches ? 0.32 : 0) + 0.66 * unit));
@@ -50,7 +50,14 @@ const drawAxes = (svg, places) => {
           'share of the mass that they hold');
 };
 const curveSentence = (curve, at) => curve.name + ': ' + shareText(curve.recall[at]) + ' of the mass in ' + shareText(curve.density[at]) + ' of the keys';
-const makeChart = (parent, curves) => {
+/// The points of a curve that are known.
+const knownPoints = (curve) => {
+  const known = curve.density.map((share, at) => [share, curve.recall[at]]).filter(([share]) => share !== null);
+  return {name: curve.name, density: known.map(([share]) => share), recall: known.map(([, recall]) => recall)};
+};
+const makeChart = (parent, all) => {
+  const curves = all.map(knownPoints).filter((curve) => curve.density.length);
+  if (!curves.length) return;
   const holder = make('figure', parent, 'chart');
   const draw = () => {
     holder.replaceChildren();

@@ -10,7 +10,8 @@ const makeDiff = () => {
   const section = makeSection('differences', 'How the two differ');
   if (diff.text) makeIntro(section, diff.text);
   if (!diff.pairs || !diff.pairs.length) return;
-  const columns = Object.keys(diff.pairs[0]).filter((name) => typeof diff.pairs[0][name] === 'number' && name !== 'a' && name !== 'b').map(pairHeading);
+  const columns = Object.keys(diff.pairs[0]).filter((name) => name !== 'a' && name !== 'b' && diff.pairs.some((pair) => typeof pair[name] === 'number'))
+      .map(pairHeading);
   const sizeOf = (pair) => columns.length && pair[columns[0].name] !== null ? pair[columns[0].name] : -Infinity;
   const pairs = diff.pairs.slice().sort((a, b) => sizeOf(b) - sizeOf(a));
   const table_ = makeTable(section, 'pairs', 'pairs of heads, those that differ most first');

@@ -26,6 +26,8 @@ const start = () => {
   said.setAttribute('role', 'status');
   const follow = () => {
     const missing = followAddress(location.hash);
+    // What an address leaves out stays as it is, and is kept when the page is loaded anew.
+    if (location.hash.includes('=')) keepAddress(addressText(new URLSearchParams(location.hash.slice(1)).get('at')));
     said.textContent = missing.length ? 'The address asks for what this page has not: ' + missing.join(', ') : '';
   };
   follow();
