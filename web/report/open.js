@@ -2,18 +2,20 @@
 // nothing else. The parts that all figures have stand in this page once.
 let opened = null;   // {frame, close}
 const carried = (id) => document.getElementById(id).textContent;
+// No tag of a script's stands whole in this one, which stands in a page itself.
+const scriptElement = (values, text) => '<' + 'script ' + values + '>' + text + '</' + 'script>';
 const figureDocument = (at) => {
   // These texts stand in this page as they do in a figure's: nothing in them ends their element.
   const prefix = 'figure-' + at + '-';
   const data = Array.from(document.querySelectorAll('script[type="text/plain"][id^="' + prefix + '"]'), (element) =>
-    '<script type="text/plain" id="data-' + element.id.slice(prefix.length) + '">' + element.textContent + '</' + 'script>');
+    scriptElement('type="text/plain" id="data-' + element.id.slice(prefix.length) + '"', element.textContent));
   return ['<!doctype html><html lang="en"><head><meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="',
           'default-src \'none\'; script-src \'sha256-', carried('figure-digest'), '\' \'wasm-unsafe-eval\' blob:; worker-src blob:; ',
           'style-src \'unsafe-inline\'; img-src data: blob:; base-uri \'none\'; form-action \'none\'">',
           '<meta name="viewport" content="width=device-width, initial-scale=1"><style>', carried('figure-style'),
-          '</style></head><body><div id="figure"></div><script type="application/json" id="facts">', carried('figure-' + at),
-          '</' + 'script><script type="text/plain" id="data-engine">', carried('figure-engine'), '</' + 'script>', ...data,
-          '<script>', carried('figure-script'), '</' + 'script></body></html>'].join('');
+          '</style></head><body><div id="figure"></div>', scriptElement('type="application/json" id="facts"', carried('figure-' + at)),
+          scriptElement('type="text/plain" id="data-engine"', carried('figure-engine')), ...data,
+          scriptElement('', carried('figure-script')), '</body></html>'].join('');
 };
 const makeOpener = (tools, item, at, name) => {
   const button = make('button', tools, 'open', 'Look into this map');
