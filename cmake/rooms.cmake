@@ -257,13 +257,15 @@ attnscope_room(cli/relabel "attnscope relabel." MAY core io cli/common USES fmt 
 attnscope_room(cli/verify "attnscope verify." MAY core kernels io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/report "attnscope report."
+  MAY core kernels io web/figure web/figure/head cli/common cli/run cli/stats USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
       viewer/remote/web cli/common cli/run USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
   MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
-      cli/merge cli/relabel cli/verify cli/figure cli/bench cli/serve
+      cli/merge cli/relabel cli/verify cli/figure cli/report cli/bench cli/serve
   USES posix loader fmt json cli11)
 
 # python: the command's words and the libraries, as a module of Python. The package itself is python/attnscope.
