@@ -258,7 +258,7 @@ attnscope_room(cli/verify "attnscope verify." MAY core kernels io cli/common cli
 attnscope_room(cli/figure "attnscope figure."
   MAY core io web/figure/head cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/report "attnscope report."
-  MAY core kernels io web/figure web/figure/head cli/common cli/run cli/stats USES fmt json cli11 LIBRARY cli)
+  MAY core kernels io web/figure web/figure/head web/report cli/common cli/run cli/info USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/bench "attnscope bench." MAY core kernels/cpu io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that it and the window show."
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote

@@ -43,6 +43,7 @@ Command add_rollout_command(CLI::App& app);
 Command add_merge_command(CLI::App& app);
 Command add_render_command(CLI::App& app);
 Command add_figure_command(CLI::App& app);
+Command add_report_command(CLI::App& app);
 Command add_view_command(CLI::App& app);
 Command add_serve_command(CLI::App& app);
 Command add_verify_command(CLI::App& app);

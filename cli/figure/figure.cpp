@@ -18,6 +18,7 @@
 #include "cli/common/output_options.h"
 #include "cli/common/pixel_query.h"
 #include "cli/common/query_options.h"
+#include "cli/common/shell_words.h"
 #include "cli/common/unknown_state.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/head_where.h"
@@ -133,24 +134,6 @@ int64_t write_page(const FigureRequest& o, const FigureSource& source, const Fig
   });
   file.commit();
   return bytes;
-}
-
-/// A word of a shell's command line.
-std::string shell_word(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("-_./:,+@%=").find(c) != std::string_view::npos;
-  });
-  if (plain) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? "'\\''" : std::string(1, c);
-  return quoted + "'";
-}
-
-/// The last part of a path that names something.
-std::string file_name(const std::filesystem::path& path) {
-  const std::filesystem::path name = path.filename();
-  return name.empty() ? path.parent_path().filename().string() : name.string();
 }
 
 /// The command that makes this page, with names of files alone: a page is sent to others.

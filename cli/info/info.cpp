@@ -14,6 +14,7 @@
 #include "cli/common/left_out_names.h"
 #include "cli/common/option_use.h"
 #include "cli/common/output_options.h"
+#include "cli/common/shell_words.h"
 #include "cli/common/unknown_state.h"
 #include "cli/info/info_export.h"
 #include "cli/info/info_forwards.h"
@@ -338,18 +339,6 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
     const bool own = guess.fact == "step" || guess.fact == "layer";
     if (!own || g.calls == 1) line("guessed", guess_text(guess));
   }
-}
-
-/// `text` as one word of a POSIX shell.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("/._-:@+=,").find(static_cast<char>(c)) != std::string_view::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string word = "'";
-  for (char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
 }
 
 /// The preset that states the token map of bare tensors, which no other option can.

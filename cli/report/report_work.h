@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -32,15 +33,18 @@ struct ReportWork {
   const Capture& capture;
   /// The selection in the capture's order; heads that --budget-time left out have no record.
   const std::vector<SelectedCall>& calls;
-  /// The page's heads, in its order: facts name a head by its place here.
+  /// The page's heads, in its order: facts name a head by its place here. They have the array
+  /// frame_frame.
   std::span<const HeadRecord> records;
   int64_t sample = 0;  ///< rows that a head's numbers are from; 0: all
   /// False once --budget-time is over: begin no further unit of work. Never null.
   std::function<bool()> time_left;
-  /// Places in facts' pictures of the recorded frames of the video, [video frame]; −1: not there.
+  /// Places in facts' pictures of the recorded frames of the video, [latent frame]; −1: not there.
   std::vector<int64_t> pictures;
   /// The output's and the input's names without folders, for commands that the page tells.
   std::string input_name;
+  /// Heeded by what run() and reduce() of `run` do not do.
+  std::stop_token stop = {};
 };
 
 }  // namespace attnscope

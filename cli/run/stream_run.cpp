@@ -5,6 +5,7 @@
 #include "cli/run/forecast.h"
 #include "cli/run/run_steps.h"
 #include "core/stream/streaming_engine.h"
+#include "core/stream/value_check.h"
 
 namespace attnscope {
 
@@ -66,8 +67,15 @@ void StreamRun::run(std::span<const HeadTask> tasks, TileSink& sink) {
     forecast_ = forecast_run(title_, tasks, request, plan, *backend_, budget_, true);
     return;
   }
-  const CheckedRun run(console_, tasks, *backend_);
-  if (!run_tiles({console_, title_, *backend_, budget_, run.stop()}, tasks, plan, sink)) {
+  std::optional<CheckedRun> own;
+  if (above_) {
+    check_values(tasks, *above_, {.threads = backend_->workers(), .backend = backend_.get()});
+  } else {
+    own.emplace(console_, tasks, *backend_);
+  }
+  const Console shown = own ? console_ : console_.silenced();
+  const std::stop_token stop = own ? own->stop() : *above_;
+  if (!run_tiles({shown, title_, *backend_, budget_, stop}, tasks, plan, sink)) {
     throw interrupted_error(kNothingWritten);
   }
 }
@@ -78,8 +86,17 @@ void StreamRun::reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) 
     forecast_ = forecast_run(title_, jobs, plan, *backend_, budget_, true);
     return;
   }
-  const CheckedRun run(console_, jobs, *backend_);
-  if (!run_reductions({console_, title_, *backend_, budget_, run.stop()}, jobs, plan, sink)) {
+  std::optional<CheckedRun> own;
+  if (above_) {
+    std::vector<HeadTask> tasks;
+    for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+    check_values(tasks, *above_, {.threads = backend_->workers(), .backend = backend_.get()});
+  } else {
+    own.emplace(console_, jobs, *backend_);
+  }
+  const Console shown = own ? console_ : console_.silenced();
+  const std::stop_token stop = own ? own->stop() : *above_;
+  if (!run_reductions({shown, title_, *backend_, budget_, stop}, jobs, plan, sink)) {
     throw interrupted_error(kNothingWritten);
   }
 }

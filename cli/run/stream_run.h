@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
@@ -58,6 +59,10 @@ class StreamRun : public ReductionRunner {
   /// Scans, then streams reductions, as run() does tiles.
   void reduce(std::span<const ReductionJob> jobs, ReductionSink& sink) override;
 
+  /// Streams stop by `stop` from now on, of a caller that watches for signals itself and shows the
+  /// progress of all its streams.
+  void stand_under(std::stop_token stop) { above_ = std::move(stop); }
+
   /// With dry_run, run() and reduce() compute nothing, and forecast() tells what they would have
   /// taken.
   void plan_only() { plan_only_ = true; }
@@ -69,6 +74,7 @@ class StreamRun : public ReductionRunner {
   std::string title_;
   int threads_ = 0;
   bool plan_only_ = false;
+  std::optional<std::stop_token> above_;
   RunBackend backend_;
   MemoryBudget budget_;
   RunPlan forecast_;

@@ -238,6 +238,14 @@ PICTURES = cases(
     render stats.h5 --picture heatmap --metric entropy -o stored-heatmap.png
     figure dump {ONE} --stride 8 -o figure.html
     figure dump {ONE} --stride 8 -o dry.html --dry-run
+    report dump -o report.html
+    report dump --layers 0 --sample 32 --max-size 300KB -o small.html
+    report dump --layers 0 --budget-time 0s -o late.html
+    report dump --layers 0 -o dry.html --dry-run
+    report stats.json -o numbers.html
+    report w.h5 -o of-export.html
+    report pooled.h5 -o of-pooled.html
+    report stats.h5 -o numbers-of-h5.html
     """
 )
 

@@ -28,22 +28,28 @@ std::vector<int32_t> run_pairs(const FigureMap& map) {
 
 }  // namespace
 
+FigureArrays figure_arrays(const FigureMap& map) {
+  FigureArrays arrays;
+  arrays.runs = run_pairs(map);
+  std::vector<FigureBytes>& data = arrays.data;
+  data = {{"q", map.q}, {"k", map.k}, bytes_of("base", map.pyramid.codes)};
+  if (!map.sums.empty()) {
+    data.push_back(bytes_of("sums", map.sums));
+    data.push_back(bytes_of("exponents", map.exponents));
+  }
+  if (map.mask) {
+    data.push_back(bytes_of("lists", map.mask->row_lists));
+    data.push_back(bytes_of("starts", map.mask->starts));
+    data.push_back(bytes_of("runs", arrays.runs));
+  }
+  return arrays;
+}
+
 void write_figure(const FigureSource& source, const FigureCut& cut, const FigureMap& map,
                   const std::function<void(std::string_view)>& append) {
   const OrderedJson facts = figure_facts(source, cut, map);
-  const std::vector<int32_t> runs = run_pairs(map);
-  FigurePage page{source.title, facts, {}};
-  page.data = {{"q", map.q}, {"k", map.k}, bytes_of("base", map.pyramid.codes)};
-  if (!map.sums.empty()) {
-    page.data.push_back(bytes_of("sums", map.sums));
-    page.data.push_back(bytes_of("exponents", map.exponents));
-  }
-  if (map.mask) {
-    page.data.push_back(bytes_of("lists", map.mask->row_lists));
-    page.data.push_back(bytes_of("starts", map.mask->starts));
-    page.data.push_back(bytes_of("runs", runs));
-  }
-  write_figure_page(page, append);
+  const FigureArrays arrays = figure_arrays(map);
+  write_figure_page({source.title, facts, arrays.data}, append);
 }
 
 }  // namespace attnscope
