@@ -69,8 +69,8 @@ const makeMeanings = () => {
   for (const number of numbers) {
     const item = make('details', list);
     const summary = make('summary', item);
-    makeWords('span', summary, '', number.label || number.name);
-    make('code', summary, '', number.name);
+    makeWords('span', summary, '', titleOf(number));
+    if (titleOf(number) !== number.name) make('code', summary, '', number.name);
     if (number.text) makeWords('p', item, '', number.text);
     makeCommand(item, number.command);
   }

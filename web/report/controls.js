@@ -31,7 +31,7 @@ const makeFacets = (parent) => {
     paper.textContent = 'Seen: ' + facets.map(({name}) => facetText(name, state.facets[name])).join(', ') + '.';
   };
 };
-const numberChoices = () => [['class', 'class'], ...numbers.map((number) => [number.name, number.label || number.name])];
+const numberChoices = () => [['class', 'class'], ...numbers.map((number) => [number.name, titleOf(number)])];
 /// What the colours mean: classes with how many heads of those that are seen have them, or a scale.
 const paintLegend = (legend, shown) => {
   legend.replaceChildren();

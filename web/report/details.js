@@ -15,7 +15,7 @@ const makeSteps = (parent) => {
   const number = numberNamed(state.number), values = points.map((point) => point[1]);
   const low = Math.min(...values), high = Math.max(...values), last = facet.values.length - 1;
   const place = ([step, value]) => [4 + 252 * step / last, high > low ? 36 - 32 * (value - low) / (high - low) : 20];
-  const text = (number.label || number.name) + ' over the steps: ' + numberText(number, low) + ' to ' + numberText(number, high);
+  const text = titleOf(number) + ' over the steps: ' + numberText(number, low) + ' to ' + numberText(number, high);
   const holder = make('p', parent, 'steps');
   const svg = makeSvg('svg', holder, {viewBox: '0 0 260 40', role: 'img', 'aria-label': text});
   makeSvg('polyline', svg, {points: points.map((point) => place(point).map((v) => v.toFixed(1)).join()).join(' ')});
@@ -32,9 +32,9 @@ const makeNumbers = (parent, i) => {
   make('caption', lines, 'unseen', 'numbers of ' + heads.names[i] + ', with standard errors');
   for (const number of numbers) {
     if (valueOf(number.name, i) === null) continue;
-    const line = make('tr', lines), name = make('th', line, '', number.label || number.name);
+    const line = make('tr', lines), name = make('th', line, '', titleOf(number));
     name.scope = 'row';
-    name.title = number.name;
+    name.title = number.label || number.name;
     make('td', line, 'number', fullText(number, i));
   }
 };

@@ -15,7 +15,7 @@ const makeDiff = () => {
   const sizeOf = (pair) => columns.length && pair[columns[0].name] !== null ? pair[columns[0].name] : -Infinity;
   const pairs = diff.pairs.slice().sort((a, b) => sizeOf(b) - sizeOf(a));
   const table_ = makeTable(section, 'pairs', 'pairs of heads, those that differ most first');
-  makeHeads(table_, [...facts.input.slice(0, 2), ...columns.map((column) => column.label || column.name)], 2);
+  makeHeads(table_, [...facts.input.slice(0, 2), ...columns.map((column) => titleOf(column))], 2);
   const body = make('tbody', table_);
   const add = (list) => {
     for (const pair of list) {

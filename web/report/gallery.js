@@ -34,7 +34,7 @@ const kMostTiles = 12;
 const makeGallery = () => {
   if (!facts.maps || !facts.maps.heads.length) return;
   const section = makeSection('maps', 'Maps of all heads');
-  makeIntro(section, 'Each map from its least to its largest weights, on a log scale of its own; queries down, keys across. Lines part text and frames; ' +
+  makeIntro(section, 'Each map on a log scale of its own; a cell shows its largest weight; queries down, keys across. Lines part text and frames; ' +
       'the bar beside a name has the colour of its class.' + (facets.length ? ' These are the heads that the grid shows.' : ''));
   const showFacets = makeFacets(section), none = make('p', section, 'note', 'The page has no map of these heads.');
   const list = make('div', section, 'gallery');

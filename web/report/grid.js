@@ -10,7 +10,7 @@ const headSentence = (i) => {
   const words = [heads.names[i], heads.class[i]];
   if (state.number !== 'class') {
     const number = numberNamed(state.number);
-    words.push((number.label || number.name) + ' ' + fullText(number, i));
+    words.push(titleOf(number) + ' ' + fullText(number, i));
   } else {
     for (const number of numbers.slice(0, 3)) words.push((number.heading || number.name) + ' ' + numberText(number, valueOf(number.name, i)));
   }
@@ -41,8 +41,12 @@ const setFocus = (i, isMoved) => {
 const gridRows = (shown) => {
   const rows = new Map();
   for (const i of shown) {
-    const place = rowKey(i), key = JSON.stringify(place);
-    if (!rows.has(key)) rows.set(key, {name: rowName(place), cells: new Map()});
+    const place = rowKey(i);
+    let key = JSON.stringify(place), name = rowName(place);
+    // Heads of one place that nothing here tells apart have rows of their own, by their names.
+    if (rows.has(key) && rows.get(key).cells.has(heads.head[i])) key = name = heads.names[i].replace(/\s*H\d+$/, '');
+    while (rows.has(key) && rows.get(key).cells.has(heads.head[i])) key += ' ';
+    if (!rows.has(key)) rows.set(key, {name, cells: new Map()});
     rows.get(key).cells.set(heads.head[i], i);
   }
   return [...rows.values()];

@@ -6,10 +6,10 @@ const numberNamed = (name) => numbers.find((number) => number.name === name);
 
 const distinct = (column) => column ? [...new Set(column)] : [];
 /// What chooses a set of layers × heads among all heads: those of which there are several.
-const facets = ['side', 'step', 'branch', 'kind', 'batch'].map((name) => ({name, values: distinct(heads[name])}))
+const facets = ['side', 'step', 'branch', 'kind', 'chunk', 'batch'].map((name) => ({name, values: distinct(heads[name])}))
     .filter((facet) => facet.values.length > 1);
 const facetText = (name, value) => name === 'side' ? (facts.input[value] || 'capture ' + (value + 1)) :
-    value === null ? 'no ' + name : name === 'step' || name === 'batch' ? name + ' ' + value : String(value);
+    value === null ? 'no ' + name : ['step', 'chunk', 'batch'].includes(name) ? name + ' ' + value : String(value);
 
 /// The one state of the page: what the grid is coloured by, which heads it shows, which head is looked at.
 const state = {number: 'class', head: null, facets: Object.fromEntries(facets.map((facet) => [facet.name, facet.values[0]]))};
@@ -53,6 +53,8 @@ const rowName = ([layer, block, slot]) => {
 };
 
 // --- how numbers are written ---
+/// What a number is called where there is little room: a label may be a sentence.
+const titleOf = (number) => number.label && number.label.length <= 32 ? number.label : number.name;
 const numberText = (number, value) => {
   if (value === null || value === undefined) return '–';
   const size = Math.abs(value), decimals = number.decimals || 0;

@@ -1,7 +1,7 @@
 // The heads that stand out, by rules that are written; then each of them with its map, its film and what is to be seen.
 const ruleName = (rule) => {
   const number = numberNamed(rule);
-  return number ? number.label || rule : rule === 'own_way' ? 'goes its own way' : rule.replace(/_/g, ' ');
+  return number ? titleOf(number) : rule === 'own_way' ? 'goes its own way' : rule.replace(/_/g, ' ');
 };
 const lookOf = (i) => (facts.looks || []).findIndex((look) => look.head === i);
 const makeRules = (section) => {

@@ -79,7 +79,7 @@ const makeColumns = (parent) => {
     const label = make('label', list), box = make('input', label);
     box.type = 'checkbox';
     box.checked = listing.chosen.has(number.name);
-    label.append(' ' + (number.label || number.name));
+    label.append(' ' + titleOf(number));
     box.onchange = () => {
       listing.chosen[box.checked ? 'add' : 'delete'](number.name);
       makeHeadings();
