@@ -54,7 +54,7 @@ const rowName = ([layer, block, slot]) => {
 
 // --- how numbers are written ---
 /// What a number is called where there is little room: a label may be a sentence.
-const titleOf = (number) => number.label && number.label.length <= 32 ? number.label : number.name;
+const titleOf = (number) => number.label && number.label !== number.text && number.label.length <= 32 ? number.label : number.name;
 const numberText = (number, value) => {
   if (value === null || value === undefined) return '–';
   const size = Math.abs(value), decimals = number.decimals || 0;

@@ -54,7 +54,7 @@ const makeMarks = (parent, name, marks, cells, start) => {
   holder.setAttribute('aria-hidden', 'true');
   let free = -Infinity;
   for (const [text, begin, end] of marks || []) {
-    const middle = (begin + end) / 2 / cells, half = (start === 'left' ? 3.6 * text.length : 7) / 260;
+    const middle = (begin + end) / 2 / cells, half = (start === 'left' ? 2.8 * text.length : 7) / 260;
     if (middle - half < free) continue;
     free = middle + half;
     make('span', holder, '', text).style[start] = 100 * middle + '%';
