@@ -17,7 +17,9 @@
 #include "cli/report/report_looks.h"
 #include "cli/report/report_output.h"
 #include "cli/report/report_parts.h"
+#include "cli/report/report_sparsity.h"
 #include "cli/report/report_watch.h"
+#include "cli/report/report_words.h"
 #include "cli/report/report_work.h"
 #include "cli/report/standing_heads.h"
 #include "cli/run/forecast.h"
@@ -64,7 +66,8 @@ class CaptureReport {
   void begin();
   void measure();
   void add_sections();
-  void add_looks();
+  void add_looks(const std::vector<int64_t>& pictures);
+  void add_measured_sections(const std::vector<int64_t>& pictures);
   void add_figures();
   std::string hash() const;
   std::string figure_title(const MeasuredHead& head) const;
@@ -168,8 +171,20 @@ void CaptureReport::add_sections() {
   parts_.pictures = read_pictures(capture_, run_.budget(), parts_.problems);
 }
 
-void CaptureReport::add_looks() {
-  const std::vector<int64_t> pictures = places_of_pictures(parts_.pictures);
+/// Words over the frames, and how few keys would do.
+void CaptureReport::add_measured_sections(const std::vector<int64_t>& pictures) {
+  if (!watch_.time_left()) {
+    parts_.lacks.emplace_back("--budget-time was over: no words over the frames, no sparsity");
+    return;
+  }
+  ReportWork work{run_,     capture_, calls_,
+                  records_, sample_,  [this] { return watch_.time_left(); },
+                  pictures, input_,   watch_.stop()};
+  parts_.words = words_section(work, parts_.lacks);
+  parts_.sparsity = sparsity_section(work, parts_.lacks);
+}
+
+void CaptureReport::add_looks(const std::vector<int64_t>& pictures) {
   const std::vector<size_t> places = all_standing(rules_);
   for (const size_t place : places) {
     if (!watch_.time_left()) {
@@ -241,7 +256,9 @@ void CaptureReport::write() {
   }
   measure();
   add_sections();
-  add_looks();
+  const std::vector<int64_t> pictures = places_of_pictures(parts_.pictures);
+  add_looks(pictures);
+  add_measured_sections(pictures);
   std::string digest;
   if (watch_.time_left()) digest = hash();
   if (!digest.empty()) parts_.facts["capture_hash"] = digest;

@@ -28,20 +28,14 @@ int64_t record_bytes(const AttentionProblem& problem) {
   return kRecordBytes + parts * parts * static_cast<int64_t>(sizeof(double));
 }
 
-/// Makes the records of jobs, and their maps from the same weights.
+/// Keeps the records of jobs in their order.
 class ReportSink final : public ReductionSink {
  public:
-  ReportSink(std::span<const ReductionJob> jobs, HeadRecordOptions options, std::span<CellMap> maps)
-      : records(jobs.size()),
-        cells_(maps),
-        sink_(jobs, std::move(options), [this](HeadRecord record) {
+  ReportSink(std::span<const ReductionJob> jobs, HeadRecordOptions options)
+      : records(jobs.size()), sink_(jobs, std::move(options), [this](HeadRecord record) {
           records[static_cast<size_t>(current_)] = std::move(record);
         }) {}
 
-  void block_row(int64_t job, int64_t row, std::span<const float> max,
-                 std::span<const double> sum) override {
-    cells_.block_row(job, row, max, sum);
-  }
   void panel(int64_t job, int64_t first, const PanelReduction& panel) override {
     sink_.panel(job, first, panel);
   }
@@ -54,9 +48,26 @@ class ReportSink final : public ReductionSink {
 
  private:
   int64_t current_ = 0;
-  CellSink cells_;
   HeadRecordSink sink_;
 };
+
+/// Draws the small maps of jobs, one a job. Blocks beside numbers would round these otherwise than
+/// `stats` does, so that maps take a pass of their own.
+void draw_maps(StreamRun& run, std::span<const ReductionJob> jobs, std::span<CellMap> maps) {
+  if (jobs.front().task.row_list.empty()) {
+    std::vector<ReductionJob> blocks;
+    for (const ReductionJob& job : jobs) {
+      blocks.push_back({job.task, {}});
+      blocks.back().request.block = maps.front().block();
+    }
+    CellSink cells(maps);
+    return run.reduce(blocks, cells);
+  }
+  std::vector<HeadTask> tasks;
+  for (const ReductionJob& job : jobs) tasks.push_back(job.task);
+  RowCellSink cells(maps);
+  run.run(tasks, cells);
+}
 
 /// See MeasuredHead::best_query. `arrays` are entropies and largest weights of the task's rows.
 std::optional<int64_t> best_query_of(const HeadTask& task,
@@ -161,18 +172,9 @@ class Measurement {
         count * jobs.front().task.num_rows() * 2 * static_cast<int64_t>(sizeof(double)),
         "the rows of the report's heads");
     std::vector<CellMap> maps(jobs.size(), CellMap::of(queries, keys, kSmallMapCells));
-    const bool sampled = !jobs.front().task.row_list.empty();
-    if (!sampled) {
-      for (ReductionJob& job : jobs) job.request.block = maps.front().block();
-    }
-    ReportSink sink(jobs, {choice_.arrays, choice_.thresholds, tokens}, maps);
+    ReportSink sink(jobs, {choice_.arrays, choice_.thresholds, tokens});
     means_.run.reduce(jobs, sink);
-    if (sampled) {
-      std::vector<HeadTask> tasks;
-      for (const ReductionJob& job : jobs) tasks.push_back(job.task);
-      RowCellSink cells(maps);
-      means_.run.run(tasks, cells);
-    }
+    draw_maps(means_.run, jobs, maps);
     for (size_t i = 0; i < jobs.size(); ++i) {
       MeasuredHead head;
       head.record = std::move(sink.records[i]);

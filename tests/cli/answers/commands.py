@@ -244,6 +244,7 @@ PICTURES = cases(
     report dump --layers 0 -o dry.html --dry-run
     report stats.json -o numbers.html
     report w.h5 -o of-export.html
+    report dump dump --layers 0 --sample 32 -o of-two.html
     report pooled.h5 -o of-pooled.html
     report stats.h5 -o numbers-of-h5.html
     """

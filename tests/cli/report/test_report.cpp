@@ -379,7 +379,7 @@ TEST_CASE("a report that cannot be meant has one line") {
            {{dump, "-o", folder / "page.html", "--budget-time=-1s"}, "--budget-time"},
            {{dump, "-o", folder / "page.html", "--max-size", "much"}, "--max-size"},
            {{dump, "-o", folder / "page.html", "--layers", "9"}, "layer"},
-           {{dump, dump, "-o", folder / "page.html"}, "one input"},
+           {{dump, folder / "maps.h5", "-o", folder / "page.html"}, "two captures"},
            {{folder / "maps.h5", "-o", folder / "page.html", "--sample", "9"}, "export"},
            {{folder / "nothing", "-o", folder / "page.html"}, "nothing", 1},
            {{dump, "-o", folder / "no/page.html"}, "no", 1}}) {
@@ -403,6 +403,30 @@ TEST_CASE("an export has a report of what is in it") {
   CHECK(page.facts["checks"][0]["ok"] == true);
   CHECK(page.facts["checks"][1]["ok"] == true);
   CHECK(page.answer["problems"].empty());
+}
+
+TEST_CASE("two captures have a report of how far their heads are apart") {
+  const TemporaryFolder folder;
+  AttentionCapture one(5, 70), other(6, 70);
+  one.file().write(folder / "one.safetensors");
+  other.file().write(folder / "other.safetensors");
+  const Page page({folder / "one.safetensors", folder / "other.safetensors"}, folder / "page.html");
+  REQUIRE(page.answer["heads"].size() == 8);
+  REQUIRE(page.answer["pairs"].size() == 4);
+  for (size_t i = 0; i < 4; ++i) {
+    const Json& pair = page.answer["pairs"][i];
+    CHECK(pair["a"] == i);
+    CHECK(pair["b"] == i + 4);
+    const std::vector<double> a = one.weights(static_cast<int64_t>(i));
+    const std::vector<double> b = other.weights(static_cast<int64_t>(i));
+    double sum = 0;
+    for (size_t e = 0; e < a.size(); ++e) {
+      const double m = (a[e] + b[e]) / 2;
+      sum += (a[e] * std::log2(a[e] / m) + b[e] * std::log2(b[e] / m)) / 2;
+    }
+    CHECK(pair["js"].get<double>() == Approx(sum / 70).epsilon(1e-4));
+    CHECK(page.facts["heads"]["side"][i + 4] == 1);
+  }
 }
 
 TEST_CASE("a dry run of a report writes nothing") {
