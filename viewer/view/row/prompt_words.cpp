@@ -8,23 +8,12 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/products/tokens/special_token.h"
 #include "core/products/tokens/text_token.h"
 #include "core/products/tokens/token_piece.h"
 
 namespace attnscope {
 namespace {
-
-bool is_byte_token(std::string_view token) {
-  return token.size() == 6 && token.starts_with("<0x") && token.ends_with(">");
-}
-
-/// "[CLS]", "[unused12]": letters, digits and _ alone, and no space.
-bool is_bracketed_name(std::string_view token) {
-  if (token.size() < 3 || token.front() != '[' || token.back() != ']') return false;
-  return std::all_of(token.begin() + 1, token.end() - 1, [](char c) {
-    return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0;
-  });
-}
 
 char lower_ascii(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
@@ -81,20 +70,6 @@ IndexRange find_phrase(const TokenNames& names, const std::string& text) {
 }
 
 }  // namespace
-
-bool is_special_token(std::string_view token) {
-  const std::string_view text = token_piece(token).text;
-  if (text.empty()) return token.empty();
-  if (is_byte_token(text)) return false;
-  const bool angled = text.size() > 2 && text.front() == '<' && text.back() == '>' &&
-                      text.find(' ') == std::string_view::npos;
-  return angled || is_bracketed_name(text);
-}
-
-bool is_padding_token(std::string_view token) {
-  if (!is_special_token(token)) return false;
-  return token.empty() || holds_word(token, "pad");
-}
 
 std::vector<PromptWord> prompt_words(const TokenNames& names) {
   const TokenGrid& grid = *names.grid;
