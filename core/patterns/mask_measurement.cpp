@@ -13,6 +13,10 @@ namespace {
 
 constexpr int64_t kMostTileRows = 64;
 
+MaskRecall::Wanted wanted_detail(const AttentionProblem& problem, const MaskMeasurement& how) {
+  return {true, how.outputs && static_cast<bool>(problem.v())};
+}
+
 /// Streams the task's rows through a probe; `progress` gets the share of it that is done.
 std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mask> masks,
                                        MaskRecall::Wanted wanted, const MaskMeasurement& how,
@@ -40,7 +44,7 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
                                        const MaskMeasurement& how,
                                        const std::function<void(double)>& progress) {
   const AttentionProblem& problem = *head.problem;
-  const MaskRecall::Wanted detail{true, static_cast<bool>(problem.v())};
+  const MaskRecall::Wanted detail = wanted_detail(problem, how);
   const std::vector<int64_t> some =
       sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
   const auto total = static_cast<double>(problem.num_queries());
@@ -72,7 +76,7 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
         MaskRecall::bytes(task, masks, wanted, kMostTileRows, how.backend.workers());
     return least_row_stream_bytes({&task, 1}, how.backend, kept);
   };
-  const MaskRecall::Wanted detail{true, static_cast<bool>(head.problem->v())};
+  const MaskRecall::Wanted detail = wanted_detail(*head.problem, how);
   const std::vector<int64_t> some =
       sampled_rows(head.problem->num_queries(), MaskMeasurement::kSampledRows);
   if (how.exact || std::ssize(some) == head.problem->num_queries()) return least(head, detail);
@@ -88,7 +92,7 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
                                       const MaskMeasurement& how) {
   const AttentionProblem& problem = *head.problem;
-  const MaskRecall::Wanted detail{true, static_cast<bool>(problem.v())};
+  const MaskRecall::Wanted detail = wanted_detail(problem, how);
   const std::vector<int64_t> some =
       sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
   HeadTask task = head;

@@ -21,6 +21,8 @@ struct MaskMeasurement {
   std::stop_token stop = {};
   /// Oracle and output errors on all rows instead of kSampledRows spread ones.
   bool exact = false;
+  /// Output errors, where the problem has V.
+  bool outputs = true;
 
   static constexpr int64_t kSampledRows = 256;
 };
