@@ -12,7 +12,7 @@ const makeWordStrips = () => {
   for (const strip of words.strips) {
     const item = make('section', section, 'strip'), heading = make('h3', item);
     make('bdi', heading, 'word', strip.word);
-    make('span', heading, 'note', ' token ' + strip.token + '; mass ' + shortNumber(strip.mass) + ', at most ' + shortNumber(strip.largest) + ' at a place');
+    make('span', heading, 'note', (strip.tokens > 1 ? ' tokens ' + strip.token + ' to ' + (strip.token + strip.tokens - 1) : ' token ' + strip.token) + '; mass ' + shortNumber(strip.mass) + ', at most ' + shortNumber(strip.largest) + ' at a place');
     makeFilm(item, {data: strip.data, grid: words.grid, frames: words.frames, query: null}, 'where the video looks at “' + strip.word + '”: mass ' +
         shortNumber(strip.mass) + ', ' + words.grid[0] + ' frames');
   }
