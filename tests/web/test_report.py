@@ -182,6 +182,26 @@ class ReportTest(ReportPage):
         self.assertEqual(self.browser.run("document.querySelectorAll('.look, .gallery, iframe').length"), 0)
         self.assertTrue(self.texts(".lacks li"))
 
+    def test_two_captures(self):
+        attnscope("synth", "--grid", "3x6x8", "--text", "16@start", "--head-kinds", "temporal,spatial,text,sink", "--num-layers", 2,
+                  "--seed", 7, "-o", "one", "--force", "--quiet")
+        attnscope("synth", "--grid", "3x6x8", "--text", "16@start", "--head-kinds", "temporal,spatial,text,sink", "--num-layers", 2,
+                  "--seed", 8, "-o", "other", "--force", "--quiet")
+        attnscope("report", "one", "other", "-o", "pair.html", "--force", "--quiet")
+        self.show("pair.html")
+        self.check_whole()
+        facts = self.facts()
+        pairs, heads = facts["diff"]["pairs"], facts["heads"]
+        self.assertEqual(len(pairs), 8)
+        expected = [[heads["names"][p["a"]], heads["names"][p["b"]]] for p in sorted(pairs, key=lambda p: -p["js"])]
+        lines = "[...document.querySelectorAll('table.pairs tbody tr')].map((line) => [line.cells[0].textContent, line.cells[1].textContent])"
+        self.assertEqual(self.browser.run(lines), expected)
+        sides = "[...new Set([...document.querySelectorAll('.grid .cell')].map((c) => window.attnscopeReport.facts.heads.side[Number(c.dataset.head)]))]"
+        self.assertEqual(self.browser.run(sides), [0])
+        self.browser.run("document.querySelectorAll('#heads .toggles button')[1].click()")
+        self.assertEqual(self.browser.run(sides), [1])
+        self.check_quiet()
+
     def check_whole(self):
         """What the page shows is not empty, what it has not is said, and all its links lead somewhere."""
         facts = self.facts()
