@@ -318,8 +318,9 @@ TEST_CASE("inputs that lack something have a report that says so") {
     std::fill(capture.allowed.begin() + 40, capture.allowed.begin() + 80, 0);
     const Page page = page_of(capture.file(), "masked");
     CHECK(page.answer["heads"][0]["masked_rows"] == 2);
-    check_codes(std::span(page.data("maps")).first(400), capture.weights(0),
-                page.facts["maps"]["low"][0], page.facts["maps"]["high"][0]);
+    const std::vector<std::byte> maps = page.data("maps");
+    check_codes(std::span(maps).first(400), capture.weights(0), page.facts["maps"]["low"][0],
+                page.facts["maps"]["high"][0]);
   }
   SECTION("cross attention") {
     const Page page =
