@@ -339,7 +339,7 @@ TEST_CASE("inputs that lack something have a report that says so") {
   }
   SECTION("several shapes, steps and branches") {
     const std::string dump = folder / "dump";
-    run_well({"synth", "--grid", "3x4x4", "--text", "4@start", "--layers", "2", "--heads", "2",
+    run_well({"synth", "--grid", "4x4x4", "--text", "4@start", "--layers", "2", "--heads", "2",
               "--steps", "2", "-o", dump});
     const Page page({dump}, folder / "dump.html");
     CHECK(page.answer["heads"].size() == 8);
