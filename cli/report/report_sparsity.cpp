@@ -7,6 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string_view>
+#include <tuple>
 
 #include "cli/report/sparsity_facts.h"
 #include "core/base/error.h"
