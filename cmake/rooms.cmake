@@ -11,7 +11,7 @@
 #     [TARGET_ELSEWHERE])  its folder's CMakeLists.txt says what becomes of it
 #
 # Names of third parties, and the headers that they are known by:
-attnscope_third_party(posix HEADERS "^((sys|netinet)/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|pwd|malloc|time|linux/[a-z0-9]+)\\.h$")
+attnscope_third_party(posix HEADERS "^((sys|netinet|arpa)/[a-z]+|dirent|fcntl|unistd|poll|sched|spawn|pthread|pwd|malloc|time|linux/[a-z0-9]+)\\.h$")
 attnscope_third_party(fmt TARGETS fmt::fmt HEADERS "^fmt/")
 attnscope_third_party(json TARGETS nlohmann_json::nlohmann_json HEADERS "^nlohmann/")
 attnscope_third_party(xxhash TARGETS PkgConfig::xxhash HEADERS "^xxh")

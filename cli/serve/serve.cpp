@@ -1,11 +1,8 @@
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <pwd.h>
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -28,8 +25,6 @@
 #include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_doors.h"
 #include "viewer/remote/web/web_front.h"
-#include "viewer/remote/web/web_token.h"
-#include "viewer/session/view_link.h"
 #include "viewer/tiles/opened_maps.h"
 
 namespace attnscope {
@@ -86,15 +81,17 @@ void check_follow(const ServeRequest& o) {
 }
 
 void check_ways(const ServeRequest& o) {
-  const bool place = o.port != 0 || !o.socket.empty();
-  if (o.stdio && place) throw usage_error("--stdio: needs neither --port nor --socket");
-  if (o.port != 0 && !o.socket.empty()) throw usage_error("--port and --socket: expected one");
+  const std::string place = o.web.given();
+  if (o.stdio && !place.empty()) {
+    throw usage_error("--stdio: needs no " + place + ", which is for browsers");
+  }
+  check_web_options(o.web);
   if (o.stdio || !web_assets().empty()) return;
   throw Error(
       ErrorCode::unavailable,
-      "serve: this program was built without the page for browsers, which needs emscripten and "
-      "ImGui's sources: scripts/setup web brings them, and -DATTNSCOPE_WEB=ON builds it "
-      "(docs/install.md); `attnscope view ssh://HOST/PATH` shows the same in a window");
+      "serve: this program was built without the page for browsers: `scripts/build web` in its "
+      "sources builds it with the page (docs/install.md); `attnscope view ssh://HOST/PATH` shows "
+      "the same in a window");
 }
 
 /// All that is opened for whoever looks; `bell` rings when there is something new, and for the
@@ -148,31 +145,7 @@ void serve_stdio(const ServeRequest& o, const Console& console, const InterruptW
   if (!messages.problem().empty()) throw Error(ErrorCode::file, "serve: " + messages.problem());
 }
 
-/// Of the laptop, where there is none of this machine to be taken; another one will do.
-constexpr int kPortThere = 8765;
 constexpr double kIdleSeconds = 5;
-
-/// How ssh comes here: "me@server".
-std::string login_here() {
-  std::array<char, 256> host{};
-  const bool named = ::gethostname(host.data(), host.size() - 1) == 0 && host[0] != '\0';
-  std::array<char, 4096> room{};
-  passwd entry{};
-  passwd* found = nullptr;
-  ::getpwuid_r(::geteuid(), &entry, room.data(), room.size(), &found);
-  const std::string at = named ? host.data() : "HOST";
-  return found == nullptr ? at : std::string(found->pw_name) + "@" + at;
-}
-
-/// A path as a part of what ssh takes apart at colons.
-std::string forwarded_path(const std::string& path) {
-  std::string out;
-  for (const char c : std::filesystem::absolute(path).lexically_normal().string()) {
-    if (c == ':' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out;
-}
 
 /// The hello holds all that came while nobody looked; a problem of that time is said again.
 TileServer server_for_window(Served& served) {
@@ -198,15 +171,6 @@ void serve_window(Served& served, WebWindow& window, const EventBell& bell, cons
   if (!window.ended().empty()) console.say("a window has gone: " + one_line(window.ended()));
 }
 
-/// The address for a browser, and the line for another machine's shell that makes it reachable
-/// there. `port`: 0 with a Unix socket, whose path `socket` then is.
-std::string web_addresses(int port, const std::string& socket, const std::string& token) {
-  const int there = port == 0 ? kPortThere : port;
-  const std::string here = port == 0 ? forwarded_path(socket) : fmt::format("127.0.0.1:{}", port);
-  return fmt::format("http://127.0.0.1:{}/#token={}\nssh -N -L {} {}\n", there, token,
-                     shell_quoted(fmt::format("{}:{}", there, here)), shell_quoted(login_here()));
-}
-
 /// Serves what is looked at to windows in browsers, one after the other, until a stop is requested,
 /// which `bell` rings for. What a window says wrong ends that window.
 void serve_windows(Served& served, WebFront& front, const EventBell& bell, const Console& console,
@@ -225,13 +189,13 @@ void serve_windows(Served& served, WebFront& front, const EventBell& bell, const
 }
 
 void serve_web(const ServeRequest& o, const Console& console, const InterruptWatch& interrupt) {
-  const WebDoors doors =
-      o.socket.empty() ? WebDoors::on_loopback(o.port) : WebDoors::on_socket(o.socket);
-  const std::string token = new_web_token();
+  const std::string token = web_token(o.web);
+  const WebDoors doors = open_doors(o.web);
   const EventBell bell;
-  WebFront front(doors.descriptors(), web_assets(), token);
+  WebFront front(doors.descriptors(), web_assets(), token, web_rules(o.web));
+  warn_of_reach(o.web, doors, console);
   const auto tell = [&] {
-    fmt::print("{}", web_addresses(doors.port(), o.socket, token));
+    fmt::print("{}", web_addresses(o.web, doors, token));
     if (std::fflush(stdout) != 0) throw Error(ErrorCode::file, "standard output: it is closed");
     console.say(
         "the first line is the address for a browser, until Ctrl-C; the second one, in a shell of "
@@ -273,13 +237,7 @@ Command add_serve_command(CLI::App& app) {
   add_capture_options_of_two(command, o.capture, o.second);
   command.add_option("SECOND", o.second, "a second capture, of which a head is side B")
       .type_name("SECOND");
-  command.add_option("--port", o.port, "the port of 127.0.0.1 that it listens at; a free one")
-      .in_range(1, 65535)
-      .type_name("PORT");
-  command
-      .add_option("--socket", o.socket,
-                  "listen at a Unix socket of this path instead, which only you can open")
-      .type_name("PATH");
+  add_web_options(command, o.web);
   command.add_flag("--stdio", o.stdio,
                    "speak to the window by standard input and output; `attnscope view "
                    "ssh://HOST/PATH` does that");
@@ -290,11 +248,12 @@ Command add_serve_command(CLI::App& app) {
   command.add_flag("--quiet", o.quiet, "no narration");
   command.footer(
       "It prints an address for a browser of this machine, and the ssh line that makes it "
-      "reachable "
-      "from another one. Whoever has the address can look.\n"
+      "reachable from another one. Whoever has the address can look. Behind a proxy (JupyterHub, "
+      "nginx) the address is the proxy's, with #token=... at its end.\n"
       "Examples:\n"
       "  attnscope serve dump/                     # the window in a browser, until Ctrl-C\n"
       "  attnscope serve dump/ --socket s.sock     # others on this machine cannot even connect\n"
+      "  attnscope serve dump/ --port 8765 --allow-host hub.example.org   # behind a proxy\n"
       "  attnscope serve --stdio dump/             # what `attnscope view ssh://HOST/PATH` starts");
   return {command, [options] { return run_serve(*options); }};
 }

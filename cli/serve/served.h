@@ -7,6 +7,7 @@
 
 #include "cli/common/capture_options.h"
 #include "cli/serve/capture_tiles.h"
+#include "cli/serve/web_options.h"
 #include "core/stream/tile_backend.h"
 #include "viewer/remote/tile_server.h"
 #include "viewer/tiles/capture_follower.h"
@@ -20,8 +21,7 @@ struct ServeRequest {
   RunOptions run;
   std::string second, cache;
   bool stdio = false;
-  int port = 0;        ///< --port; 0: a free one
-  std::string socket;  ///< --socket; empty: a port
+  WebOptions web;
   bool follow = false;
   bool quiet = false;
 };

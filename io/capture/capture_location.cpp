@@ -171,6 +171,19 @@ CaptureLocation locate_in_folder(const fs::path& folder, const std::optional<std
                        "\", and no files whose names say what they are (--pattern tells)");
 }
 
+/// Of a path that is not there: also of a place on another machine, which the window alone reads.
+std::string missing_text(const std::string& path) {
+  const std::string text = "there is no such file or folder";
+  if (path.starts_with("ssh://")) {
+    return text + ": ssh:// is for `attnscope view`, other commands run on that machine";
+  }
+  // As scp writes it.
+  const size_t colon = path.find(':'), at = path.find('@');
+  if (colon == std::string::npos || at > colon || path.find('/') < colon) return text;
+  return text + ": on another machine it is `attnscope view ssh://" + path.substr(0, colon) +
+         "/PATH`";
+}
+
 CaptureLocation locate_no_folder(const fs::path& path, const std::optional<std::string>& pattern,
                                  const ReadControl& control) {
   std::error_code error;
@@ -179,7 +192,7 @@ CaptureLocation locate_no_folder(const fs::path& path, const std::optional<std::
     return locate_catalogue(path.parent_path(), control);
   }
   if (!fs::exists(path, error)) {
-    throw file_error(path.string(), "", "there is no such file or folder");
+    throw file_error(path.string(), "", missing_text(path.string()));
   }
   return locate_file(path, pattern, control);
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdlib>
+#include <string>
 #include <vector>
 
 #include "tests/fuzz/targets.h"
@@ -34,12 +36,31 @@ bool is_own(std::string host) {
   return false;
 }
 
+/// Of a host that the page of a proxy is asked by.
+bool is_hub(const std::string& host) {
+  std::string lower(host);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string name = lower.substr(0, lower.find(':'));
+  return name == "hub.example.org" &&
+         lower.find_first_not_of("0123456789:", name.size()) == std::string::npos;
+}
+
+void check_fields(const WebRequest& request, const WebAnswer& answer) {
+  require(answer.body.empty() || answer.body.data() == kBytes.data());
+  if (answer.opens_line) require(!request.origins.empty() && request.upgrade);
+  // A field's value goes to the browser as one line.
+  for (const auto& [name, value] : answer.fields) {
+    require(value.find_first_of("\r\n") == std::string::npos);
+  }
+}
+
 }  // namespace
 
 // Lines: method, target, hosts, origins and etags, each of which begins with the letter of its
 // kind.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const WebPage page(files());
+  static const WebPage proxied(files(), {{"hub.example.org"}, "/p/"});
   std::string_view rest = test::fuzz_text(data, size);
   WebRequest request;
   request.upgrade = size % 2 == 1;
@@ -60,11 +81,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     require(request.method == "GET" || request.method == "HEAD");
     require(path == "/" || path == "/window.js" || (path == "/tiles" && answer.opens_line));
   }
-  require(answer.body.empty() || answer.body.data() == kBytes.data());
-  if (answer.opens_line) require(!request.origins.empty() && request.upgrade);
-  // A field's value goes to the browser as one line.
-  for (const auto& [name, value] : answer.fields) {
-    require(value.find_first_of("\r\n") == std::string::npos);
+  check_fields(request, answer);
+  const WebAnswer there = proxied.answer(request);
+  if (there.opens_line || there.status < 400) {
+    require(request.hosts.size() == 1);
+    const std::string host(request.hosts[0]);
+    require(is_own(host) || is_hub(host));
   }
+  check_fields(request, there);
   return 0;
 }

@@ -20,12 +20,12 @@ constexpr double kLong = 30;
 
 }  // namespace
 
-RawClient::RawClient(int port) : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+RawClient::RawClient(const std::string& at, int port)
+    : descriptor_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (descriptor_ < 0 ||
+  if (descriptor_ < 0 || ::inet_pton(AF_INET, at.c_str(), &address.sin_addr) != 1 ||
       ::connect(descriptor_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     close();
     throw std::runtime_error("cannot connect");

@@ -11,8 +11,10 @@ namespace attnscope::test {
 /// A connection to this machine whose every byte is the test's own.
 class RawClient {
  public:
-  /// To a port of 127.0.0.1, or to a Unix socket. Throws std::runtime_error where it cannot.
-  explicit RawClient(int port);
+  /// To a port of 127.0.0.1 or of another address of IPv4, or to a Unix socket. Throws
+  /// std::runtime_error where it cannot.
+  explicit RawClient(int port) : RawClient("127.0.0.1", port) {}
+  RawClient(const std::string& address, int port);
   explicit RawClient(const std::string& path);
   ~RawClient();
   RawClient(const RawClient&) = delete;

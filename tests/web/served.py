@@ -15,21 +15,22 @@ SAMPLE = os.path.join(ROOT, "samples", "moving-shapes")
 class Server:
     """Serves the sample until it is ended, or at the end of a with."""
 
-    def __init__(self, capture=SAMPLE, port=None):
-        words = [PROGRAM, "serve", capture, "--cache", "none", "--quiet"]
+    def __init__(self, capture=SAMPLE, port=None, options=()):
+        words = [PROGRAM, "serve", capture, "--cache", "none", "--quiet", *options]
         if port:
             words += ["--port", str(port)]
         self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
-        found = re.match(r"http://127\.0\.0\.1:(\d+)/#token=([0-9a-f]{32})$", line.strip())
+        found = re.match(r"http://127\.0\.0\.1:(\d+)(/.*)#token=([0-9a-f]{32})$", line.strip())
         if not found:
             self.process.kill()
             raise RuntimeError(f"serve said {line!r} and {self.process.communicate()[1]!r}")
-        self.port, self.token = int(found[1]), found[2]
+        self.port, self.path, self.token = int(found[1]), found[2], found[3]
 
-    def address(self, port=None, token=None):
-        return f"http://127.0.0.1:{port or self.port}/#token={token or self.token}"
+    def address(self, port=None, token=None, view=None):
+        behind = f"&view={view}" if view else ""
+        return f"http://127.0.0.1:{port or self.port}{self.path}#token={token or self.token}{behind}"
 
     def __enter__(self):
         return self

@@ -61,7 +61,7 @@ ServedProgram::~ServedProgram() {
 
 bool ServedProgram::wait_for_address() {
   static const std::regex lines(
-      "http://127\\.0\\.0\\.1:([0-9]+)/#token=([0-9a-f]{32})\n(ssh -N -L [^\n]+)\n");
+      "http://([^/\n]+):([0-9]+)(/[^#\n]*)#token=([0-9a-f]{32})\n(ssh -N -L [^\n]+)\n");
   std::smatch found;
   std::string out;
   becomes([&] {
@@ -69,9 +69,11 @@ bool ServedProgram::wait_for_address() {
     return std::regex_match(out, found, lines) || has_ended(child_);
   });
   if (found.empty()) return false;
-  port_ = std::stoi(found[1]);
-  token_ = found[2];
-  ssh_line_ = found[3];
+  host_ = found[1];
+  port_ = std::stoi(found[2]);
+  path_ = found[3];
+  token_ = found[4];
+  ssh_line_ = found[5];
   return true;
 }
 

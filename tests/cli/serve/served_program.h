@@ -22,8 +22,10 @@ class ServedProgram {
 
   /// Waits for the two lines that it prints; false where it ends before.
   bool wait_for_address();
-  /// Of the address.
+  /// Of the address "http://HOST:PORT/PATH/#token=…".
+  const std::string& host() const { return host_; }
   int port() const { return port_; }
+  const std::string& path() const { return path_; }
   const std::string& token() const { return token_; }
   /// "ssh -N -L …"
   const std::string& ssh_line() const { return ssh_line_; }
@@ -38,7 +40,7 @@ class ServedProgram {
   TemporaryFolder folder_;
   pid_t child_ = -1;
   int port_ = 0;
-  std::string token_, ssh_line_;
+  std::string host_, path_, token_, ssh_line_;
 };
 
 }  // namespace attnscope::test

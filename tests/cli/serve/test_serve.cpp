@@ -255,7 +255,8 @@ TEST_CASE("serve says what cannot be meant") {
   CHECK(refused({dump, "--port", "70000"}, 2).find("--port") != std::string::npos);
   CHECK(refused({dump, "--port", "8000", "--socket", "x"}, 2).find("expected one") !=
         std::string::npos);
-  CHECK(refused({dump, "--stdio", "--port", "8000"}, 2).find("needs neither") != std::string::npos);
+  CHECK(refused({dump, "--stdio", "--port", "8000"}, 2).find("needs no --port") !=
+        std::string::npos);
   CHECK(refused({"/no/such/dump"}, 1).find("/no/such/dump") != std::string::npos);
   CHECK(refused({dump, dump, "--follow"}, 2).find("follows one CAPTURE") != std::string::npos);
 }

@@ -1,5 +1,6 @@
 #include "viewer/remote/web/web_doors.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -9,10 +10,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <optional>
 #include <thread>
 #include <utility>
 
@@ -50,50 +51,56 @@ int bind_to(int descriptor, const Address& address) {
   return ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
-[[noreturn]] void fail_port(int port, int error) {
-  const std::string at =
-      port == 0 ? "serve: no port of 127.0.0.1" : fmt::format("serve: port {} of 127.0.0.1", port);
+[[noreturn]] void fail_port(const std::string& address, int port, int error) {
+  const std::string at = port == 0 ? "serve: no port of " + address
+                                   : fmt::format("serve: port {} of {}", port, address);
   if (error == EADDRINUSE) {
     throw Error(ErrorCode::resource, at + " is in use: name another with --port, or none");
+  }
+  if (error == EADDRNOTAVAIL) {
+    throw Error(ErrorCode::resource,
+                fmt::format("serve: --bind {}: this machine has no such address", address));
   }
   throw Error(ErrorCode::resource, at + " can be had: " + errno_text(error));
 }
 
-/// Listens at 127.0.0.1, and says the port.
-int open_ipv4(int& port) {
+/// Listens at an address of IPv4, and says the port.
+int open_ipv4(const std::string& at, int& port) {
   NewSocket made(AF_INET);
-  if (made.get() < 0) fail_port(port, errno);
+  if (made.get() < 0) fail_port(at, port, errno);
   const int one = 1;
   // Connections of an earlier server that are not closed yet do not keep the port occupied.
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ::inet_pton(AF_INET, at.c_str(), &address.sin_addr);
   socklen_t size = sizeof address;
   if (bind_to(made.get(), address) != 0 || ::listen(made.get(), kQueue) != 0 ||
       ::getsockname(made.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    fail_port(port, errno);
+    fail_port(at, port, errno);
   }
   port = ntohs(address.sin_port);
   return made.take();
 }
 
-/// Listens at ::1; −1: this machine has no IPv6; nothing: somebody listens there.
-std::optional<int> open_ipv6(int port) {
+/// Listens at an address of IPv6, and says the port; below 0: that cannot be, by this errno.
+int open_ipv6(const std::string& at, int& port, bool also_ipv4) {
   NewSocket made(AF_INET6);
-  if (made.get() < 0) return -1;
-  const int one = 1;
+  if (made.get() < 0) return -errno;
+  const int one = 1, alone = also_ipv4 ? 0 : 1;
   ::setsockopt(made.get(), SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-  ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+  ::setsockopt(made.get(), IPPROTO_IPV6, IPV6_V6ONLY, &alone, sizeof alone);
   sockaddr_in6 address{};
   address.sin6_family = AF_INET6;
   address.sin6_port = htons(static_cast<uint16_t>(port));
-  address.sin6_addr = in6addr_loopback;
-  if (bind_to(made.get(), address) != 0 || ::listen(made.get(), kQueue) != 0) {
-    if (errno == EADDRINUSE) return std::nullopt;
-    return -1;
+  ::inet_pton(AF_INET6, at.c_str(), &address.sin6_addr);
+  socklen_t size = sizeof address;
+  if (bind_to(made.get(), address) != 0 || ::listen(made.get(), kQueue) != 0 ||
+      ::getsockname(made.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return -errno;
   }
+  port = ntohs(address.sin6_port);
   return made.take();
 }
 
@@ -161,10 +168,11 @@ WebDoors WebDoors::on_loopback(int port) {
   for (int i = 0; i < kTries; ++i) {
     WebDoors doors;
     doors.port_ = port;
-    doors.descriptors_.push_back(open_ipv4(doors.port_));
-    const std::optional<int> second = open_ipv6(doors.port_);
-    if (second && *second >= 0) doors.descriptors_.push_back(*second);
-    if (second) return doors;
+    doors.descriptors_.push_back(open_ipv4("127.0.0.1", doors.port_));
+    const int second = open_ipv6("::1", doors.port_, false);
+    const bool taken = second == -EADDRINUSE;
+    if (second >= 0) doors.descriptors_.push_back(second);
+    if (!taken) return doors;
     if (port != 0) {
       throw Error(
           ErrorCode::resource,
@@ -172,6 +180,39 @@ WebDoors WebDoors::on_loopback(int port) {
     }
   }
   throw Error(ErrorCode::resource, "serve: no port is free at both 127.0.0.1 and ::1");
+}
+
+WebDoors WebDoors::on_address(const std::string& text, int port) {
+  const BindAddress address = BindAddress::parse(text);
+  WebDoors doors;
+  doors.port_ = port;
+  const int made = address.ipv6 ? open_ipv6(address.text, doors.port_, address.everywhere)
+                                : open_ipv4(address.text, doors.port_);
+  if (made < 0) fail_port(address.text, port, -made);
+  doors.descriptors_.push_back(made);
+  return doors;
+}
+
+BindAddress BindAddress::parse(const std::string& text) {
+  const bool brackets = text.size() > 2 && text.front() == '[' && text.back() == ']';
+  std::string inner = brackets ? text.substr(1, text.size() - 2) : text;
+  in_addr four{};
+  in6_addr six{};
+  const bool ipv4 = !brackets && ::inet_pton(AF_INET, inner.c_str(), &four) == 1;
+  if (!ipv4 && ::inet_pton(AF_INET6, inner.c_str(), &six) != 1) {
+    throw usage_error("--bind " + one_line(text) +
+                      ": expected an address of this machine, such as 0.0.0.0 (all), 10.0.0.5 or "
+                      "fd00::5");
+  }
+  std::array<char, INET6_ADDRSTRLEN> written{};
+  const void* const bits = ipv4 ? static_cast<const void*>(&four) : static_cast<const void*>(&six);
+  ::inet_ntop(ipv4 ? AF_INET : AF_INET6, bits, written.data(), written.size());
+  BindAddress address;
+  address.text = written.data();
+  address.ipv6 = !ipv4;
+  address.everywhere = address.text == "0.0.0.0" || address.text == "::";
+  address.loopback = address.text.starts_with("127.") || address.text == "::1";
+  return address;
 }
 
 WebDoors WebDoors::on_socket(const std::string& path) {

@@ -42,8 +42,8 @@ Clock::duration duration_of(double seconds) {
 class WebFront::Hall : public WebVisit::Host {
  public:
   Hall(std::span<const int> doors, std::span<const WebAsset> page, std::string token,
-       const WebLimits& limits)
-      : page_(page), token_(std::move(token)), limits_(limits), wake_(io_) {
+       WebRules rules, const WebLimits& limits)
+      : page_(page, std::move(rules)), token_(std::move(token)), limits_(limits), wake_(io_) {
     for (const int door : doors) {
       doors_.push_back(std::make_unique<Door>(io_, copy_of(door)));
       await(*doors_.back());
@@ -229,8 +229,8 @@ class VisitingWindow : public WebWindow {
 }  // namespace
 
 WebFront::WebFront(std::span<const int> doors, std::span<const WebAsset> page, std::string token,
-                   const WebLimits& limits)
-    : hall_(std::make_unique<Hall>(doors, page, std::move(token), limits)) {}
+                   WebRules rules, const WebLimits& limits)
+    : hall_(std::make_unique<Hall>(doors, page, std::move(token), std::move(rules), limits)) {}
 WebFront::~WebFront() = default;
 void WebFront::wait(double seconds, int wake) { hall_->wait(seconds, wake); }
 size_t WebFront::connections() const { return hall_->connections(); }

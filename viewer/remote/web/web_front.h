@@ -8,6 +8,7 @@
 #include "viewer/remote/message_line.h"
 #include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_limits.h"
+#include "viewer/remote/web/web_rules.h"
 
 namespace attnscope {
 
@@ -26,7 +27,7 @@ class WebFront {
  public:
   /// `doors`: sockets that listen and do not block. Borrows them and the page.
   WebFront(std::span<const int> doors, std::span<const WebAsset> page, std::string token,
-           const WebLimits& limits = {});
+           WebRules rules = {}, const WebLimits& limits = {});
   /// Says farewell to the window, for close_seconds at most.
   ~WebFront();
   WebFront(const WebFront&) = delete;

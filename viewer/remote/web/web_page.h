@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "viewer/remote/web/assets/web_assets.h"
+#include "viewer/remote/web/web_rules.h"
 
 namespace attnscope {
 
@@ -28,15 +29,16 @@ struct WebAnswer {
   size_t length = 0;  ///< of the body or text that there would be, also where the method is HEAD
 };
 
-/// The files of the page, and who gets them: those that ask this machine by its own name. Nothing
-/// else is ever sent, whatever is asked for. Thread-safe.
+/// The files of the page, and who gets them: those that ask this machine by its own name, or by one
+/// that the rules allow. Nothing else is ever sent, whatever is asked for, and no field that a
+/// proxy writes of others (X-Forwarded-Host …) counts. Thread-safe.
 class WebPage {
  public:
-  /// Where WebSockets are opened.
+  /// Where WebSockets are opened, below the base.
   static constexpr std::string_view kTiles = "/tiles";
 
   /// Borrows the files.
-  explicit WebPage(std::span<const WebAsset> files);
+  explicit WebPage(std::span<const WebAsset> files, WebRules rules = {});
   WebAnswer answer(const WebRequest& request) const;
   /// Of what is no request that could be answered.
   WebAnswer refusal(int status, const std::string& why) const;
@@ -46,13 +48,12 @@ class WebPage {
     const WebAsset* asset;
     std::string etag;  ///< of its bytes: another version's are others
   };
+  WebAnswer find(const WebRequest& request) const;
   WebAnswer file(const File& file, const WebRequest& request) const;
+  void add_rules(WebAnswer& answer, std::string_view host) const;
 
+  WebRules rules_;
   std::vector<File> files_;
 };
-
-/// True of "HOST" and "HOST:PORT" where HOST is this machine's name for itself (localhost,
-/// 127.0.0.1, [::1]). False of somebody's own name that leads here (DNS rebinding).
-bool is_loopback_host(std::string_view host);
 
 }  // namespace attnscope

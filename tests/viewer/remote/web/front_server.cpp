@@ -26,8 +26,32 @@ std::span<const WebAsset> small_page() {
   return files;
 }
 
-FrontServer::FrontServer(TileSource& tiles, RemoteHello hello, const WebLimits& limits)
-    : tiles_(tiles), hello_(std::move(hello)), limits_(limits) {
+const std::vector<FrontSetting>& front_settings() {
+  static const std::vector<FrontSetting> all = {
+      {"no options"},
+      {"--allow-host, and a proxy that keeps Host",
+       {{"hub.example.org", "[fd00::5]:8443"}, "/"},
+       "hub.example.org",
+       "https://hub.example.org"},
+      {"--allow-host, and a proxy that writes Host anew",
+       {{"hub.example.org:8443"}, "/"},
+       "",
+       "https://Hub.Example.org:8443"},
+      {"--base-path", {{}, "/user/me/proxy/8765/"}, "", "", "/user/me/proxy/8765"},
+      {"--base-path, and a proxy that takes it away", {{}, "/user/me/"}},
+      {"all of them", {{"10.0.0.5"}, "/p/"}, "10.0.0.5:8765", "", "/p", "0.0.0.0"},
+  };
+  return all;
+}
+
+FrontServer::FrontServer(TileSource& tiles, RemoteHello hello, const WebLimits& limits,
+                         const FrontSetting& setting)
+    : tiles_(tiles),
+      hello_(std::move(hello)),
+      rules_(setting.rules),
+      doors_(setting.bind.empty() ? WebDoors::on_loopback(0)
+                                  : WebDoors::on_address(setting.bind, 0)),
+      limits_(limits) {
   // The bell is rung all the time, as the harness takes its source's wakes for itself.
   ticker_ = std::jthread([this](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -55,7 +79,7 @@ void FrontServer::count(size_t connections) {
 }
 
 void FrontServer::run(const std::stop_token& stop) {
-  WebFront front(doors_.descriptors(), small_page(), token_, limits_);
+  WebFront front(doors_.descriptors(), small_page(), token_, rules_, limits_);
   while (!stop.stop_requested()) {
     front.wait(0.05, bell_.descriptor());
     bell_.quiet();

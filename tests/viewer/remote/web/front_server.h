@@ -12,6 +12,7 @@
 #include "viewer/remote/byte_line.h"
 #include "viewer/remote/web/web_doors.h"
 #include "viewer/remote/web/web_front.h"
+#include "viewer/remote/web/web_rules.h"
 #include "viewer/remote/web/web_token.h"
 #include "viewer/view/maps/tile_source.h"
 
@@ -20,11 +21,25 @@ namespace attnscope::test {
 /// A page of three files, whose bytes are text rather than gzip: nothing here unpacks them.
 std::span<const WebAsset> small_page();
 
+/// Options of a server, and how a request comes to it that has every right to: straight or by a
+/// proxy.
+struct FrontSetting {
+  std::string name;
+  WebRules rules = {};
+  std::string host = {};    ///< the field Host; empty: 127.0.0.1 and the port
+  std::string origin = {};  ///< the field Origin; empty: http:// and the host
+  std::string prefix = {};  ///< in front of each path
+  std::string bind = {};    ///< the address; empty: loopback
+};
+/// With every option of `attnscope serve` that changes who is let in, and the first without any.
+const std::vector<FrontSetting>& front_settings();
+
 /// A front on a thread of its own, which serves a source to whoever comes.
 class FrontServer {
  public:
   /// Borrows the source, which is the server's thread's until stop().
-  FrontServer(TileSource& tiles, RemoteHello hello, const WebLimits& limits = {});
+  FrontServer(TileSource& tiles, RemoteHello hello, const WebLimits& limits = {},
+              const FrontSetting& setting = {});
   ~FrontServer() { stop(); }
   /// Ends the server, as Ctrl-C does.
   void stop();
@@ -42,7 +57,8 @@ class FrontServer {
 
   TileSource& tiles_;
   const RemoteHello hello_;
-  const WebDoors doors_ = WebDoors::on_loopback(0);
+  const WebRules rules_;
+  const WebDoors doors_;
   const std::string token_ = new_web_token();
   const WebLimits limits_;
   const EventBell bell_;

@@ -73,6 +73,39 @@ TEST_CASE("a port is free again when its server has ended") {
   CHECK(WebDoors::on_loopback(port).port() == port);
 }
 
+TEST_CASE("an address of this machine is listened at, and no other") {
+  const WebDoors all = WebDoors::on_address("0.0.0.0", 0);
+  CHECK(all.port() > 0);
+  CHECK_NOTHROW(RawClient(all.port()));
+  CHECK_THROWS_WITH(WebDoors::on_address("0.0.0.0", all.port()),
+                    Catch::Matchers::Contains("of 0.0.0.0 is in use"));
+  const WebDoors second = WebDoors::on_address("127.0.0.2", 0);
+  CHECK_THROWS(RawClient(second.port()));
+  CHECK_NOTHROW(RawClient("127.0.0.2", second.port()));
+  // One of TEST-NET-1, which no machine has.
+  CHECK_THROWS_WITH(WebDoors::on_address("192.0.2.1", 0),
+                    Catch::Matchers::Contains("this machine has no such address"));
+}
+
+TEST_CASE("what is no address is refused") {
+  for (const char* text :
+       {"", "localhost", "hub.example.org", "10.0.0", "10.0.0.256", "10.0.0.5:80", "010.0.0.1", "*",
+        "[10.0.0.5]", "::g", "[::1", "fe80::1%eth0", "0"}) {
+    CAPTURE(text);
+    try {
+      WebDoors::on_address(text, 0);
+      FAIL("it was taken");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::usage);
+      CHECK_THAT(error.what(), Catch::Matchers::Contains("--bind"));
+    }
+  }
+  CHECK(BindAddress::parse("[FD00:0::5]").host() == "[fd00::5]");
+  CHECK(BindAddress::parse("0:0::0").everywhere);
+  CHECK(BindAddress::parse("127.8.9.1").loopback);
+  CHECK_FALSE(BindAddress::parse("10.0.0.5").loopback);
+}
+
 TEST_CASE("a Unix socket is its owner's alone, and goes with its server") {
   const TemporaryFolder folder;
   const std::string path = folder / "s.sock";

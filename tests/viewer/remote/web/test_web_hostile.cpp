@@ -13,7 +13,6 @@
 #include "tests/support/raw_client.h"
 #include "tests/support/waiting.h"
 #include "tests/viewer/remote/remote_pair.h"
-#include "tests/viewer/remote/web/browser_client.h"
 #include "tests/viewer/remote/web/front_server.h"
 
 using namespace attnscope;
@@ -21,31 +20,55 @@ using namespace attnscope::test;
 
 namespace {
 
-/// A server of one small capture.
+/// A server of one small capture, and requests that have every right to come to it.
 class Target {
  public:
-  explicit Target(const WebLimits& limits = {})
-      : oracle_(video_case()),
+  explicit Target(const FrontSetting& setting, const WebLimits& limits = {})
+      : setting_(setting),
+        oracle_(video_case()),
         harness_(oracle_.problem()),
-        server_(harness_.service(), hello_of(oracle_.problem(), harness_.service()), limits) {}
+        server_(harness_.service(), hello_of(oracle_.problem(), harness_.service()), limits,
+                setting) {}
   FrontServer& server() { return server_; }
   int port() const { return server_.port(); }
+  std::string host() const {
+    return setting_.host.empty() ? "127.0.0.1:" + std::to_string(port()) : setting_.host;
+  }
+  std::string origin() const {
+    return setting_.origin.empty() ? "http://" + host() : setting_.origin;
+  }
+  /// "GET /window.js", below the prefix.
+  std::string request(const std::string& method_and_path,
+                      const std::vector<std::string>& fields = {}) const {
+    const size_t space = method_and_path.find(' ');
+    std::string text = method_and_path.substr(0, space + 1) + setting_.prefix +
+                       method_and_path.substr(space + 1) + " HTTP/1.1\r\nHost: " + host() + "\r\n";
+    for (const std::string& field : fields) text += field + "\r\n";
+    return text + "\r\n";
+  }
+  std::string knocking(const std::string& host, const std::string& origin) const {
+    std::string text = websocket_request(host, origin);
+    return text.insert(text.find('/'), setting_.prefix);
+  }
+  std::string knocking() const { return knocking(host(), origin()); }
 
   /// It still serves: the page to whoever asks, and messages to whoever has the token.
   void require_well() {
     RawClient reader(port());
-    reader.send(http_request("GET / HTTP/1.1", port()));
+    reader.send(request("GET /"));
     REQUIRE(reader.receive_answer().ends_with("\r\n\r\nthe page"));
-    BrowserClient window(port(), server_.token());
-    window.send({MessageType::greeted, to_wire(kProtocol)});
-    const auto hello = window.receive();
+    const auto window = look();
+    window->send(websocket_frame(kBinary, to_frame({MessageType::greeted, to_wire(kProtocol)})));
+    auto [opcode, bytes] = window->receive_frame();
+    REQUIRE(opcode == kBinary);
+    const auto hello = take_frame(bytes, kMostFromServer);
     REQUIRE(hello);
     REQUIRE(hello->type == MessageType::hello);
   }
   /// A WebSocket that is open, and has not brought a token.
   std::unique_ptr<RawClient> knock() {
     auto client = std::make_unique<RawClient>(port());
-    client->send(websocket_request(port()));
+    client->send(knocking());
     REQUIRE(status_of(client->receive_answer()) == 101);
     return client;
   }
@@ -58,10 +81,16 @@ class Target {
   }
 
  private:
+  const FrontSetting setting_;
   Oracle oracle_;
   ServiceHarness harness_;
   FrontServer server_;
 };
+
+/// Each of the settings in turn.
+const FrontSetting& any_setting() {
+  return front_settings()[GENERATE(range(size_t{0}, front_settings().size()))];
+}
 
 WebLimits hasty() {
   WebLimits limits;
@@ -102,20 +131,34 @@ int64_t resident_bytes() {
 }  // namespace
 
 TEST_CASE("a page of another place, or a name that leads here, cannot open a WebSocket") {
-  Target target;
-  const std::string own = "127.0.0.1:" + std::to_string(target.port());
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
+  const std::string own = target.host(), local = "127.0.0.1:" + std::to_string(target.port());
   const std::vector<std::pair<std::string, std::string>> all = {
       {own, "http://evil.example"},
       {own, "null"},
       {own, ""},
-      {own, "https://" + own},
+      {local, "https://" + local},
+      {own, "http://" + own + "/"},
+      {own, "http://" + own + ".evil.example"},
+      {own, "http://evil.example/" + own},
+      {own, "ws://" + own},
+      {own, "https://hub.example.org.evil.example"},
+      {own, "https://evil.hub.example.org"},
+      {own, "https://hub.example.org:8443@evil.example"},
+      {own, "https://hub.example.org:1x"},
       {"evil.example", "http://evil.example"},
-      {"evil.example", "http://" + own},
+      {"evil.example", target.origin()},
+      {"evil.hub.example.org", target.origin()},
+      {"hub.example.org.evil.example", target.origin()},
+      {"hub.example.org.", target.origin()},
+      {"10.0.0.50", target.origin()},
       {"", ""}};
   for (const auto& [host, origin] : all) {
     CAPTURE(host, origin);
     RawClient client(target.port());
-    client.send(websocket_request(host, origin));
+    client.send(target.knocking(host, origin));
     const std::string answer = client.receive_all(10);
     CHECK(client.ended());
     CHECK(status_of(answer) == 403);
@@ -124,8 +167,30 @@ TEST_CASE("a page of another place, or a name that leads here, cannot open a Web
   target.require_well();
 }
 
+TEST_CASE("what a proxy says of others opens nothing, and keeps nobody out") {
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
+  const auto status = [&](const std::string& host, const std::string& forwarded) {
+    RawClient client(target.port());
+    std::string request =
+        target.request("GET /", {"X-Forwarded-Host: " + forwarded, "X-Forwarded-For: 127.0.0.1",
+                                 "X-Forwarded-Proto: https", "X-Forwarded-Prefix: /elsewhere",
+                                 "Forwarded: host=" + forwarded});
+    const std::string own = "Host: " + target.host();
+    request.replace(request.find(own), own.size(), "Host: " + host);
+    client.send(request);
+    return status_of(client.receive_answer());
+  };
+  CHECK(status("evil.example", target.host()) == 403);
+  CHECK(status("evil.example", "127.0.0.1") == 403);
+  CHECK(status(target.host(), "evil.example") == 200);
+}
+
 TEST_CASE("without the token nothing is said but that it is wrong") {
-  Target target(hasty());
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting, hasty());
   const std::string token = target.server().token();
   std::string near = token;
   near.back() = near.back() == '0' ? '1' : '0';
@@ -158,7 +223,9 @@ TEST_CASE("without the token nothing is said but that it is wrong") {
 }
 
 TEST_CASE("a token that comes too late, or drop by drop, is none") {
-  Target target(hasty());
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting, hasty());
   const auto silent = target.knock();
   CHECK(silent->receive_close() == std::pair<int, std::string>{4401, "no token came"});
   const auto slow = target.knock();
@@ -175,7 +242,9 @@ TEST_CASE("a token that comes too late, or drop by drop, is none") {
 }
 
 TEST_CASE("a token within parts of a message, and pings before it, are the protocol's own") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   const std::string token = target.server().token();
   const auto client = target.knock();
   client->send(websocket_frame(kText, token.substr(0, 10), false));
@@ -186,7 +255,9 @@ TEST_CASE("a token within parts of a message, and pings before it, are the proto
 }
 
 TEST_CASE("what is no message ends its window, with why, and no other") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   const std::string greeted = to_frame({MessageType::greeted, to_wire(kProtocol)});
   std::string two = greeted + greeted;
   std::string cut = greeted.substr(0, greeted.size() - 1);
@@ -217,7 +288,9 @@ TEST_CASE("what is no message ends its window, with why, and no other") {
 }
 
 TEST_CASE("frames that no WebSocket has end the connection, and nothing is kept of them") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   std::string unmasked = websocket_frame(kText, "x");
   unmasked = std::string("\x81\x01x", 3);
   // A frame of 2^62 bytes, one that is longer than a message, and a length with its first bit set.
@@ -243,7 +316,9 @@ TEST_CASE("frames that no WebSocket has end the connection, and nothing is kept 
 }
 
 TEST_CASE("a message may be as long as one may be, and not longer, however it is cut") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   const auto client = target.look();
   client->send(one_frame(to_frame({MessageType::greeted, to_wire(kProtocol)})));
   // As long as it may be: no wishes, but read as such.
@@ -261,8 +336,10 @@ TEST_CASE("a message may be as long as one may be, and not longer, however it is
 }
 
 TEST_CASE("what inflates to more than a message may be is not inflated") {
-  Target target;
-  std::string request = websocket_request(target.port());
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
+  std::string request = target.knocking();
   request.insert(request.size() - 2, "Sec-WebSocket-Extensions: permessage-deflate\r\n");
   const size_t letters = size_t{200} << 20;
   const std::string before_token = deflated_frame(kText, letters);
@@ -289,27 +366,32 @@ TEST_CASE("what inflates to more than a message may be is not inflated") {
 }
 
 TEST_CASE("requests that are none, too long, or with something in them are refused") {
-  Target target;
-  const int port = target.port();
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   const std::vector<std::pair<std::string, int>> all = {
       {"nonsense\r\n\r\n", 400},
       {std::string("\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 11), 400},
       {"GET / HTTP/1.1\r\n\r\n", 400},
       {"GET / HTTP/3.0\r\n\r\n", 400},
-      {http_request("GET /../../../../etc/passwd HTTP/1.1", port), 404},
-      {http_request("GET /%2e%2e/%2e%2e/etc/passwd HTTP/1.1", port), 404},
-      {http_request("GET http://evil.example/ HTTP/1.1", port), 404},
-      {http_request("POST / HTTP/1.1", port, {"Content-Length: 0"}), 405},
-      {http_request("CONNECT evil.example:80 HTTP/1.1", port), 405},
-      {http_request("POST / HTTP/1.1", port, {"Content-Length: 100000000"}) + "x", 413},
-      {http_request("GET / HTTP/1.1", port, {"Transfer-Encoding: chunked"}) + "1\r\nx\r\n0\r\n\r\n",
-       413},
-      {http_request("GET / HTTP/1.1", port, {"Long: " + std::string(100000, 'x')}), 431},
+      {target.request("GET /../../../../etc/passwd"), 404},
+      {target.request("GET /%2e%2e/%2e%2e/etc/passwd"), 404},
+      {target.request("GET /./window.js"), 404},
+      {target.request("GET //window.js"), 404},
+      {target.request("GET /..%2f..%2fetc/passwd"), 404},
+      {target.request("GET /p/../window.js"), 404},
+      {target.request("GET /user/me/../../../etc/passwd"), 404},
+      {"GET http://evil.example/ HTTP/1.1\r\nHost: " + target.host() + "\r\n\r\n", 404},
+      {target.request("POST /", {"Content-Length: 0"}), 405},
+      {"CONNECT evil.example:80 HTTP/1.1\r\nHost: " + target.host() + "\r\n\r\n", 405},
+      {target.request("POST /", {"Content-Length: 100000000"}) + "x", 413},
+      {target.request("GET /", {"Transfer-Encoding: chunked"}) + "1\r\nx\r\n0\r\n\r\n", 413},
+      {target.request("GET /", {"Long: " + std::string(100000, 'x')}), 431},
       {"GET /" + std::string(100000, 'x'), 431},
-      {http_request("GET /tiles HTTP/1.1", port), 426}};
+      {target.request("GET /tiles"), 426}};
   for (const auto& [bytes, status] : all) {
     CAPTURE(bytes.substr(0, 60));
-    RawClient client(port);
+    RawClient client(target.port());
     client.send(bytes);
     const std::string answer = client.receive_answer();
     CHECK(status_of(answer) == status);
@@ -320,9 +402,11 @@ TEST_CASE("requests that are none, too long, or with something in them are refus
 }
 
 TEST_CASE("something that comes before the WebSocket is open is refused") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   RawClient client(target.port());
-  client.send(websocket_request(target.port()) + websocket_frame(kText, target.server().token()));
+  client.send(target.knocking() + websocket_frame(kText, target.server().token()));
   // It may come in one piece or in two: never is it taken for more than a token in its turn.
   const int status = status_of(client.receive_answer());
   CHECK((status == 400 || status == 101));
@@ -330,7 +414,9 @@ TEST_CASE("something that comes before the WebSocket is open is refused") {
 }
 
 TEST_CASE("who asks drop by drop is not waited for") {
-  Target target(hasty());
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting, hasty());
   RawClient slow(target.port());
   const auto begin = std::chrono::steady_clock::now();
   slow.send("GET / HTTP/1.1\r\n");
@@ -346,14 +432,16 @@ TEST_CASE("who asks drop by drop is not waited for") {
 }
 
 TEST_CASE("who does not read the answer is not waited for, and costs no copy of it") {
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
   WebLimits limits = hasty();
   limits.answer_seconds = 0.5;
-  Target target(limits);
+  Target target(setting, limits);
   std::vector<std::unique_ptr<RawClient>> deaf;
   for (int i = 0; i < 100; ++i) {
     deaf.push_back(std::make_unique<RawClient>(target.port()));
     for (int k = 0; k < 3; ++k) {
-      deaf.back()->send(http_request("GET /window.wasm HTTP/1.1", target.port()));
+      deaf.back()->send(target.request("GET /window.wasm"));
     }
   }
   CHECK(becomes([&] { return target.server().connections() == 0; }));
@@ -361,11 +449,13 @@ TEST_CASE("who does not read the answer is not waited for, and costs no copy of 
 }
 
 TEST_CASE("a thousand connections take little, and keep nobody out") {
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
   rlimit files{};
   ::getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = std::min<rlim_t>(files.rlim_max, 4096);
   ::setrlimit(RLIMIT_NOFILE, &files);
-  Target target;
+  Target target(setting);
   const auto window = target.look();
   window->send(one_frame(to_frame({MessageType::greeted, to_wire(kProtocol)})));
   CHECK(window->receive_frame().first == kBinary);
@@ -375,14 +465,14 @@ TEST_CASE("a thousand connections take little, and keep nobody out") {
     all.push_back(std::make_unique<RawClient>(target.port()));
     // Some say nothing, some begin a request, some open a WebSocket, some more than a header holds.
     if (i % 4 == 1) all.back()->send("GET / HTTP/1.1\r\nX: " + std::string(8000, 'x'));
-    if (i % 4 == 2) all.back()->send(websocket_request(target.port()));
+    if (i % 4 == 2) all.back()->send(target.knocking());
     if (i % 4 == 3) all.back()->send(std::string(20000, '\x01'));
   }
   CHECK(target.server().most_connections() <= WebLimits{}.strangers + 1);
   CHECK(resident_bytes() - before < int64_t{64} << 20);
   // Whoever has the token still looks, and the page is there for a browser that comes now.
   RawClient reader(target.port());
-  reader.send(http_request("GET / HTTP/1.1", target.port()));
+  reader.send(target.request("GET /"));
   CHECK(reader.receive_answer().ends_with("\r\n\r\nthe page"));
   window->send(one_frame(to_frame({MessageType::ping, "there?"})));
   bool answered = false;
@@ -396,7 +486,9 @@ TEST_CASE("a thousand connections take little, and keep nobody out") {
 }
 
 TEST_CASE("more WebSockets without a token than may be open: the oldest gives way") {
-  Target target;
+  const FrontSetting& setting = any_setting();
+  CAPTURE(setting.name);
+  Target target(setting);
   std::vector<std::unique_ptr<RawClient>> all;
   for (size_t i = 0; i < WebLimits{}.sockets + 1; ++i) all.push_back(target.knock());
   CHECK(all.front()->receive_close().first == -1);
