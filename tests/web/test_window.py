@@ -243,6 +243,78 @@ class Hands(unittest.TestCase):
             self.assertEqual(window.rows()[:2], (700, 500))
 
 
+class Addresses(unittest.TestCase):
+    """A view in the page's address: it stays when the page is loaded again, and another browser shows it."""
+
+    VIEW = ("atlas off\nlayer 3\nhead 1\nquery 3 8 7\nproduct lift\ncolormap magma\nzoom 100 300 200.5 420\n"
+            "wait query\n")
+    NUMBERS = "print layer\nprint head\nprint query\nprint product\nprint colormap\nprint range_low\n"
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.end()
+
+    def shown(self, window):
+        window.settled()
+        return window.view(), window.script(self.NUMBERS)
+
+    def test_a_view_stays_when_the_page_is_loaded_again_and_others_see_it(self):
+        with Window(self.server.address()) as window:
+            steps = window.run("history.length")
+            window.script(self.VIEW)
+            meant = self.shown(window)
+            window.until("location.hash.includes('zoom+100+300+200.5+420')")
+            link = window.run("location.href")
+            self.assertIn(f"#token={self.server.token}&view=", link)
+            self.assertRegex(link, r"^[!-~]+$")
+            self.assertEqual(window.run("history.length"), steps)
+            window.run("window.before = 1")
+            window.ask("Page.reload")
+            window.until("typeof window.before === 'undefined' && typeof attnscope !== 'undefined'")
+            self.assertEqual(self.shown(window), meant)
+            self.assertEqual(window.run("location.href"), link)
+            self.assertEqual(window.console, [])
+        with Window(link) as other:
+            self.assertEqual(self.shown(other), meant)
+
+    def test_a_link_that_is_put_into_the_address_of_an_open_page_is_shown(self):
+        with Window(self.server.address()) as window:
+            window.script("atlas off\nlayer 1\n")
+            window.run("window.before = 1")
+            window.run(f"location.hash = '#token={self.server.token}&view=layer+3;head+2;atlas+off'")
+            window.until("typeof window.before === 'undefined' && typeof attnscope !== 'undefined'")
+            self.assertEqual(window.script("print layer\nprint head\n"), "layer 3\nhead 2\n")
+
+    def test_the_last_move_before_a_page_is_left_is_kept(self):
+        with Window(self.server.address()) as window:
+            window.script("atlas off\nlayer 1\n")
+            window.until("location.hash.includes('layer+1')")
+            window.run("window.before = 1")
+            window.run("attnscope.script('layer 2').then(() => requestAnimationFrame(() => location.reload()))")
+            window.until("typeof window.before === 'undefined' && typeof attnscope !== 'undefined'")
+            self.assertEqual(window.script("print layer\n"), "layer 2\n")
+
+    def test_an_address_can_do_nothing_but_look(self):
+        for view, said in (("shot+x.png", "words that change what is looked at"),
+                           ("layer+3;save-session+x", "words that change what is looked at"),
+                           ("open+/etc/passwd", "words that change what is looked at"),
+                           ("layer+99", "layer 99: not in this capture"),
+                           ("%E0%A4%A", "address:1"),
+                           ("nonsense", "address:1"),
+                           ("<img src=x onerror=alert(1)>", "address:1"),
+                           ("%23" * 2100, "at most 2000 bytes")):
+            with self.subTest(view=view[:40]), Window(self.server.address(view=view)) as window:
+                self.assertEqual(window.script("print layer\n"), "layer 0\n")
+                self.assertTrue(any(said in line for line in window.console), window.console)
+                # Nothing of it is an element or a title.
+                self.assertEqual(window.run("document.querySelectorAll('img').length"), 0)
+                self.assertIn("view=", window.run("location.hash"))
+
+
 class Connections(unittest.TestCase):
     """A page whose server does not answer as before."""
 
@@ -280,6 +352,29 @@ class Connections(unittest.TestCase):
                 self.assertEqual(window.script("print layer\nlayer 0\nwait exact\nprint layer\n"), "layer 2\nlayer 0\n")
         finally:
             server.end()
+
+    def test_a_server_with_a_token_file_is_found_again_by_itself(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = ("--token-file", os.path.join(folder, "token"))
+            server = Server(options=options)
+            try:
+                with Window(server.address()) as window:
+                    window.script("atlas off\nlayer 2\nwait exact\n")
+                    server.end()
+                    window.until("document.getElementById('banner').textContent.includes('trying again')")
+                    server = Server(port=server.port, options=options)
+                    window.until("document.getElementById('banner').hidden", 60)
+                    self.assertTrue(window.run("document.getElementById('cover').hidden"))
+                    self.assertEqual(window.script("print layer\nlayer 0\nwait exact\nprint layer\n"),
+                                     "layer 2\nlayer 0\n")
+            finally:
+                server.end()
+
+    def test_a_page_below_a_base_path(self):
+        with Server(options=("--base-path", "/user/me/")) as server, Window(server.address()) as window:
+            self.assertEqual(server.path, "/user/me/")
+            self.assertIn('"weight":', window.script("wait picture\nprobe 5 6\n"))
+            self.assertEqual(window.console, [])
 
     def test_somebody_else_takes_over_and_it_is_taken_back(self):
         with Server() as server, Window(server.address()) as first:

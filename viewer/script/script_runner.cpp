@@ -185,6 +185,9 @@ struct ScriptRunner::Step {
   After operator()(const word::QueryText& w) const {
     return act(action::PickQuery{query_text(names(), w.number)});
   }
+  After operator()(const word::QueryToken& w) const {
+    return act(action::PickQuery{ChosenQuery{{w.token}}});
+  }
   After operator()(const word::ShowSegment& w) const {
     const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
     check_film_segment(host.state().reverse ? call.queries : call.keys, w.name);

@@ -68,9 +68,10 @@ ScriptWord make_size(const Words& w) {
 }
 
 ScriptWord make_select(const Words& w) {
-  constexpr std::array kAxes{HeadAxis::step,  HeadAxis::layer, HeadAxis::chunk, HeadAxis::branch,
-                             HeadAxis::block, HeadAxis::slot,  HeadAxis::batch, HeadAxis::head};
-  constexpr std::array kNamed{HeadAxis::branch, HeadAxis::block, HeadAxis::slot};
+  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer,  HeadAxis::chunk,
+                             HeadAxis::kind, HeadAxis::branch, HeadAxis::block,
+                             HeadAxis::slot, HeadAxis::batch,  HeadAxis::head};
+  constexpr std::array kNamed{HeadAxis::kind, HeadAxis::branch, HeadAxis::block, HeadAxis::slot};
   if (w.size() == 3) {
     whole(w, 1);
     whole(w, 2);
@@ -86,8 +87,9 @@ ScriptWord make_select(const Words& w) {
 
 ScriptWord make_query(const Words& w) {
   if (w[1] == "text" && w.size() == 3) return word::QueryText{whole(w, 2)};
-  if (w[1] == "text" || w.size() != 4) {
-    throw usage_error("query: expected query T Y X, or query text N");
+  if (w[1] == "token" && w.size() == 3) return word::QueryToken{whole(w, 2)};
+  if (w[1] == "text" || w[1] == "token" || w.size() != 4) {
+    throw usage_error("query: expected query T Y X, query text N or query token N");
   }
   const bool box = std::any_of(w.begin() + 1, w.end(), [](const std::string& each) {
     return each.find(':') != std::string::npos;
@@ -323,6 +325,7 @@ const std::vector<WordRule>& rules() {
       {"step", 1, 1, make_select, {"step V", "show the denoising step that was recorded as V"}},
       {"layer", 1, 1, make_select, {"layer V", "show the layer that was recorded as V"}},
       {"chunk", 1, 1, make_select, {"chunk V", "show the piece of a stream recorded as V"}},
+      {"kind", 1, 1, make_select, {"kind V", "show a kind of attention: self, cross, joint"}},
       {"branch", 1, 1, make_select, {"branch V", "show a guidance branch: cond, uncond, ..."}},
       {"block", 1, 1, make_select, {"block V", "show the model's block of this name"}},
       {"slot",
@@ -336,9 +339,9 @@ const std::vector<WordRule>& rules() {
        2,
        3,
        make_query,
-       {"query T Y X | query text N",
-        "pick a token by its latent place or its place in the text; the mean of several by ranges "
-        "A:B"}},
+       {"query T Y X | query text N | query token N",
+        "pick a token by its latent place, its place in the text, or in the sequence; the mean of "
+        "several by ranges A:B"}},
       {"reverse",
        1,
        1,

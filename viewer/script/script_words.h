@@ -55,6 +55,10 @@ struct QueryBox {
 struct QueryText {
   int64_t number = 0;
 };
+/// Its place in the sequence.
+struct QueryToken {
+  int64_t token = 0;
+};
 /// Empty: the video.
 struct ShowSegment {
   std::string name;
@@ -139,13 +143,13 @@ struct Quit {};
 }  // namespace word
 using ScriptWord =
     std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryBox, word::QueryText, word::ShowSegment, word::ShowAtlas,
-                 word::ShowWords, word::ChooseWords, word::Film, word::ShowMask, word::ShowVolume,
-                 word::ShowTimeline, word::ShowTrack, word::GoToPin, word::Play, word::ShowOrder,
-                 word::Act, word::Click, word::Drag, word::Wheel, word::PressKey, word::Type,
-                 word::SelectOther, word::OpenOther, word::ShowOther, word::Wait, word::WaitCalls,
-                 word::Probe, word::Print, word::Expect, word::Shot, word::SaveSession,
-                 word::SaveMask, word::Quit>;
+                 word::QueryBox, word::QueryText, word::QueryToken, word::ShowSegment,
+                 word::ShowAtlas, word::ShowWords, word::ChooseWords, word::Film, word::ShowMask,
+                 word::ShowVolume, word::ShowTimeline, word::ShowTrack, word::GoToPin, word::Play,
+                 word::ShowOrder, word::Act, word::Click, word::Drag, word::Wheel, word::PressKey,
+                 word::Type, word::SelectOther, word::OpenOther, word::ShowOther, word::Wait,
+                 word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
+                 word::SaveSession, word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -9,6 +9,10 @@ void browser_watch();
 /// none.
 char* browser_address();
 char* browser_token();
+/// The script of a view in this page's address, as view_script() writes it; empty: there is none.
+char* browser_view();
+/// Keeps the script of what is seen in this page's address, soon.
+void browser_keep_view(const char* script);
 void browser_set_title(const char* title);
 /// A name of CSS.
 void browser_set_cursor(const char* name);

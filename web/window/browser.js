@@ -8,7 +8,43 @@ mergeInto(LibraryManager.library, {
     return at;
   },
 
-  browser_watch__deps: ['$browserText', 'free'],
+  // The script of a view stands in the address behind the token: "#token=…&view=layer+3;head+1".
+  $browserAddress__deps: [],
+  $browserAddress: {
+    wanted: '',
+    timer: 0,
+    // Moves that follow each other are one: browsers let a page change its address a few times a second.
+    pause: 400,
+    find: function(name) {
+      var found = new RegExp('(?:^#|&)' + name + '=([^&]*)').exec(location.hash);
+      return found ? found[1] : '';
+    },
+    encode: function(script) {
+      return encodeURIComponent(script.replace(/\n$/, '')).replace(/%20/g, '+').replace(/%0A/g, ';')
+          .replace(/%3A/g, ':').replace(/%2C/g, ',');
+    },
+    // What cannot be decoded is no script either, and the window says so.
+    decode: function(text) {
+      try {
+        return decodeURIComponent(text.replace(/\+/g, ' ').replace(/;/g, '\n')).replace(/\0/g, '\ufffd');
+      } catch (e) {
+        return text;
+      }
+    },
+    put: function() {
+      clearTimeout(browserAddress.timer);
+      browserAddress.timer = 0;
+      if (!browserAddress.wanted || browserAddress.wanted === browserAddress.find('view')) return;
+      var hash = '#token=' + browserAddress.find('token') + '&view=' + browserAddress.wanted;
+      try {
+        history.replaceState(history.state, '', hash);
+      } catch (e) {
+        console.warn('the browser did not let the window keep its view in the address: ' + e.message);
+      }
+    }
+  },
+
+  browser_watch__deps: ['$browserText', '$browserAddress', 'free'],
   browser_watch: function() {
     var canvas = Module['canvas'];
     // A side of the canvas in device pixels, by the browser's own count where it has one that can be.
@@ -40,7 +76,12 @@ mergeInto(LibraryManager.library, {
       }, {once: true});
     };
     watchScale();
-    window.addEventListener('hashchange', function() { _web_act(2); });
+    // Somebody has put another address here: that of a server that was started again, or of another view.
+    window.addEventListener('hashchange', function() {
+      var view = browserAddress.find('view');
+      if (view && view !== browserAddress.wanted) location.reload(); else _web_act(2);
+    });
+    window.addEventListener('pagehide', browserAddress.put);
     canvas.addEventListener('contextmenu', function(e) { e.preventDefault(); });
     document.addEventListener('paste', function(e) {
       var text = browserText(e.clipboardData.getData('text/plain'));
@@ -72,10 +113,17 @@ mergeInto(LibraryManager.library, {
     return browserText((location.protocol === 'https:' ? 'wss://' : 'ws://') + location.host +
                        location.pathname.replace(/[^\/]*$/, '') + 'tiles');
   },
-  browser_token__deps: ['$browserText'],
+  browser_token__deps: ['$browserText', '$browserAddress'],
   browser_token: function() {
-    var found = /(?:^#|&)token=([0-9a-f]{32})(?:&|$)/.exec(location.hash);
-    return browserText(found ? found[1] : '');
+    var token = browserAddress.find('token');
+    return browserText(/^[0-9a-f]{32}$/.test(token) ? token : '');
+  },
+  browser_view__deps: ['$browserText', '$browserAddress'],
+  browser_view: function() { return browserText(browserAddress.decode(browserAddress.find('view'))); },
+  browser_keep_view__deps: ['$browserAddress'],
+  browser_keep_view: function(script) {
+    browserAddress.wanted = browserAddress.encode(UTF8ToString(script));
+    if (!browserAddress.timer) browserAddress.timer = setTimeout(browserAddress.put, browserAddress.pause);
   },
   browser_set_title: function(title) { document.title = UTF8ToString(title); },
   browser_set_cursor: function(name) { Module['canvas'].style.cursor = UTF8ToString(name); },

@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "viewer/app/app_script_host.h"
 #include "viewer/app/palette_host.h"
+#include "viewer/script/view_script.h"
 #include "web/window/browser.h"
 #include "web/window/web_screen.h"
 
@@ -67,7 +69,41 @@ RemoteTileSource* PageWindow::open(RemoteHello hello) {
                                                   [this] { window_.wake(); });
   RemoteTileSource* const source = tiles.get();
   app_.open(CaptureOrigin{name, {}, {}}, std::move(tiles));
+  show_view(taken_from(browser_view()));
   return source;
+}
+
+/// Shows what the page's address tells, before the first frame is drawn; what cannot be shown is
+/// said, and the window begins with what stood before it.
+void PageWindow::show_view(const std::string& script) {
+  if (script.empty()) return;
+  std::string problem;
+  try {
+    AppScriptHost host(app_, false);
+    ScriptRunner runner(parse_view_script(script), host);
+    // Words of a view wait for nothing, though each of them would be drawn.
+    while (runner.step(app_.seconds()) == ScriptRunner::State::running) {
+    }
+    problem = runner.error();
+  } catch (const Error& e) {
+    problem = e.what();
+  }
+  if (problem.empty()) return;
+  problem = "the address's view: " + problem;
+  app_.tell(problem);
+  emscripten_log(EM_LOG_CONSOLE, "%s", one_line(problem).c_str());
+  // The address stays as it is until somebody looks elsewhere.
+  if (app_.document() != nullptr) kept_ = app_.document()->history.now();
+}
+
+/// The address follows what is seen, so that it is there again when the page is loaded anew.
+void PageWindow::keep_view() {
+  if (app_.document() == nullptr) return;
+  const Document& document = *app_.document();
+  const ViewState& now = document.history.now();
+  if (kept_ && *kept_ == now) return;
+  kept_ = now;
+  browser_keep_view(view_script(now, document.picker).c_str());
 }
 
 void PageWindow::tell(WebLink::State state, const std::string& text) {
@@ -87,7 +123,7 @@ void PageWindow::tell(WebLink::State state, const std::string& text) {
       browser_cover(
           "The server did not take this address",
           "Open the address that attnscope serve printed, with all that stands behind the #. "
-          "Each start of it has another one.",
+          "Each start of it has another one, but with --token-file.",
           "", 0);
       break;
     case WebLink::State::taken:
@@ -109,6 +145,7 @@ void PageWindow::act(int action) {
   if (action == kReload) browser_reload();
   if (action != kConnect) return;
   browser_uncover();
+  kept_.reset();
   link_->connect(taken_from(browser_token()));
 }
 
@@ -144,6 +181,7 @@ void PageWindow::frame() {
   asked_for_frame_ = false;
   try {
     const bool drawn = app_.step(-1);
+    if (drawn) keep_view();
     const bool scripted = scripts_.step();
     if (drawn) {
       wake();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "viewer/app/viewer_app.h"
@@ -28,6 +29,8 @@ class PageWindow {
  private:
   RemoteTileSource* open(RemoteHello hello);
   void tell(WebLink::State state, const std::string& text);
+  void show_view(const std::string& script);
+  void keep_view();
   void frame();
   void sleep(double seconds);
   void stop(const std::string& why);
@@ -35,6 +38,7 @@ class PageWindow {
   Window window_;
   ViewerApp app_;
   WebScripts scripts_;
+  std::optional<ViewState> kept_;  ///< of the view that the address has
   bool asked_for_frame_ = false, stopped_ = false;
   int timer_ = -1;
   std::unique_ptr<WebLink> link_;  ///< last: it calls the others

@@ -136,7 +136,7 @@ TEST_CASE("every name of print and every operator is read back") {
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 51);
+  CHECK(script_word_help().size() == 52);
 }
 
 TEST_CASE("lines, comments and quotes") {
@@ -171,8 +171,8 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("fit 1"), "expected fit, got 1 word"));
   CHECK(has(refused("zoom 0 1 2"), "zoom Q0 Q1 K0 K1, got 3"));
   CHECK(refused("query 5 x 2") == "a.script:2: query: expected a whole number, got \"x\"");
-  CHECK(has(refused("query 5 1"), "query T Y X, or query text N"));
-  CHECK(has(refused("query text 1 2"), "query T Y X, or query text N"));
+  CHECK(has(refused("query 5 1"), "query T Y X, query text N or query token N"));
+  CHECK(has(refused("query text 1 2"), "query T Y X, query text N or query token N"));
   CHECK(has(refused("query 5 1.5 2"), "whole number, got \"1.5\""));
   CHECK(has(refused("layer two"), "whole number"));
   CHECK(has(refused("head 3 x"), "whole number"));
