@@ -202,12 +202,12 @@ std::string CaptureReport::figure_title(const MeasuredHead& head) const {
   return fmt::format("{}, {}", model.empty() ? input_ : model, head_words(head.record.name));
 }
 
-/// Figures in the order of the page, while they fit into a quarter of --max-size and what is left
-/// of it.
+/// Figures in the order of the page, while they fit into a fifth of --max-size and what is left of
+/// it.
 void CaptureReport::add_figures() {
   const int64_t frame = report_frame_bytes(true) - report_frame_bytes(false);
   const int64_t most =
-      std::min(o_.most_bytes() / 4, o_.most_bytes() - parts_.bytes() - frame - (4 << 10));
+      std::min(o_.most_bytes() / 5, o_.most_bytes() - parts_.bytes() - frame - (4 << 10));
   int64_t used = 0;
   size_t tried = 0;
   std::string why;
@@ -222,7 +222,7 @@ void CaptureReport::add_figures() {
       auto figure = make_held_figure(run_, head, look.head, most - used, parts_.figures.empty(),
                                      input_, figure_title(head));
       if (!figure) {
-        why = fmt::format("figures take at most a quarter of {}", o_.size_option());
+        why = fmt::format("figures take at most a fifth of {}", o_.size_option());
         break;
       }
       used += figure->bytes;

@@ -105,6 +105,19 @@ int64_t bytes_of(const HeldFigure& figure) {
   return bytes;
 }
 
+/// The part of a head. Where the page's engine makes finer blocks of the whole map at once, its
+/// base is as small as can be.
+FigureCut cut_of(const MeasuredHead& head, const FigureChoice& choice) {
+  constexpr int64_t kSoonComputed = int64_t{1} << 28;
+  constexpr int64_t kSmallBase = 64;
+  const AttentionProblem& problem = *head.call->problem;
+  FigureCut cut = make_cut(choice, problem, head.record.name.batch, head.record.name.head);
+  if (cut.rows.count * cut.keys.count * problem.head_dim() <= kSoonComputed) {
+    cut.choice.base_texels = kSmallBase;
+  }
+  return cut;
+}
+
 /// Of queries, keys, norms and base, without what all figures share.
 int64_t expected_bytes(const FigureCut& cut) {
   return whole_page_bytes(cut) - figure_frame_bytes();
@@ -148,12 +161,12 @@ std::unique_ptr<HeldFigure> make_held_figure(StreamRun& run, const MeasuredHead&
   const HeadName& name = head.record.name;
   const AttentionProblem& problem = *head.call->problem;
   FigureChoice choice;
-  FigureCut cut = make_cut(choice, problem, name.batch, name.head);
+  FigureCut cut = cut_of(head, choice);
   const int64_t longest = std::max(problem.num_queries(), problem.num_keys());
   while (expected_bytes(cut) > most) {
     if (!may_stride || choice.stride >= longest) return nullptr;
     ++choice.stride;
-    cut = make_cut(choice, problem, name.batch, name.head);
+    cut = cut_of(head, choice);
   }
   require_page(cut);
   auto figure = std::make_unique<HeldFigure>();

@@ -16,8 +16,6 @@ namespace {
 
 /// Bytes of a page at most.
 constexpr int64_t kMostPageBytes = 32'000'000;
-/// Texels on the longer side of the base at most.
-constexpr int64_t kBaseTexels = 640;
 constexpr int64_t kMostStride = int64_t{1} << 20;
 /// A row's sum: a double and an exponent.
 constexpr int64_t kNormBytes = 12;
@@ -94,7 +92,7 @@ int64_t FigureCut::page_bytes() const {
 
 int FigureCut::base_level() const {
   int level = 0;
-  while (ceil_div(std::max(rows.count, keys.count), int64_t{1} << level) > kBaseTexels) {
+  while (ceil_div(std::max(rows.count, keys.count), int64_t{1} << level) > choice.base_texels) {
     ++level;
   }
   return level;
