@@ -192,7 +192,7 @@ void serve_web(const ServeRequest& o, const Console& console, const InterruptWat
   const std::string token = web_token(o.web);
   const WebDoors doors = open_doors(o.web);
   const EventBell bell;
-  WebFront front(doors.descriptors(), web_assets(), token, web_rules(o.web));
+  WebFront front(doors.descriptors(), web_assets(), token, web_rules(o.web, doors.port()));
   warn_of_reach(o.web, doors, console);
   const auto tell = [&] {
     fmt::print("{}", web_addresses(o.web, doors, token));

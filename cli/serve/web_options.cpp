@@ -92,18 +92,20 @@ void check_web_options(const WebOptions& o) {
   if (o.port != 0 && !o.socket.empty()) throw usage_error("--port and --socket: expected one");
   if (o.bind && !o.socket.empty()) throw usage_error("--bind and --socket: expected one");
   if (o.token_file && o.token_file->empty()) throw usage_error("--token-file: expected a file");
-  web_rules(o);
+  web_rules(o, o.port);
 }
 
-WebRules web_rules(const WebOptions& o) {
+WebRules web_rules(const WebOptions& o, int port) {
   WebRules rules;
   for (const std::string& host : o.hosts) rules.hosts.push_back(parse_allowed_host(host));
   if (o.base) rules.base = parse_base_path(*o.base);
   if (o.bind) {
-    // No name leads to an address that is asked for as such.
+    // No name leads to an address that is asked for as such; what is at its other ports is another
+    // place. Browsers leave the port 80 out.
     const BindAddress address = BindAddress::parse(*o.bind);
     if (!address.everywhere && !is_loopback_host(address.host())) {
-      rules.hosts.push_back(address.host());
+      rules.hosts.push_back(port == 80 ? address.host()
+                                       : fmt::format("{}:{}", address.host(), port));
     }
   }
   return rules;
@@ -123,9 +125,9 @@ std::string web_addresses(const WebOptions& o, const WebDoors& doors, const std:
   const std::string host = own_host(o);
   const std::string here =
       doors.port() == 0 ? forwarded_path(o.socket) : fmt::format("{}:{}", host, doors.port());
-  return fmt::format("http://{}:{}{}#token={}\nssh -N -L {} {}\n", host, there, web_rules(o).base,
-                     token, shell_quoted(fmt::format("{}:{}", there, here)),
-                     shell_quoted(login_here()));
+  return fmt::format("http://{}:{}{}#token={}\nssh -N -L {} {}\n", host, there,
+                     web_rules(o, doors.port()).base, token,
+                     shell_quoted(fmt::format("{}:{}", there, here)), shell_quoted(login_here()));
 }
 
 void warn_of_reach(const WebOptions& o, const WebDoors& doors, const Console& console) {

@@ -29,8 +29,9 @@ void add_web_options(CommandParser& command, WebOptions& options);
 /// Throws Error(usage) for options that exclude each other, and for a value that cannot be meant.
 void check_web_options(const WebOptions& options);
 
-/// The rules that the options make; an address of --bind is a host, too. They must be checked.
-WebRules web_rules(const WebOptions& options);
+/// The rules that the options make; an address of --bind at the port that is listened at is a host,
+/// too. They must be checked.
+WebRules web_rules(const WebOptions& options, int port);
 /// Listens where the options say. Throws what WebDoors throws.
 WebDoors open_doors(const WebOptions& options);
 /// The token of --token-file, or a new one.

@@ -117,6 +117,16 @@ TEST_CASE("serve --bind of one address is asked for by it, and is not at 127.0.0
   CHECK_THAT(program.ssh_line(), says(std::to_string(program.port()) + ":" + host));
   CHECK(status_at(address, program.port(), get("/p/", host)) == 200);
   CHECK(status_at(address, program.port(), get("/p/", "evil.example")) == 403);
+  // Another program of this machine at another port is another place.
+  RawClient neighbour(address, program.port());
+  CHECK(greeting_of(neighbour, websocket_request(host, "http://" + address + ":1"),
+                    program.token()) == "no WebSocket");
+  RawClient window(address, program.port());
+  CHECK(greeting_of(window, websocket_request(host, "http://" + host), program.token())
+            .starts_with("attnscope tiles "));
+  RawClient stranger(address, program.port());
+  CHECK_THAT(greeting_of(stranger, websocket_request(host, "http://" + host), std::string(32, '0')),
+             says("this is not the token"));
   CHECK_THROWS(RawClient(program.port()));
   ServedProgram local({sample("moving-shapes"), "--bind", "127.0.0.1"});
   REQUIRE(local.wait_for_address());
