@@ -104,9 +104,9 @@ WebAnswer WebPage::find(const WebRequest& request) const {
   const std::string_view base(rules_.base);
   if (base.size() > 1 && path == base.substr(0, base.size() - 1)) {
     // The page's own addresses are relative to it. So is this one: a proxy may have a prefix of its
-    // own in front.
+    // own in front. The dot: what has a colon would be a scheme.
     WebAnswer answer = plain_text(308, "the page's address ends with /");
-    answer.fields.emplace_back("Location", fmt::format("{}/", path.substr(path.rfind('/') + 1)));
+    answer.fields.emplace_back("Location", fmt::format("./{}/", path.substr(path.rfind('/') + 1)));
     return answer;
   }
   if (path.starts_with(base)) path.remove_prefix(base.size() - 1);

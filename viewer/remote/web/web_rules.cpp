@@ -57,13 +57,18 @@ bool is_allowed(std::string_view host, const WebRules& rules) {
                      [&](const std::string& each) { return each == parts->name || each == whole; });
 }
 
-/// A name that may stand in an address and in a field of HTTP, or an address of IPv6 in brackets.
+/// An address of IPv6 in brackets as browsers write it, whatever zeros were told; nothing: none.
+std::optional<std::string> ipv6_host(const std::string& name) {
+  const std::string inner = name.substr(1, name.size() - 2);
+  std::array<unsigned char, 16> bits{};
+  if (::inet_pton(AF_INET6, inner.c_str(), bits.data()) != 1) return std::nullopt;
+  std::array<char, INET6_ADDRSTRLEN> written{};
+  ::inet_ntop(AF_INET6, bits.data(), written.data(), written.size());
+  return "[" + std::string(written.data()) + "]";
+}
+
+/// A name, not of IPv6, that may stand in an address and in a field of HTTP.
 bool is_host_name(const std::string& name) {
-  if (name.starts_with('[')) {
-    const std::string inner = name.substr(1, name.size() - 2);
-    std::array<unsigned char, 16> ignored{};
-    return ::inet_pton(AF_INET6, inner.c_str(), ignored.data()) == 1;
-  }
   const auto fits = [](char c) {
     return is_digit(c) || is_letter(c) || c == '.' || c == '-' || c == '_';
   };
@@ -94,13 +99,14 @@ bool is_accepted_origin(std::string_view origin, std::string_view host, const We
 }
 
 std::string parse_allowed_host(const std::string& text) {
-  const auto parts = parse_host(text);
-  if (!parts || !is_host_name(parts->name)) {
+  auto parts = parse_host(text);
+  if (parts && parts->name.starts_with('[')) parts->name = ipv6_host(parts->name).value_or("");
+  if (!parts || (!parts->name.starts_with('[') && !is_host_name(parts->name))) {
     throw usage_error("--allow-host " + one_line(text) +
                       ": expected a host as addresses have it, NAME or NAME:PORT, without "
                       "http:// and without wildcards");
   }
-  return in_lower_case(text);
+  return parts->port ? parts->name + ":" + std::string(*parts->port) : parts->name;
 }
 
 std::string parse_base_path(const std::string& text) {
@@ -116,8 +122,13 @@ std::string parse_base_path(const std::string& text) {
     throw fail("at most 1024 letters that an address has as they are, others as %XX");
   }
   const std::string path = text.ends_with('/') ? text : text + "/";
+  // Browsers take %2e for a dot, and ask for what is left without such parts.
+  std::string dotted = in_lower_case(path);
+  for (size_t at = dotted.find("%2e"); at != std::string::npos; at = dotted.find("%2e", at)) {
+    dotted.replace(at, 3, ".");
+  }
   for (const std::string_view part : {"//", "/./", "/../"}) {
-    if (path.find(part) != std::string::npos) throw fail("no empty part, and none of . and ..");
+    if (dotted.find(part) != std::string::npos) throw fail("no empty part, and none of . and ..");
   }
   return path;
 }
