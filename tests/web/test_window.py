@@ -289,10 +289,11 @@ class Addresses(unittest.TestCase):
             window.until("typeof window.before === 'undefined' && typeof attnscope !== 'undefined'")
             self.assertEqual(window.script("print layer\nprint head\n"), "layer 3\nhead 2\n")
 
-    def test_the_last_move_before_a_page_is_left_is_kept(self):
+    def test_the_last_move_before_a_page_is_loaded_again_is_kept(self):
         with Window(self.server.address()) as window:
             window.script("atlas off\nlayer 1\n")
             window.until("location.hash.includes('layer+1')")
+            time.sleep(0.5)
             window.run("window.before = 1")
             window.run("attnscope.script('layer 2').then(() => requestAnimationFrame(() => location.reload()))")
             window.until("typeof window.before === 'undefined' && typeof attnscope !== 'undefined'")

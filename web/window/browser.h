@@ -11,7 +11,7 @@ char* browser_address();
 char* browser_token();
 /// The script of a view in this page's address, as view_script() writes it; empty: there is none.
 char* browser_view();
-/// Keeps the script of what is seen in this page's address, soon.
+/// Keeps the script of what is seen in this page's address, at once or soon.
 void browser_keep_view(const char* script);
 void browser_set_title(const char* title);
 /// A name of CSS.

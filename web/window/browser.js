@@ -13,8 +13,10 @@ mergeInto(LibraryManager.library, {
   $browserAddress: {
     wanted: '',
     timer: 0,
-    // Moves that follow each other are one: browsers let a page change its address a few times a second.
+    // A move is in the address at once, those that follow it within this are one: browsers let a page change its
+    // address a few times a second.
     pause: 400,
+    last: -1000,
     find: function(name) {
       var found = new RegExp('(?:^#|&)' + name + '=([^&]*)').exec(location.hash);
       return found ? found[1] : '';
@@ -35,6 +37,7 @@ mergeInto(LibraryManager.library, {
       clearTimeout(browserAddress.timer);
       browserAddress.timer = 0;
       if (!browserAddress.wanted || browserAddress.wanted === browserAddress.find('view')) return;
+      browserAddress.last = performance.now();
       var hash = '#token=' + browserAddress.find('token') + '&view=' + browserAddress.wanted;
       try {
         history.replaceState(history.state, '', hash);
@@ -123,7 +126,9 @@ mergeInto(LibraryManager.library, {
   browser_keep_view__deps: ['$browserAddress'],
   browser_keep_view: function(script) {
     browserAddress.wanted = browserAddress.encode(UTF8ToString(script));
-    if (!browserAddress.timer) browserAddress.timer = setTimeout(browserAddress.put, browserAddress.pause);
+    var rest = browserAddress.last + browserAddress.pause - performance.now();
+    if (rest <= 0) browserAddress.put();
+    else if (!browserAddress.timer) browserAddress.timer = setTimeout(browserAddress.put, rest);
   },
   browser_set_title: function(title) { document.title = UTF8ToString(title); },
   browser_set_cursor: function(name) { Module['canvas'].style.cursor = UTF8ToString(name); },
