@@ -37,9 +37,10 @@ class BrowserError(Exception):
 
 
 class Browser:
-    """A browser of its own, with one page, that draws by software. Close it, or use it in a with."""
+    """A browser of its own, with one page, that draws by software; `options` are words of its command line. Close it,
+    or use it in a with."""
 
-    def __init__(self, width=960, height=640, scale=1):
+    def __init__(self, width=960, height=640, scale=1, options=()):
         self.folder = tempfile.mkdtemp(prefix="attnscope-browser-")
         to_read, self.to = os.pipe()
         self.back, back_write = os.pipe()
@@ -55,7 +56,8 @@ class Browser:
         self.process = subprocess.Popen(
             [chromium(), "--headless=new", "--no-sandbox", "--disable-gpu-sandbox", "--use-angle=swiftshader",
              "--enable-unsafe-swiftshader", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
-             "--force-color-profile=srgb", "--user-data-dir=" + self.folder, "--remote-debugging-pipe", "about:blank"],
+             "--force-color-profile=srgb", "--user-data-dir=" + self.folder, "--remote-debugging-pipe", *options,
+             "about:blank"],
             preexec_fn=descriptors, close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL)
         os.close(to_read)

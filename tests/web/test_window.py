@@ -53,8 +53,8 @@ def native(script, *options):
 class Window(Browser):
     """A page that shows what a server has."""
 
-    def __init__(self, address, width=960, height=640, scale=1):
-        super().__init__(width, height, scale)
+    def __init__(self, address, width=960, height=640, scale=1, options=()):
+        super().__init__(width, height, scale, options)
         try:
             self.open(address)
             self.until("typeof attnscope !== 'undefined'")
