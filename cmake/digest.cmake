@@ -1,5 +1,5 @@
-# Writes the files of FOLDER that FILES names (a list with commas), one after the other, as SCRIPT, and a C++ file
-# with its SHA-256 in base64, by which a page names the script that it allows.
+# Writes the files of FOLDER that FILES names (a list with commas), one after the other and without their lines of
+# comment, as SCRIPT, and a C++ file with its SHA-256 in base64, by which a page names the script that it allows.
 # cmake -DFOLDER=… -DFILES=… -DSCRIPT=… -DOUTPUT=… -DHEADER=… -DFUNCTION=… -P digest.cmake
 # HEADER (of the project) declares std::string_view attnscope::FUNCTION().
 set(script "${SCRIPT}")
@@ -7,6 +7,7 @@ string(REPLACE "," ";" files "${FILES}")
 file(WRITE "${script}" "")
 foreach(name IN LISTS files)
   file(READ "${FOLDER}/${name}" text)
+  string(REGEX REPLACE "(^|\n)[ ]*//[^\n]*" "" text "${text}")
   file(APPEND "${script}" "${text}")
 endforeach()
 file(SHA256 "${script}" hex)
