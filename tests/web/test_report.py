@@ -182,6 +182,39 @@ class ReportTest(ReportPage):
         self.assertEqual(self.browser.run("document.querySelectorAll('.look, .gallery, iframe').length"), 0)
         self.assertTrue(self.texts(".lacks li"))
 
+    def test_an_export_has_no_boxes_without_contents(self):
+        attnscope("export", SAMPLE, "-o", "weights.h5", "--force", "--quiet")
+        attnscope("report", "weights.h5", "-o", "export.html", "--force", "--quiet")
+        self.show("export.html")
+        self.check_whole()
+        names = self.facts()["heads"]["names"]
+        self.assertEqual(self.texts("table.heads tbody th"), names)
+        self.assertEqual(self.texts("table.heads thead th"), ["head"])
+        # Nothing is known of a head that could be coloured or shown.
+        empty = "document.querySelectorAll('.grid, .details, .class:empty, #table tbody a').length"
+        self.assertEqual(self.browser.run(empty), 0)
+
+    def test_a_mask_tells_what_it_keeps_beside_what_was_asked_for(self):
+        self.show("small.html")
+        kept = self.facts()["sparsity"]["kept"]
+        lines = self.browser.run("[...document.querySelector('table.kept').tBodies[0].rows].map((line) => [...line.cells].slice(0, 3).map((c) => c.textContent))")
+        self.assertEqual(lines, [[f"{100 * one['keep']:.0f} %", f"{100 * one['density']:.1f} %", f"{100 * one['blocks']['recall']:.1f} %"] for one in kept])
+        self.assertTrue(any(one["density"] > one["keep"] for one in kept))
+
+    def test_few_heads_have_large_cells_beside_their_details(self):
+        self.show("shapes.html")
+        box = "(() => { const b = document.querySelector('%s').getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()"
+        left, details = (self.browser.run(box % name) for name in ("#heads .left", "#heads .details"))
+        self.assertGreater(details[0], left[0] + left[2])
+        self.assertGreater(left[3], 0.6 * details[3], "there is an empty room beside the details")
+        self.assertGreaterEqual(self.browser.run(box % ".cell")[3], 40)
+        # The page's sentences begin large and end, whoever wrote them.
+        for text in self.texts(".rule .note, .rule .meaning, .look .told > p:not(.command, .tools)"):
+            self.assertRegex(text, r"^[^a-z].*[.!?:]$")
+        # A part that does not scroll takes no key.
+        stops = "[...document.querySelectorAll('.scroll')].filter((e) => e.getClientRects().length && e.tabIndex === 0 && e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight).length"
+        self.browser.until(stops + " === 0")
+
     def test_two_captures(self):
         attnscope("synth", "--grid", "3x6x8", "--text", "16@start", "--head-kinds", "temporal,spatial,text,sink", "--num-layers", 2,
                   "--seed", 7, "-o", "one", "--force", "--quiet")

@@ -65,7 +65,9 @@ const makeAbout = () => {
 };
 const makeMeanings = () => {
   if (!numbers.length) return;
-  const section = makeSection('numbers', 'What each number means'), list = make('div', section, 'meanings');
+  const section = makeSection('numbers', 'What each number means');
+  makeIntro(section, 'What the numbers of the heads are, and the command that computes each.');
+  const list = make('div', section, 'meanings');
   for (const number of numbers) {
     const item = make('details', list);
     const summary = make('summary', item);
@@ -79,7 +81,7 @@ const makeFooter = () => {
   const footer = make('footer', root);
   make('p', footer, '', 'By attnscope ' + facts.version + (facts.capture_hash ? '; the capture’s hash is ' + facts.capture_hash : '') + '.');
   makeCommand(footer, facts.command);
-  make('p', footer, '', 'This page holds numbers and small maps' + (document.getElementById('figure-0') ?
+  make('p', footer, '', 'This page holds ' + (facts.maps ? 'numbers and small maps' : numbers.length ? 'numbers' : 'names of heads') + (document.getElementById('figure-0') ?
       ', and of the heads whose maps can be looked into also their queries and keys' : '') +
       (facts.pictures && facts.pictures.length ? ', and the recorded frames' : '') + ': whoever has the page has these. It asks for nothing from elsewhere.');
 };

@@ -5,7 +5,7 @@ let chosenByHand = false;   // the head that the page begins with stands in no a
 const addressText = (at) => {
   const words = [];
   if (state.head !== null && chosenByHand) words.push(['head', heads.names[state.head]]);
-  if (state.number !== 'class') words.push(['n', state.number]);
+  if (state.number !== kFirstNumber) words.push(['n', state.number]);
   for (const facet of facets) {
     const value = state.facets[facet.name];
     const isTold = state.head !== null && chosenByHand && heads[facet.name][state.head] === value;

@@ -3,11 +3,12 @@
 const narrow = matchMedia('(max-width: 640px)');
 const chartBox = () => ({...(narrow.matches ? {width: 380, height: 300} : {width: 720, height: 360}), left: 58, right: 26, top: 14, bottom: 46});
 const missed = (recall) => -Math.log10(Math.max(1e-4, 1 - recall));
-/// 1, 2, 5 times powers of ten from `low` to `high`.
+/// 1, 2, 5, or more, times powers of ten from `low` to `high`.
 const logTicks = (low, high) => {
   const ticks = [];
+  const factors = high / low < 8 ? [1, 2, 3, 4, 5, 7] : [1, 2, 5];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); ++power) {
-    for (const factor of [1, 2, 5]) {
+    for (const factor of factors) {
       const tick = Number((factor + 'e' + power));
       if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
     }
@@ -74,7 +75,7 @@ const drawChart = (holder, curves) => {
   const lines = curves.map((curve) => makeSvg('polyline', svg, {class: 'curve', points: curve.density.map((share, at) =>
     places.x(share).toFixed(1) + ',' + places.y(curve.recall[at]).toFixed(1)).join(' ')}));
   const dot = makeSvg('circle', svg, {class: 'dot', r: 5, visibility: 'hidden'});
-  const read = make('p', holder, 'read', '\u00a0');
+  const read = make('p', holder, 'read', 'Point at a curve to read it.');
   read.setAttribute('role', 'status');
   const legend = make('figcaption', holder);
   if (curves.length > 1) makeScale(legend, curves[0].name, curves[curves.length - 1].name, '', ramp(curveColour));
@@ -95,6 +96,7 @@ const drawChart = (holder, curves) => {
   };
   svg.addEventListener('pointermove', (event) => {
     const box = svg.getBoundingClientRect(), x = (event.clientX - box.left) * width / box.width, y = (event.clientY - box.top) * height / box.height;
+    read.ariaLive = 'off';   // keys have each point spoken
     let best = Infinity, found = [0, 0];
     curves.forEach((curve, i) => curve.density.forEach((share, at) => {
       const far = Math.hypot(places.x(share) - x, places.y(curve.recall[at]) - y);
@@ -109,6 +111,7 @@ const drawChart = (holder, curves) => {
     const [down, right] = kMoves[event.key] || [0, 0];
     if (!down && !right) return;
     event.preventDefault();
+    read.ariaLive = 'polite';
     const curve = Math.max(0, Math.min(curves.length - 1, chosen[0] + down));
     show(curve, Math.max(0, Math.min(curves[curve].density.length - 1, chosen[1] + right)));
   });

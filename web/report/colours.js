@@ -29,9 +29,8 @@ const paint = (element, rgb) => {
   element.style.color = rgb ? inkOn(rgb) : '';
 };
 const makeClass = (parent, name) => {
-  const chip = make('span', parent, 'class', name);
-  paint(chip, classColour(name));
-  return chip;
+  if (!name) return;
+  paint(make('span', parent, 'class', name), classColour(name));
 };
 /// A scale of colours with its ends written.
 const makeScale = (parent, low, high, note, colours = plainRamp) => {

@@ -31,7 +31,7 @@ const makeFacets = (parent) => {
     paper.textContent = 'Seen: ' + facets.map(({name}) => facetText(name, state.facets[name])).join(', ') + '.';
   };
 };
-const numberChoices = () => [['class', 'class'], ...numbers.map((number) => [number.name, titleOf(number)])];
+const numberChoices = () => [...(hasClasses ? [['class', 'class']] : []), ...numbers.map((number) => [number.name, titleOf(number)])];
 /// What the colours mean: classes with how many heads of those that are seen have them, or a scale.
 const paintLegend = (legend, shown) => {
   legend.replaceChildren();
@@ -39,13 +39,21 @@ const paintLegend = (legend, shown) => {
     const counts = new Map();
     for (const i of shown) counts.set(heads.class[i], (counts.get(heads.class[i]) || 0) + 1);
     const texts = new Map((facts.classes || []).map((one) => [one.name, one.text]));
-    const list = make('ul', legend, 'classes');
-    for (const name of new Set([...texts.keys(), ...counts.keys()])) {
-      const line = make('li', list);
-      makeClass(line, name);
-      make('span', line, 'count', String(counts.get(name) || 0));
-      if (texts.get(name)) makeWords('span', line, 'meaning', texts.get(name));
-    }
+    const list = (parent, names) => {
+      const items = make('ul', parent, 'classes');
+      for (const name of names) {
+        const line = make('li', items);
+        makeClass(line, name);
+        make('span', line, 'count', String(counts.get(name) || 0));
+        if (texts.get(name)) makeWords('span', line, 'meaning', texts.get(name));
+      }
+    };
+    const names = [...new Set([...texts.keys(), ...counts.keys()])], without = names.filter((name) => !counts.has(name));
+    list(legend, names.filter((name) => counts.has(name)));
+    if (!without.length) return;
+    const more = make('details', legend);
+    make('summary', more, 'note', 'No head here: ' + without.join(', '));
+    list(more, without);
     return;
   }
   const number = numberNamed(state.number), scale = scaleOf(state.number);

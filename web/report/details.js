@@ -25,7 +25,7 @@ const makeSteps = (parent) => {
 };
 const makeNumbers = (parent, i) => {
   const holder = make('div', parent, 'scroll numbers');
-  holder.tabIndex = 0;
+  scrollers.observe(holder);
   holder.setAttribute('role', 'region');
   holder.setAttribute('aria-label', 'numbers of ' + heads.names[i]);
   const lines = make('table', holder);
@@ -50,14 +50,16 @@ const showDetails = () => {
   const meaning = (facts.classes || []).find((one) => one.name === heads.class[i]);
   if (meaning) makeWords('span', line, 'meaning', meaning.text);
   const map = mapOf(i), look = (facts.looks || []).findIndex((one) => one.head === i);
+  holder.classList.toggle('mapped', map !== null);
   if (map) makeMap(holder, map, heads.names[i]);
   else if (facts.maps) make('p', holder, 'note', 'The page has no map of this head.');
+  const rest = make('div', holder, 'rest');
   if (look >= 0) {
-    const link = make('a', make('p', holder), '', 'Why it stands out');
-    link.href = '#look-' + look;
+    const link = make('a', make('p', rest), '', 'Why it stands out');
+    link.href = '#at=look-' + look;
   }
-  makeSteps(holder);
-  makeNumbers(holder, i);
+  makeSteps(rest);
+  makeNumbers(rest, i);
 };
 const makeDetails = (parent) => {
   details.holder = make('aside', parent, 'details');

@@ -20,18 +20,29 @@ const makeIntro = (parent, text) => makeWords('p', parent, 'intro', text);
 const makeCommand = (parent, text) => {
   if (!text) return;
   const holder = make('p', parent, 'command', 'made by ');
-  const code = make('code', holder, '', text);
+  const code = make('code', holder);
   code.dir = 'ltr';
+  // No word is broken at its hyphens: --steps.
+  text.split(' ').forEach((word, at) => {
+    if (at) code.append(' ');
+    make('span', code, '', word);
+  });
 };
+/// A text that others wrote in a line of its own: it begins large and ends, and its numbers are not parted from their %.
+const sentence = (text, end = '.') => text.charAt(0).toUpperCase() + text.slice(1).replace(/(\d) %/g, '$1\u00a0%') + (/[.!?:]$/.test(text) ? '' : end);
 const makeList = (parent, name, texts) => {
   const list = make('ul', parent, name);
   for (const text of texts) makeWords('li', list, '', text);
   return list;
 };
+/// Keys stop at a part that scrolls, and at no other.
+const scrollers = new ResizeObserver((entries) => {
+  for (const {target} of entries) target.tabIndex = target.scrollWidth > target.clientWidth + 1 || target.scrollHeight > target.clientHeight + 1 ? 0 : -1;
+});
 /// A table within a part of the page that scrolls by itself, also by keys.
 const makeTable = (parent, name, title) => {
   const holder = make('div', parent, 'scroll');
-  holder.tabIndex = 0;
+  scrollers.observe(holder);
   holder.setAttribute('role', 'region');
   holder.setAttribute('aria-label', title);
   const table = make('table', holder, name);
@@ -61,7 +72,7 @@ const makeToggles = (parent, label, values, change) => {
 /// A share of 1 as a bar with its number.
 const makeBar = (parent, share, text) => {
   parent.classList.add('bar');
-  parent.style.setProperty('--share', (100 * Math.max(0, Math.min(1, share))).toFixed(2) + '%');
+  parent.style.setProperty('--share', Math.max(0, Math.min(1, share)).toFixed(4));
   make('span', parent, '', text);
 };
 const percent = (share, decimals = 1) => share === null || share === undefined ? '–' :

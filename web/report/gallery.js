@@ -23,7 +23,7 @@ const makeTile = (list, i) => {
   canvas.style.aspectRatio = facts.maps.cols + '/' + facts.maps.rows;
   canvas.setAttribute('aria-hidden', 'true');
   const name = make('span', link, 'tilename');
-  make('i', name).style.background = cssOf(classColour(heads.class[i]));
+  if (heads.class[i]) make('i', name).style.background = cssOf(classColour(heads.class[i]));
   make('span', name, '', 'H' + heads.head[i]).setAttribute('aria-hidden', 'true');
   link.setAttribute('aria-label', heads.names[i] + ', ' + heads.class[i] + ': map');
   link.title = heads.names[i] + ', ' + heads.class[i];
@@ -49,7 +49,7 @@ const makeGallery = () => {
       const line = make('div', list, 'row');
       makeWords('h3', line, '', row.name);
       const tiles = make('ul', line);
-      tiles.style.setProperty('--across', evenly(row.cells.size, kMostTiles));
+      tiles.style.setProperty('--across', evenly(row.cells.size, row.cells.size > 2 * kMostTiles ? 16 : kMostTiles));
       for (const i of row.cells.values()) makeTile(tiles, i);
     }
   };

@@ -1,5 +1,5 @@
 // Every head as a cell, layers down, heads across: coloured by its class or by any number.
-const grid = {holder: null, cells: new Map(), places: [], focus: null, read: null, legend: null, empty: null};
+const grid = {holder: null, beside: null, cells: new Map(), places: [], focus: null, read: null, legend: null, empty: null};
 const cellColour = (i) => {
   if (state.number === 'class') return classColour(heads.class[i]);
   const value = valueOf(state.number, i), scale = scaleOf(state.number);
@@ -7,7 +7,7 @@ const cellColour = (i) => {
 };
 const cellText = (i) => state.number === 'class' ? heads.class[i] : numberText(numberNamed(state.number), valueOf(state.number, i));
 const headSentence = (i) => {
-  const words = [heads.names[i], heads.class[i]];
+  const words = [heads.names[i], heads.class[i]].filter(Boolean);
   if (state.number !== 'class') {
     const number = numberNamed(state.number);
     words.push(titleOf(number) + ' ' + fullText(number, i));
@@ -69,6 +69,11 @@ const buildGrid = () => {
   grid.empty.hidden = shown.length !== 0;
   grid.holder.style.setProperty('--columns', columns.length);
   grid.holder.classList.toggle('wordless', columns.length > kTextColumns);
+  grid.holder.classList.toggle('roomy', columns.length <= 5);
+  // Few heads have large cells, and the details beside or below them have what room is left.
+  grid.holder.style.setProperty('--tall', Math.max(columns.length > kTextColumns ? 18 : 26, Math.min(54, Math.floor(280 / Math.max(1, rows.length)))) + 'px');
+  grid.beside.classList.toggle('few', columns.length <= 6);
+  grid.beside.classList.toggle('flat', columns.length > 6 && rows.length <= 12);
   const top = make('div', grid.holder, 'line');
   top.setAttribute('role', 'row');
   make('div', top, 'name corner', '').setAttribute('role', 'columnheader');
@@ -140,8 +145,8 @@ const listenToGrid = () => {
 };
 const makeGrid = () => {
   const section = makeSection('heads', 'Every head');
-  makeIntro(section, (kHeads === 1 ? 'One head.' : shownHeads().length + ' heads' + (facets.length ? ' of ' + kHeads + ' are seen at a time' : '') +
-      ': layers down, heads across.') + ' Choose one to see its map and its numbers.');
+  makeIntro(section, kHeads === 1 ? 'One head, with what is known of it.' : shownHeads().length + ' heads' + (facets.length ? ' of ' + kHeads + ' are seen at a time' : '') +
+      ': layers down, heads across. Choose one to see ' + (facts.maps ? 'its map and its numbers.' : 'its numbers.'));
   if (facts.not_reached && facts.not_reached.length) {
     const more = make('details', section, 'left');
     make('summary', more, '', facts.not_reached.length + ' heads were not reached within the time that was given.');
@@ -151,6 +156,7 @@ const makeGrid = () => {
   const select = makeChoice(tools, 'colour by', numberChoices(), (name) => change({number: name}));
   const showFacets = makeFacets(section);
   const pair = make('div', section, 'beside'), left = make('div', pair, 'left');
+  grid.beside = pair;
   grid.holder = make('div', left, 'grid');
   grid.holder.setAttribute('role', 'grid');
   grid.holder.setAttribute('aria-label', 'heads, layers down and heads across. Arrow keys move, Enter shows a head.');

@@ -4,6 +4,10 @@ const kHeads = heads.names.length;
 const numbers = (facts.numbers || []).filter((number) => heads.values && heads.values[number.name]);
 const numberNamed = (name) => numbers.find((number) => number.name === name);
 
+const hasClasses = heads.class.some(Boolean), kFirstNumber = hasClasses || !numbers.length ? 'class' : numbers[0].name;
+/// An export tells which heads it has and nothing of them.
+const hasDetails = hasClasses || numbers.length > 0 || Boolean(facts.maps);
+
 const distinct = (column) => column ? [...new Set(column)] : [];
 /// What chooses a set of layers × heads among all heads: those of which there are several.
 const facets = ['side', 'step', 'branch', 'kind', 'chunk', 'batch'].map((name) => ({name, values: distinct(heads[name])}))
@@ -12,7 +16,7 @@ const facetText = (name, value) => name === 'side' ? (facts.input[value] || 'cap
     value === null ? 'no ' + name : ['step', 'chunk', 'batch'].includes(name) ? name + ' ' + value : String(value);
 
 /// The one state of the page: what the grid is coloured by, which heads it shows, which head is looked at.
-const state = {number: 'class', head: null, facets: Object.fromEntries(facets.map((facet) => [facet.name, facet.values[0]]))};
+const state = {number: kFirstNumber, head: null, facets: Object.fromEntries(facets.map((facet) => [facet.name, facet.values[0]]))};
 const isShown = (i) => facets.every((facet) => heads[facet.name][i] === state.facets[facet.name]);
 const shownHeads = () => Array.from({length: kHeads}, (_, i) => i).filter(isShown);
 const followers = [];   // called with {head, number, facets}: what has changed
@@ -69,6 +73,7 @@ const fullText = (number, i) => {
 };
 /// A link that opens a head's details.
 const headLink = (parent, i) => {
+  if (!hasDetails) return makeWords('span', parent, 'head', heads.names[i]);
   const link = makeWords('a', parent, 'head', heads.names[i]);
   link.href = '#' + new URLSearchParams([['head', heads.names[i]]]);
   return link;

@@ -35,7 +35,10 @@ const makeOpener = (tools, item, at, name) => {
     const holder = make('div', item, 'exact');
     holder.setAttribute('role', 'group');
     holder.setAttribute('aria-label', 'the exact map of ' + name);
-    const shut = make('button', holder, 'close', 'Close');
+    const head = make('div', holder, 'tools');
+    makeWords('strong', head, '', name);
+    make('span', head, 'note', 'every weight, computed in this page');
+    const shut = make('button', head, 'close', 'Close');
     shut.type = 'button';
     shut.title = 'close the exact map (Esc)';
     shut.onclick = close;

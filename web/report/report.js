@@ -11,7 +11,7 @@ const makeContents = (header) => {
 const start = () => {
   const header = makeTitle();
   makeAbout();
-  if (kHeads) makeDetails(makeGrid());
+  if (hasDetails) makeDetails(makeGrid());
   makeStanding();
   makeWordStrips();
   makeSparsity();
@@ -26,13 +26,15 @@ const start = () => {
   said.setAttribute('role', 'status');
   const follow = () => {
     const missing = followAddress(location.hash);
+    clearTimeout(tellLater);
+    tellLater = 0;
     // What an address leaves out stays as it is, and is kept when the page is loaded anew.
     if (location.hash.includes('=')) keepAddress(addressText(new URLSearchParams(location.hash.slice(1)).get('at')));
     said.textContent = missing.length ? 'The address asks for what this page has not: ' + missing.join(', ') : '';
   };
   follow();
   // Without a wish the page begins with the first head that stands out.
-  if (kHeads && state.head === null) {
+  if (hasDetails && state.head === null) {
     const rule = (facts.stands_out || []).find((one) => one.heads.length);
     const shown = shownHeads(), first = rule ? rule.heads[0].head : shown[0];
     if (first !== undefined && isShown(first)) change({head: first});

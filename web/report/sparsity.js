@@ -14,14 +14,16 @@ const makeCurveTable = (parent, curves) => {
 };
 const makeKept = (section, kept) => {
   make('h3', section, '', 'What a sparse mask keeps');
-  makeIntro(section, 'The share of the mass that is kept where each row keeps so many of its keys: by whole blocks, as fast kernels skip them, and by ' +
-      'single entries, which nothing can do better than.');
+  const known = kept.some((one) => Number.isFinite(one.density));
+  makeIntro(section, 'The share of the mass that is kept where each row keeps so many of its keys: by whole blocks, as fast kernels skip them, and by as ' +
+      'many single entries, which nothing can do better than.' + (known ? ' Whole blocks, and those that are always kept, are more than was asked for.' : ''));
   const table_ = makeTable(section, 'kept', 'mass that is kept');
-  makeHeads(table_, ['keys kept', 'blocks, mean', 'entries, mean', 'blocks, worst head', 'entries, worst head']);
+  makeHeads(table_, [known ? 'asked for' : 'keys kept', ...(known ? ['keys kept'] : []), 'blocks, mean', 'entries, mean', 'blocks, worst head', 'entries, worst head']);
   const body = make('tbody', table_);
   for (const one of kept) {
     const line = make('tr', body);
     make('th', line, '', percent(one.keep, 0)).scope = 'row';
+    if (known) make('td', line, '', percent(one.density));
     for (const what of [one.blocks, one.entries]) makeBar(make('td', line, 'number'), what ? what.recall : 0, what ? percent(what.recall) : '–');
     for (const what of [one.blocks, one.entries]) {
       const cell = make('td', line, 'number', what && what.worst !== undefined ? percent(what.worst) + ' ' : '–');
@@ -43,7 +45,7 @@ const makeKeptByLayer = (section, lines) => {
 };
 const makeSinks = (section, sinks) => {
   make('h3', section, '', 'Sinks');
-  makeIntro(section, 'Keys that all rows of a head look at: their mean weight.');
+  makeIntro(section, 'Keys that all rows of a head look at, with their mean weight. One of the video is named by its (frame, row, column).');
   const table_ = makeTable(section, 'sinks', 'heads with sinks, and their keys');
   makeHeads(table_, ['head', 'keys, most first']);
   const body = make('tbody', table_);

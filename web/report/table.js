@@ -37,7 +37,7 @@ const fillTable = () => {
     const line = make('tr', body), name = make('th', line);
     name.scope = 'row';
     headLink(name, i);
-    makeClass(make('td', line), heads.class[i]);
+    if (hasClasses) makeClass(make('td', line), heads.class[i]);
     for (const number of columns) make('td', line, 'number', numberText(number, valueOf(number.name, i)));
   }
   if (listing.body) listing.body.replaceWith(body);
@@ -66,7 +66,7 @@ const makeHeading = (line, name, text, title) => {
 const makeHeadings = () => {
   listing.heading.replaceChildren();
   makeHeading(listing.heading, null, 'head', 'in the order of the capture');
-  makeHeading(listing.heading, 'class', 'class', 'class');
+  if (hasClasses) makeHeading(listing.heading, 'class', 'class', 'class');
   for (const number of numbers) {
     if (listing.chosen.has(number.name)) makeHeading(listing.heading, number.name, number.heading || number.name, number.label || number.name);
   }
@@ -90,13 +90,15 @@ const makeColumns = (parent) => {
 const makeListing = () => {
   if (kHeads === 0) return;
   const section = makeSection('table', 'Table of all heads');
+  makeIntro(section, (numbers.length ? 'Numbers are rounded; a heading sorts by its column. ' : '') + 'A search takes parts of names' + (hasClasses ? ' and classes' : '') +
+      (numbers.length ? ', and conditions as ' + numbers[0].name + '<2' : '') + '; a head is listed where all of them hold.');
   const spoken = (facts.stands_out || []).map((one) => one.rule).filter(numberNamed);
   const first = numbers.map((number) => number.name).filter((name) => !spoken.includes(name)).slice(0, Math.max(0, kFirstColumns - spoken.length));
   listing.chosen = new Set([...first, ...spoken]);
   const tools = make('div', section, 'tools');
   const label = make('label', tools, 'search', 'search '), search = make('input', label);
   search.type = 'search';
-  search.placeholder = 'L2 temporal' + (numbers.length ? ' ' + numbers[0].name + '<2' : '');
+  search.placeholder = 'L2' + (hasClasses ? ' temporal' : '') + (numbers.length ? ' ' + numbers[0].name + '<2' : '');
   search.oninput = () => { listing.words = search.value; fillTable(); };
   listing.said = make('span', tools, 'note');
   listing.said.setAttribute('role', 'status');

@@ -6,15 +6,16 @@ const makeWordStrips = () => {
   makeIntro(section, words.text);
   const over = (words.frames || []).some((_, t) => pictureOf(words.frames, t) !== null);
   if (words.strips.length) {
-    makeScale(section, shortNumber(words.low || 0), shortNumber(words.high),
+    makeScale(section, shareText(words.low || 0), shareText(words.high),
               'even scale, the same for all words' + (over ? '; over the recorded frames, in grey' : ''), over ? overRamp : plainRamp);
   }
   for (const strip of words.strips) {
     const item = make('section', section, 'strip'), heading = make('h3', item);
     make('bdi', heading, 'word', strip.word);
-    make('span', heading, 'note', (strip.tokens > 1 ? ' tokens ' + strip.token + ' to ' + (strip.token + strip.tokens - 1) : ' token ' + strip.token) + '; mass ' + shortNumber(strip.mass) + ', at most ' + shortNumber(strip.largest) + ' at a place');
-    makeFilm(item, {data: strip.data, grid: words.grid, frames: words.frames, query: null}, 'where the video looks at “' + strip.word + '”: mass ' +
-        shortNumber(strip.mass) + ', ' + words.grid[0] + ' frames');
+    make('span', heading, 'note', (strip.tokens > 1 ? ' tokens ' + strip.token + ' to ' + (strip.token + strip.tokens - 1) : ' token ' + strip.token) + ': ' +
+         shareText(strip.mass) + ' of a row on average, at most ' + shareText(strip.largest));
+    makeFilm(item, {data: strip.data, grid: words.grid, frames: words.frames, query: null}, 'where the video looks at “' + strip.word + '”: ' +
+        shareText(strip.mass) + ' of a row on average, ' + words.grid[0] + ' frames');
   }
   if (words.heads && words.heads.length) {
     const holder = make('p', section, 'note', 'Mean of ');
