@@ -406,8 +406,14 @@ class FigureHandTest(FigureHands):
         self.browser.until("heights.some((m) => m.format === 'attnscope-figure/1' && m.height > 300)")
         # The frame takes that height in the end, once the row is there.
         self.browser.until("document.querySelector('.largest').rows.length > 5", session=session)
-        needed = self.browser.run("document.getElementById('figure').getBoundingClientRect().height", session=session)
-        self.browser.until(f"document.querySelector('iframe').height >= {needed} - 1")
+        # Until then it has a scroll bar, beside which the figure is narrower and higher.
+        for _ in range(300):
+            needed = self.browser.run("document.getElementById('figure').getBoundingClientRect().height", session=session)
+            if self.browser.run(f"document.querySelector('iframe').height >= {needed} - 1"):
+                break
+            time.sleep(0.1)
+        else:
+            self.fail(f"the frame never takes the height of {needed} that its page needs")
         self.browser.move(200, 560)
         before = self.browser.run(scale, session=session)
         self.assertEqual(self.browser.run("getComputedStyle(document.querySelector('h1')).display", session=session), "none")
