@@ -17,12 +17,12 @@
 #include "cli/report/report_looks.h"
 #include "cli/report/report_output.h"
 #include "cli/report/report_parts.h"
+#include "cli/report/report_plan.h"
 #include "cli/report/report_sparsity.h"
 #include "cli/report/report_watch.h"
 #include "cli/report/report_words.h"
 #include "cli/report/report_work.h"
 #include "cli/report/standing_heads.h"
-#include "cli/run/forecast.h"
 #include "cli/run/head_where.h"
 #include "cli/run/run_steps.h"
 #include "core/base/error.h"
@@ -90,32 +90,18 @@ class CaptureReport {
 
 int64_t CaptureReport::expected_bytes() const {
   const int64_t heads = head_count(calls_);
-  constexpr int64_t kLooks = 12, kFactBytes = 1 << 10;
+  constexpr int64_t kFactBytes = 1 << 10;
   const int64_t maps = encoded_bytes(heads * kSmallMapCells * kSmallMapCells) + heads * kFactBytes;
-  const int64_t looks = std::min(heads, kLooks) * encoded_bytes(2 * kLookCells * kLookCells);
+  const int64_t looks = std::min(heads, kMostLooks) * encoded_bytes(2 * kLookCells * kLookCells);
   return std::min(o_.most_bytes(), report_frame_bytes(true) + maps + looks + o_.most_bytes() / 4);
 }
 
 /// What a run would take, which this does not do.
 void CaptureReport::plan() {
-  StatsChoice numbers = choice();
-  std::vector<StatsJobs> all;
-  std::vector<ReductionJob> jobs;
-  for (const SelectedCall& selected : calls_) {
-    if (is_signed(selected.call->problem->score())) continue;
-    all.push_back(make_stats_jobs(numbers, {selected}));
-    jobs.insert(jobs.end(), all.back().jobs.begin(), all.back().jobs.end());
-  }
-  RunPlan plan = plan_of("report", 0, ReductionPlan(), run_.budget());
-  plan.seconds = 0;
-  if (!jobs.empty()) {
-    plan = forecast_run("report", jobs,
-                        plan_reductions(jobs, run_.backend(), run_.budget().room(), o_.run.threads),
-                        run_.backend(), run_.budget(), true);
-  }
-  plan.payload_bytes = plan.file_bytes = expected_bytes();
-  plan.payload_word = "page";
-  plan.at_most = true;
+  PassCost cost = cost_of_heads(calls_, sample_);
+  cost.add(cost_of_sections(calls_, sample_, o_.most_bytes() / 4));
+  RunPlan plan = plan_of_passes(run_, o_.run, calls_, sample_, cost);
+  set_page_bytes(plan, expected_bytes(), true);
   print_plan(plan, o_.json);
 }
 

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "io/files/file_ending.h"
+#include "web/report/report_page.h"
 
 namespace attnscope {
 
@@ -38,6 +39,10 @@ void check_report_options(const ReportRequest& o) {
   refuse_tasks("", o.alone, o.out, kOneProcess);
   require_ending(o.out, {".html", ".htm"});
   if (o.most_bytes() <= 0) throw usage_error(o.size_option() + ": expected more than 0 bytes");
+  if (o.most_bytes() < report_frame_bytes(false)) {
+    throw usage_error(fmt::format("{}: a page has at least {}, without any head", o.size_option(),
+                                  format_bytes(report_frame_bytes(false))));
+  }
   if (!o.budget_time.empty()) parse_time_span(o.budget_time, "--budget-time");
 }
 

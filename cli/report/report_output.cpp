@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/common/shell_words.h"
+#include "cli/report/report_plan.h"
 #include "core/base/memory_budget.h"
 #include "core/base/version.h"
 #include "io/files/staged_file.h"
@@ -61,6 +62,15 @@ OrderedJson answer_json(const ReportParts& parts, const ReportAnswer& answer, in
   return json;
 }
 
+/// What a page of which nothing is computed takes.
+void plan_page(const ReportRequest& o, const ReportParts& parts, const ReportAnswer& answer) {
+  const MemoryBudget budget(memory_limit(o.run));
+  RunPlan plan = plan_of("report", std::ssize(answer.names), ReductionPlan(), budget);
+  plan.seconds = 0;
+  set_page_bytes(plan, parts.bytes(), false);
+  print_plan(plan, o.json);
+}
+
 }  // namespace
 
 OrderedJson first_facts(const ReportRequest& o, const std::string& subject,
@@ -99,6 +109,7 @@ OrderedJson standing_facts(std::span<const StandingRule> rules) {
 void write_report(const ReportRequest& o, ReportParts& parts, const ReportAnswer& answer,
                   const Console& console) {
   fit_page(parts, o.most_bytes(), o.size_option());
+  if (o.dry_run) return plan_page(o, parts, answer);
   const OrderedJson facts = parts.joined_facts();
   StagedFile file(o.out, o.force);
   int64_t bytes = 0;

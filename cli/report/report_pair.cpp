@@ -21,6 +21,7 @@
 #include "cli/report/report_looks.h"
 #include "cli/report/report_output.h"
 #include "cli/report/report_parts.h"
+#include "cli/report/report_plan.h"
 #include "cli/report/report_watch.h"
 #include "cli/report/standing_heads.h"
 #include "cli/run/head_where.h"
@@ -51,7 +52,7 @@ PairSide open_pair_side(const ReportRequest& o, const std::string& path, const C
   CaptureOptions options = o.capture;
   options.capture = path;
   PairSide side{open_capture(options, o.run, console), o.selection, {}, file_name(path)};
-  settle_where(side.selection, side.capture, o.run, console, false);
+  settle_where(side.selection, side.capture, o.run, console, o.dry_run);
   side.calls = select_and_tell(side.capture, side.selection, console);
   return side;
 }
@@ -70,12 +71,15 @@ class PairReport {
     run_.stand_under(watch_.stop());
   }
 
+  void plan();
   void write();
 
  private:
   MeasureMeans means() const {
     return {run_, console_, watch_.stop(), [this] { return watch_.time_left(); }};
   }
+  std::vector<SelectedCall> all_calls() const;
+  int64_t compared_rows() const { return o_.sample > 0 ? o_.sample : kComparedRows; }
   void begin();
   void measure();
   void compare();
@@ -99,10 +103,29 @@ class PairReport {
   std::vector<PairFound> pairs_;
 };
 
-void PairReport::begin() {
+std::vector<SelectedCall> PairReport::all_calls() const {
   std::vector<SelectedCall> calls = sides_[0].calls;
   calls.insert(calls.end(), sides_[1].calls.begin(), sides_[1].calls.end());
+  return calls;
+}
+
+/// What a run would take, which this does not do.
+void PairReport::plan() {
+  const std::vector<SelectedCall> calls = all_calls();
   sample_ = rows_of_report(o_.sample, calls);
+  PassCost cost = cost_of_heads(calls, sample_);
+  for (const SelectedCall& selected : calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    cost.add(problem, static_cast<double>(head_count({selected})),
+             static_cast<double>(std::min(problem.num_queries(), compared_rows())));
+  }
+  RunPlan plan = plan_of_passes(run_, o_.run, calls, sample_, cost);
+  set_page_bytes(plan, o_.most_bytes(), true);
+  print_plan(plan, o_.json);
+}
+
+void PairReport::begin() {
+  sample_ = rows_of_report(o_.sample, all_calls());
   parts_.facts = first_facts(o_, "pair", sides_[0].name + " and " + sides_[1].name);
   for (const PairSide& side : sides_) {
     const char* const letter = &side == sides_.data() ? "A" : "B";
@@ -163,8 +186,7 @@ void PairReport::compare(size_t a, size_t b) {
   const AttentionProblem& problem = *heads_[a].call->problem;
   check_comparable(problem, *heads_[b].call->problem);
   HeadPair pair{heads_[a].task(), heads_[b].task()};
-  const std::vector<int64_t> rows =
-      sampled_rows(problem.num_queries(), o_.sample > 0 ? o_.sample : kComparedRows);
+  const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), compared_rows());
   pair.a.row_list = pair.b.row_list = rows;
   const DifferencePlan plan =
       plan_difference(pair, run_.backend(), run_.budget().room(), o_.run.threads);
@@ -215,7 +237,7 @@ OrderedJson PairReport::diff_facts() const {
       {"text", fmt::format("Each head of A with the head of B that has its name, over at most {} "
                            "rows: the mean divergence of their rows (js, bits), the mean total "
                            "variation, the mean cosine and the change of entropy (nats).",
-                           o_.sample > 0 ? o_.sample : kComparedRows)},
+                           compared_rows())},
       {"command",
        fmt::format("attnscope diff {} {}", shell_word(sides_[0].name), shell_word(sides_[1].name))},
       {"pairs", OrderedJson::array()},
@@ -291,7 +313,6 @@ int report_pair(ReportRequest o, const Console& console) {
                         "and exports)");
     }
   }
-  if (o.dry_run) throw usage_error("--dry-run: plan the page of each capture");
   const std::array<PairSide, 2> sides{open_pair_side(o, o.capture.capture, console),
                                       open_pair_side(o, o.second, console)};
   std::vector<std::filesystem::path> inputs = guarded_inputs(sides[0].capture);
@@ -301,7 +322,12 @@ int report_pair(ReportRequest o, const Console& console) {
   StreamRun run(o.run, memory_beside(sides[0].capture, o.run), console, "report");
   const MemoryReservation second =
       run.budget().reserve(counted_bytes(sides[1].capture), "the second capture's calls");
-  PairReport(o, sides, run, console).write();
+  PairReport report(o, sides, run, console);
+  if (o.dry_run) {
+    report.plan();
+  } else {
+    report.write();
+  }
   return kExitOk;
 }
 

@@ -23,8 +23,6 @@ namespace {
 constexpr std::array<double, 3> kKept{0.1, 0.2, 0.3};
 /// Blocks of this size unless a row has fewer than so many of them.
 constexpr int64_t kLargestBlock = 128, kSmallestBlock = 16, kLeastBlocks = 10;
-/// Entries that a sampled report measures masks on: about two seconds on two cores.
-constexpr double kSampledEntries = 1.5e8;
 
 int64_t block_of(const AttentionProblem& problem) {
   int64_t block = kLargestBlock;
@@ -231,7 +229,7 @@ class KeptMasks {
            static_cast<double>(problem.num_keys());
   }
 
-  /// All heads, or the most a layer that cost no more than kSampledEntries, but two.
+  /// All heads, or the most a layer that cost no more than kMaskEntries, but two.
   void choose() {
     size_t most = 0;
     for (const std::vector<size_t>& layer : candidates_) most = std::max(most, layer.size());
@@ -252,7 +250,7 @@ class KeptMasks {
       return;
     }
     size_t a_layer = std::max<size_t>(most, 1);
-    while (take(a_layer) > kSampledEntries && a_layer > 2) --a_layer;
+    while (take(a_layer) > kMaskEntries && a_layer > 2) --a_layer;
   }
 
   OrderedJson layer_json(size_t l) const {

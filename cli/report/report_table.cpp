@@ -143,7 +143,6 @@ OrderedJson rows_json(const TableHeads& found) {
 void refuse_computing(const ReportRequest& o) {
   std::string given = capture_option_given(o.capture, o.run);
   if (o.sample > 0) given = "--sample";
-  if (o.dry_run) given = "--dry-run";
   if (given.empty()) return;
   throw usage_error(
       fmt::format("{}: {} is a table of numbers, of which nothing is computed (the option belongs "

@@ -21,7 +21,6 @@
 namespace attnscope {
 namespace {
 
-constexpr size_t kMostHeads = 8;
 constexpr size_t kMostStrips = 40;
 /// Names that a line lists.
 constexpr size_t kListedNames = 12;
@@ -260,7 +259,7 @@ class WordStrips {
       : work_(work), heads_(heads), best_(std::move(best)), found_(best_.size()) {
     const double flops = full_flops(task_of(best_.front(), heads_.name(best_.front())));
     const auto [frames, height, width] = grid_of(best_.front());
-    plan_ = plan_words(std::min(best_.size(), kMostHeads), flops, height, width,
+    plan_ = plan_words(std::min(best_.size(), size_t{kMostWordHeads}), flops, height, width,
                        work.sample > 0 ? most_flops : INFINITY);
     grid_ = {frames, ceil_div(height, plan_.stride), ceil_div(width, plan_.stride)};
     best_.resize(plan_.heads);

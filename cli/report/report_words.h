@@ -10,6 +10,8 @@ namespace attnscope {
 
 /// What the section may cost of a sampled report: a few seconds on two cores.
 inline constexpr double kWordsFlops = 1.2e11;
+/// Heads that it averages, at most.
+inline constexpr int kMostWordHeads = 8;
 
 /// The section `words`: for each word of the prompt how much the tokens of the video give to it,
 /// over their grid, as the mean over the heads that look at the text most. Its arrays are uint8

@@ -439,3 +439,36 @@ TEST_CASE("a dry run of a report writes nothing") {
   CHECK(plan["file_bytes"].get<int64_t>() <= int64_t{8} << 20);
   CHECK(std::filesystem::is_empty(folder.path()));
 }
+
+TEST_CASE("a dry run of a report counts the arithmetic of all its passes") {
+  const TemporaryFolder folder;
+  AttentionCapture(9, 40).file().write(folder / "call.safetensors");
+  const auto flops = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "report");
+    words.insert(words.end(), {"-o", folder / "page.html", "--dry-run", "--json"});
+    return Json::parse(run_well(words).out).at("flops").get<double>();
+  };
+  // Numbers, small maps, the comparison of heads, masks and larger maps, and two of a figure.
+  const double pass = 4.0 * 40 * 40 * 2 * 8;
+  const std::string call = folder / "call.safetensors";
+  CHECK(flops({call}) == Approx(7 * pass).epsilon(0.3));
+  // Of two captures the same but masks and figures, and the rows of both that are compared.
+  CHECK(flops({call, call}) == Approx(2 * (4 * pass + pass)).epsilon(0.3));
+}
+
+TEST_CASE("a dry run of a report of a table or an export tells how large the page will be") {
+  const TemporaryFolder folder;
+  run_well({"export", sample("moving-shapes"), "--layers", "0", "-o", folder / "maps.h5"});
+  run_well({"stats", sample("moving-shapes"), "-o", folder / "stats.json"});
+  for (const std::string& input : {folder / "maps.h5", folder / "stats.json"}) {
+    const std::string page = input + ".html";
+    const Json plan =
+        Json::parse(run_well({"report", input, "-o", page, "--dry-run", "--json"}).out);
+    CHECK(!std::filesystem::exists(page));
+    run_well({"report", input, "-o", page});
+    const int64_t bytes = std::ssize(read_bytes(page));
+    CHECK(plan["file_bytes"].get<int64_t>() >= bytes);
+    CHECK(plan["file_bytes"].get<int64_t>() <= bytes + 1024);
+    CHECK(plan["flops"] == 0);
+  }
+}
