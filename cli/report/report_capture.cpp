@@ -163,9 +163,11 @@ void CaptureReport::add_measured_sections(const std::vector<int64_t>& pictures) 
     parts_.lacks.emplace_back("--budget-time was over: no words over the frames, no sparsity");
     return;
   }
-  ReportWork work{run_,     capture_, calls_,
-                  records_, sample_,  [this] { return watch_.time_left(); },
-                  pictures, input_,   watch_.stop()};
+  ReportWork work{run_,         capture_,
+                  calls_,       records_,
+                  sample_,      [this] { return watch_.time_left(); },
+                  pictures,     shell_word(input_),
+                  watch_.stop()};
   parts_.words = words_section(work, parts_.lacks);
   parts_.sparsity = sparsity_section(work, parts_.lacks);
 }

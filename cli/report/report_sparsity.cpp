@@ -342,7 +342,7 @@ std::string add_kept(ReportWork& work, const std::vector<SparseHead>& heads, Ord
   }
   if (masks.shares().empty()) return lack("no head was measured");
   masks.add_to(facts);
-  facts["command"] = fmt::format("attnscope mask {} --mask topk:block={},keep={}", work.input_name,
+  facts["command"] = fmt::format("attnscope mask {} --mask topk:block={},keep={}", work.input_word,
                                  masks.largest_block(), kKept.front());
   std::string text = fmt::format(
       "What 10, 20 and 30 % keep of a row, mean over up to {} spread rows of {} of {} heads: the "
@@ -372,7 +372,7 @@ std::optional<ReportSection> sparsity_section(ReportWork& work, std::vector<std:
   const std::vector<SparseHead> heads = heads_of(work);
   ReportSection section;
   OrderedJson& facts = section.facts = OrderedJson{{"text", ""}, {"command", ""}};
-  facts["command"] = fmt::format("attnscope stats {} --curve", work.input_name);
+  facts["command"] = fmt::format("attnscope stats {} --curve", work.input_word);
   SeenKeys seen;
   OrderedJson curves = sparsity_curves(work.records, [&](const HeadRecord& record) {
     return seen.of(heads[static_cast<size_t>(&record - work.records.data())]);

@@ -10,6 +10,7 @@
 #include <numeric>
 #include <tuple>
 
+#include "cli/common/shell_words.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/problem/head_set.h"
@@ -411,8 +412,8 @@ class WordStrips {
     pattern.batch.reset();
     pattern.chunk.reset();
     std::string words = fmt::format("attnscope render {} --picture text --pick {}",
-                                    work_.input_name, pattern.text());
-    if (!branch.empty() && branch != "all") words += " --branch " + branch;
+                                    work_.input_word, shell_word(pattern.text()));
+    if (!branch.empty() && branch != "all") words += " --branch " + shell_word(branch);
     if (name.batch > 0) words += fmt::format(" --batch {}", name.batch);
     return words + " -o words.png";
   }

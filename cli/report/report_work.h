@@ -42,8 +42,8 @@ struct ReportWork {
   std::function<bool()> time_left;
   /// Places in facts' pictures of the recorded frames of the video, [latent frame]; −1: not there.
   std::vector<int64_t> pictures;
-  /// The output's and the input's names without folders, for commands that the page tells.
-  std::string input_name;
+  /// The input's name without folders as a word of a shell, for commands that the page tells.
+  std::string input_word;
   /// Heeded by what run() and reduce() of `run` do not do.
   std::stop_token stop = {};
 };
