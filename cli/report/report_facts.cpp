@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
@@ -66,11 +67,32 @@ OrderedJson text_or_null(const std::string& text) {
   return text.empty() ? OrderedJson() : OrderedJson(text);
 }
 
-/// "mean entropy of a row, bits" → what stands before a comma is short enough for a label.
+/// A number in two to four words: what a reader looks for it under.
+std::string label_of(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLabels{
+      {{"entropy", "entropy (nats)"},
+       {"max_weight", "largest weight"},
+       {"max_weight_peak", "largest weight of all rows"},
+       {"max_logit", "largest logit"},
+       {"text_mass", "mass on text"},
+       {"padding_mass", "mass on padding"},
+       {"video_mass", "mass on video"},
+       {"same_frame_mass", "mass on the own frame"},
+       {"same_position_mass", "mass on the own place"},
+       {"local_mass", "mass nearby"},
+       {"sink_mass", "mass on the heaviest key"}}};
+  for (const auto& [of, label] : kLabels) {
+    if (of == name) return std::string(label);
+  }
+  std::string label = name;
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return name.starts_with("keys_for_") ? label + " %" : label;
+}
+
 OrderedJson number_facts(const ReportColumn& column, const std::string& command) {
   const HeadField* const field = find_head_field(column.name);
   OrderedJson json{{"name", column.name}};
-  json["label"] = field != nullptr ? std::string(field->long_name) : column.name;
+  json["label"] = field != nullptr ? label_of(column.name) : column.name;
   json["heading"] =
       field != nullptr && !field->heading.empty() ? std::string(field->heading) : column.name;
   json["decimals"] = field != nullptr && !field->heading.empty() ? field->decimals : 4;

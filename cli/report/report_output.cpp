@@ -97,8 +97,10 @@ OrderedJson first_facts(const ReportRequest& o, const std::string& subject,
 OrderedJson standing_facts(std::span<const StandingRule> rules) {
   OrderedJson list = OrderedJson::array();
   for (const StandingRule& rule : rules) {
-    OrderedJson& json = list.emplace_back(
-        OrderedJson{{"rule", rule.rule}, {"text", rule.text}, {"heads", OrderedJson::array()}});
+    OrderedJson& json = list.emplace_back(OrderedJson{{"rule", rule.rule},
+                                                      {"title", rule.title},
+                                                      {"text", rule.text},
+                                                      {"heads", OrderedJson::array()}});
     for (const StandingRule::Head& head : rule.heads) {
       json["heads"].push_back({{"head", head.head}, {"value", head.value}, {"text", head.text}});
     }

@@ -53,9 +53,9 @@ bool comes_before(const StandingNumbers& a, const StandingNumbers& b) {
   return std::pair(x.layer, x.head) < std::pair(y.layer, y.head);
 }
 
-StandingRule make_rule(std::span<const StandingNumbers> heads, std::string name, std::string text,
-                       const NumberOf& number, const SentenceOf& sentence) {
-  StandingRule rule{std::move(name), std::move(text), {}};
+StandingRule make_rule(std::span<const StandingNumbers> heads, std::string name, std::string title,
+                       std::string text, const NumberOf& number, const SentenceOf& sentence) {
+  StandingRule rule{std::move(name), std::move(title), std::move(text), {}};
   for (size_t i = 0; i < heads.size(); ++i) {
     const std::optional<double> value = number(heads[i]);
     if (value && *value > 0) rule.heads.push_back({i, *value, {}});
@@ -74,13 +74,14 @@ StandingRule make_rule(std::span<const StandingNumbers> heads, std::string name,
 
 std::vector<StandingRule> standing_heads(std::span<const StandingNumbers> heads) {
   std::vector<StandingRule> rules;
-  const auto add = [&](const char* name, const char* text, const NumberOf& number,
-                       const SentenceOf& sentence) {
-    StandingRule rule = make_rule(heads, name, text, number, sentence);
+  const auto add = [&](const char* name, const char* title, const char* text,
+                       const NumberOf& number, const SentenceOf& sentence) {
+    StandingRule rule = make_rule(heads, name, title, text, number, sentence);
     if (!rule.heads.empty()) rules.push_back(std::move(rule));
   };
   add(
-      "temporal_score", "the heads that follow a place through the frames most (temporal_score)",
+      "temporal_score", "follows its place through the frames",
+      "the heads that follow a place through the frames most (temporal_score)",
       [](const StandingNumbers& h) { return h.record->metrics.temporal_score.value; },
       [](const StandingNumbers&, double value) {
         return fmt::format(
@@ -88,15 +89,16 @@ std::vector<StandingRule> standing_heads(std::span<const StandingNumbers> heads)
             percent(value));
       });
   add(
-      "text_mass", "the heads that look at the text most (text_mass)",
+      "text_mass", "looks at the text", "the heads that look at the text most (text_mass)",
       [](const StandingNumbers& h) { return h.record->metrics.text_mass.value; },
       [](const StandingNumbers&, double value) {
         return fmt::format("{} of a row's mass lies on the text.", percent(value));
       });
-  add("sink_mass", "the heads of which few keys draw most (the mass of the five columns in sinks)",
-      sinks_mass, sink_sentence);
+  add("sink_mass", "few keys draw it",
+      "the heads of which few keys draw most (the mass of the five columns in sinks)", sinks_mass,
+      sink_sentence);
   add(
-      "own_way",
+      "own_way", "goes its own way",
       "the heads that are most unlike the others of their call (mean Jensen-Shannon divergence of "
       "64 rows in runs of keys, bits)",
       [](const StandingNumbers& h) { return h.own_way; },

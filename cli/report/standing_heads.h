@@ -24,7 +24,9 @@ struct StandingRule {
     double value = 0;
     std::string text;  ///< one sentence
   };
-  std::string rule, text;
+  std::string rule;
+  std::string title;  ///< of a head that it holds for, in three or four words
+  std::string text;
   std::vector<Head> heads;
 };
 

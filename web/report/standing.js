@@ -1,12 +1,15 @@
 // The heads that stand out, by rules that are written; then each of them with its map, its film and what is to be seen.
-const ruleName = (rule) => rule.replace(/_/g, ' ');
+const ruleName = (rule) => {
+  const number = numberNamed(rule.rule);
+  return rule.title || (number ? titleOf(number) : rule.rule.replace(/_/g, ' '));
+};
 const lookOf = (i) => (facts.looks || []).findIndex((look) => look.head === i);
 const makeRules = (section) => {
   const list = make('div', section, 'rules');
   list.style.setProperty('--across', evenly(facts.stands_out.length, 3));
   for (const rule of facts.stands_out) {
     const item = make('section', list, 'rule'), number = numberNamed(rule.rule);
-    makeWords('h3', item, '', sentence(ruleName(rule.rule), ''));
+    makeWords('h3', item, '', sentence(ruleName(rule), ''));
     makeWords('p', item, 'note', sentence(rule.text));
     const heads_ = make('ol', item);
     for (const one of rule.heads) {
@@ -18,7 +21,7 @@ const makeRules = (section) => {
     }
   }
 };
-const rulesOf = (i) => (facts.stands_out || []).filter((rule) => rule.heads.some((one) => one.head === i)).map((rule) => ruleName(rule.rule));
+const rulesOf = (i) => (facts.stands_out || []).filter((rule) => rule.heads.some((one) => one.head === i)).map(ruleName);
 const makeLook = (section, look, at) => {
   const name = heads.names[look.head], item = make('article', section, 'look');
   item.id = 'look-' + at;
@@ -29,7 +32,7 @@ const makeLook = (section, look, at) => {
   const what = make('p', item, 'what');
   makeClass(what, heads.class[look.head]);
   const rules = rulesOf(look.head);
-  if (rules.length) make('span', what, 'meaning', 'stands out by ' + rules.join(', '));
+  if (rules.length) make('span', what, 'meaning', 'stands out: ' + rules.join(', '));
   const pair = make('div', item, 'pair');
   if (look.map) makeMap(pair, {...look.map, bytes: bytesNamed(look.map.data)}, name);
   const right = make('div', pair, 'told');

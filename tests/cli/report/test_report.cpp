@@ -430,6 +430,23 @@ TEST_CASE("two captures have a report of how far their heads are apart") {
   }
 }
 
+TEST_CASE("a report names numbers and rules in a few words, and quotes its input in commands") {
+  const TemporaryFolder folder;
+  std::filesystem::copy(sample("moving-shapes"), folder / "two words");
+  const Page page({folder / "two words"}, folder / "page.html");
+  for (const Json& number : page.facts["numbers"]) {
+    CHECK(number["label"].get<std::string>().size() <= 32);
+    CHECK(number["label"] != number["text"]);
+  }
+  REQUIRE(!page.facts["stands_out"].empty());
+  for (const Json& rule : page.facts["stands_out"]) CHECK(rule["title"] != rule["text"]);
+  for (const char* section : {"words", "sparsity"}) {
+    if (!page.facts.contains(section)) continue;
+    CHECK(page.facts[section]["command"].get<std::string>().find(" 'two words' ") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("a dry run of a report writes nothing") {
   const TemporaryFolder folder;
   const Json plan = Json::parse(run_well({"report", sample("moving-shapes"), "-o",
