@@ -72,7 +72,7 @@ std::string label_of(const std::string& name) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kLabels{
       {{"entropy", "entropy (nats)"},
        {"max_weight", "largest weight"},
-       {"max_weight_peak", "largest weight of all rows"},
+       {"max_weight_peak", "peak weight"},
        {"max_logit", "largest logit"},
        {"text_mass", "mass on text"},
        {"padding_mass", "mass on padding"},
