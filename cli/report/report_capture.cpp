@@ -82,6 +82,7 @@ class CaptureReport {
   const ReportWatch watch_;
 
   ReportParts parts_;
+  MeasuredMemory held_;
   MeasuredHeads measured_;
   std::vector<HeadRecord> records_;
   std::vector<ReportHead> heads_;
@@ -99,7 +100,7 @@ int64_t CaptureReport::expected_bytes() const {
 /// What a run would take, which this does not do.
 void CaptureReport::plan() {
   PassCost cost = cost_of_heads(calls_, sample_);
-  cost.add(cost_of_sections(calls_, sample_, o_.most_bytes() / 4));
+  cost.add(cost_of_sections(calls_, sample_, o_.most_bytes() / 5));
   RunPlan plan = plan_of_passes(run_, o_.run, calls_, sample_, cost);
   set_page_bytes(plan, expected_bytes(), true);
   print_plan(plan, o_.json);
@@ -121,7 +122,9 @@ void CaptureReport::begin() {
 }
 
 void CaptureReport::measure() {
+  held_ = reserve_heads(run_.budget(), calls_, sample_);
   measured_ = measure_for_report(means(), choice(), calls_);
+  held_.rows = MemoryReservation();
   for (const std::string& problem : measured_.problems) {
     parts_.problems.push_back(without_folders(problem, capture_.path()));
   }

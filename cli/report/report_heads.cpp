@@ -110,7 +110,7 @@ class Measurement {
  public:
   Measurement(const MeasureMeans& means, StatsChoice choice)
       : means_(means), choice_(std::move(choice)) {
-    choice_.arrays = {HeadArray::entropy_rows, HeadArray::max_weight_rows, HeadArray::frame_frame};
+    choice_.arrays = measured_arrays();
   }
 
   void add(const SelectedCall& selected, Progress& progress) {
@@ -158,19 +158,12 @@ class Measurement {
 
   void measure(const SelectedCall& selected, const StatsJobs& all, size_t first, size_t end) {
     const AttentionProblem& problem = *selected.call->problem;
-    const auto count = static_cast<int64_t>(end - first);
     const int64_t queries = problem.num_queries(), keys = problem.num_keys();
     std::vector<ReductionJob> jobs(all.jobs.begin() + static_cast<int64_t>(first),
                                    all.jobs.begin() + static_cast<int64_t>(end));
     const std::vector<std::span<const std::string>> tokens(
         all.tokens.begin() + static_cast<int64_t>(first),
         all.tokens.begin() + static_cast<int64_t>(end));
-    MemoryReservation held = means_.run.budget().reserve(
-        count * (CellMap::bytes(queries, keys, kSmallMapCells) + record_bytes(problem)),
-        "the heads of the report");
-    const MemoryReservation rows = means_.run.budget().reserve(
-        count * jobs.front().task.num_rows() * 2 * static_cast<int64_t>(sizeof(double)),
-        "the rows of the report's heads");
     std::vector<CellMap> maps(jobs.size(), CellMap::of(queries, keys, kSmallMapCells));
     ReportSink sink(jobs, {choice_.arrays, choice_.thresholds, tokens});
     means_.run.reduce(jobs, sink);
@@ -185,7 +178,6 @@ class Measurement {
       head.record.arrays.erase(head.record.arrays.begin(), head.record.arrays.begin() + 2);
       found.heads.push_back(std::move(head));
     }
-    found.held.push_back(std::move(held));
   }
 
   const MeasureMeans& means_;
@@ -271,6 +263,27 @@ int64_t rows_of_report(int64_t asked, const std::vector<SelectedCall>& calls) {
   }
   const int64_t rows = asked > 0 ? asked : all_row_flops(calls) > kSoonFlops ? kSampledRows : 0;
   return rows < longest ? rows : 0;
+}
+
+std::vector<HeadArray> measured_arrays() {
+  return {HeadArray::entropy_rows, HeadArray::max_weight_rows, HeadArray::frame_frame};
+}
+
+MeasuredMemory reserve_heads(MemoryBudget& budget, const std::vector<SelectedCall>& calls,
+                             int64_t sample) {
+  int64_t heads = 0, rows = 0;
+  for (const SelectedCall& selected : calls) {
+    const AttentionProblem& problem = *selected.call->problem;
+    const int64_t queries = problem.num_queries();
+    const int64_t count = head_count({selected});
+    heads += count *
+             (CellMap::bytes(queries, problem.num_keys(), kSmallMapCells) + record_bytes(problem));
+    rows = std::max(rows, std::min<int64_t>(count, kUnitHeads) *
+                              (sample > 0 ? std::min(sample, queries) : queries));
+  }
+  return {budget.reserve(heads, "the heads of the report"),
+          budget.reserve(rows * 2 * static_cast<int64_t>(sizeof(double)),
+                         "the rows of the report's heads")};
 }
 
 MeasuredHeads measure_for_report(const MeasureMeans& means, StatsChoice choice,

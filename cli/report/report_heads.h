@@ -38,10 +38,9 @@ struct MeasuredHead {
 };
 
 struct MeasuredHeads {
-  std::vector<MeasuredHead> heads;      ///< in the order of HeadOrder
-  std::vector<HeadName> not_reached;    ///< time was over
-  std::vector<std::string> problems;    ///< of heads that cannot be measured, a line each
-  std::vector<MemoryReservation> held;  ///< what the heads take
+  std::vector<MeasuredHead> heads;    ///< in the order of HeadOrder
+  std::vector<HeadName> not_reached;  ///< time was over
+  std::vector<std::string> problems;  ///< of heads that cannot be measured, a line each
 };
 
 /// Where heads of a report are measured. Borrowed.
@@ -64,9 +63,19 @@ int64_t rows_of_report(int64_t asked, const std::vector<SelectedCall>& calls);
 inline constexpr const char* kOwnWaysLate =
     "--budget-time was over before all heads were compared with the others of their call";
 
-/// The numbers of each head of the calls as `stats` finds them by `choice`, with a map of each. A
-/// head that cannot be read or computed with is a problem, not an error. Throws Error(interrupted),
-/// Error(resource).
+/// What heads take until the page is written, and the rows of those that are being measured.
+struct MeasuredMemory {
+  MemoryReservation heads, rows;
+};
+/// Throws Error(resource). `sample` as of rows_of_report().
+MeasuredMemory reserve_heads(MemoryBudget& budget, const std::vector<SelectedCall>& calls,
+                             int64_t sample);
+/// The arrays that heads are measured with.
+std::vector<HeadArray> measured_arrays();
+
+/// Within the caller's reserve_heads(): the numbers of each head of the calls as `stats` finds them
+/// by `choice`, with a map of each. A head that cannot be read or computed with is a problem, not
+/// an error. Throws Error(interrupted), Error(resource).
 MeasuredHeads measure_for_report(const MeasureMeans& means, StatsChoice choice,
                                  const std::vector<SelectedCall>& calls);
 

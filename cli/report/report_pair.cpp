@@ -96,7 +96,7 @@ class PairReport {
   int64_t sample_ = 0;
   ReportParts parts_;
   std::vector<MeasuredHead> heads_;  ///< of A, then of B
-  std::vector<MemoryReservation> held_;
+  MeasuredMemory held_;
   std::vector<ReportHead> names_;
   std::vector<HeadName> not_reached_;
   std::vector<StandingRule> rules_;
@@ -158,6 +158,7 @@ void PairReport::begin() {
 void PairReport::measure() {
   StatsChoice choice;
   choice.sample = sample_;
+  held_ = reserve_heads(run_.budget(), all_calls(), sample_);
   for (int side = 0; side < 2; ++side) {
     const PairSide& of = sides_[static_cast<size_t>(side)];
     MeasuredHeads measured = measure_for_report(means(), choice, of.calls);
@@ -173,10 +174,10 @@ void PairReport::measure() {
           {head.record.name, std::string(head_class_name(head.record.metrics.head_class)), side});
       heads_.push_back(std::move(head));
     }
-    for (MemoryReservation& held : measured.held) held_.push_back(std::move(held));
     not_reached_.insert(not_reached_.end(), measured.not_reached.begin(),
                         measured.not_reached.end());
   }
+  held_.rows = MemoryReservation();
   std::vector<StandingNumbers> numbers;
   for (const MeasuredHead& head : heads_) numbers.push_back({&head.record, head.own_way});
   rules_ = standing_heads(numbers);

@@ -152,6 +152,8 @@ RunPlan plan_of_passes(StreamRun& run, const RunOptions& options,
                        const PassCost& cost) {
   StatsChoice numbers;
   numbers.sample = sample;
+  numbers.arrays = measured_arrays();
+  const MeasuredMemory held = reserve_heads(run.budget(), calls, sample);
   std::vector<StatsJobs> all;
   std::vector<ReductionJob> jobs;
   for (const SelectedCall& selected : calls) {

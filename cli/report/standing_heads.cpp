@@ -23,6 +23,20 @@ std::string percent(double share) {
                       : fmt::format("{:.2g} %", value);
 }
 
+/// Weights of scores that are not normalised are no shares of a row.
+bool has_shares(const StandingNumbers& head) {
+  return head.record->metrics.head_class != HeadClass::undefined;
+}
+
+/// `where`: "on the text".
+std::string mass_sentence(const StandingNumbers& head, std::string_view where, double mass) {
+  if (has_shares(head)) return fmt::format("{} of a row's mass lies {}.", percent(mass), where);
+  return fmt::format("A row's weights {} add up to {:.3g}.", where, mass);
+}
+constexpr std::string_view kOnText = "on the text";
+constexpr std::string_view kOwnFrame = "in the query's own frame";
+constexpr std::string_view kOwnPlace = "around the query's own place in all frames together";
+
 std::optional<double> sinks_mass(const StandingNumbers& head) {
   const HeadMetrics& metrics = head.record->metrics;
   if (metrics.sinks.empty()) return metrics.sink_mass;
@@ -42,6 +56,7 @@ std::string key_words(const Sink& sink) {
 
 std::string sink_sentence(const StandingNumbers& head, double mass) {
   const std::vector<Sink>& sinks = head.record->metrics.sinks;
+  if (!has_shares(head)) return mass_sentence(head, "on its heaviest keys", mass);
   if (sinks.empty()) return fmt::format("Its heaviest key draws {} of all mass.", percent(mass));
   return fmt::format("{} keys draw {} of the mass of all rows; the heaviest is {} with {}.",
                      sinks.size(), percent(mass), key_words(sinks.front()),
@@ -83,17 +98,11 @@ std::vector<StandingRule> standing_heads(std::span<const StandingNumbers> heads)
       "temporal_score", "follows its place through the frames",
       "the heads that follow a place through the frames most (temporal_score)",
       [](const StandingNumbers& h) { return h.record->metrics.temporal_score.value; },
-      [](const StandingNumbers&, double value) {
-        return fmt::format(
-            "{} of a row's mass lies around the query's own place, in all frames together.",
-            percent(value));
-      });
+      [](const StandingNumbers& h, double value) { return mass_sentence(h, kOwnPlace, value); });
   add(
       "text_mass", "looks at the text", "the heads that look at the text most (text_mass)",
       [](const StandingNumbers& h) { return h.record->metrics.text_mass.value; },
-      [](const StandingNumbers&, double value) {
-        return fmt::format("{} of a row's mass lies on the text.", percent(value));
-      });
+      [](const StandingNumbers& h, double value) { return mass_sentence(h, kOnText, value); });
   add("sink_mass", "few keys draw it",
       "the heads of which few keys draw most (the mass of the five columns in sinks)", sinks_mass,
       sink_sentence);
@@ -128,16 +137,10 @@ std::vector<std::string> head_sentences(const StandingNumbers& head, int64_t key
                                 *m.keys_for_50.value, *m.keys_for_95.value,
                                 keys > 0 ? fmt::format(" of {}", keys) : ""));
   }
-  if (m.same_frame_mass.value && m.text_mass.value) {
-    lines.push_back(fmt::format("{} of the mass lies in the query's own frame, {} on the text.",
-                                percent(*m.same_frame_mass.value), percent(*m.text_mass.value)));
-  } else if (m.text_mass.value) {
-    lines.push_back(fmt::format("{} of the mass lies on the text.", percent(*m.text_mass.value)));
-  }
-  if (m.temporal_score.value) {
-    lines.push_back(
-        fmt::format("{} of the mass lies around the query's own place, in all frames together.",
-                    percent(*m.temporal_score.value)));
+  for (const auto& [where, mass] :
+       {std::pair(kOwnFrame, m.same_frame_mass.value), std::pair(kOnText, m.text_mass.value),
+        std::pair(kOwnPlace, m.temporal_score.value)}) {
+    if (mass) lines.push_back(mass_sentence(head, where, *mass));
   }
   if (const auto mass = sinks_mass(head); mass && *mass > 0) {
     lines.push_back(sink_sentence(head, *mass));
