@@ -1,6 +1,7 @@
 """The page of `attnscope figure` in somebody's hands: rulers, the first view, colours, its address, keys, fingers, frames."""
 
 import os
+import re
 import time
 import xml.etree.ElementTree
 
@@ -256,7 +257,17 @@ class FigureHandTest(FigureHands):
         again = self.ask("view")
         for name in ("row", "col"):
             self.assertLessEqual(abs(again[name] - view[name]), 1)
-        self.assertAlmostEqual(again["scale"] / view["scale"], 1, delta=0.1)
+        q0, q1, k0, k1 = (int(word) for word in re.search(r"z=([\d,]+)", address).group(1).split(","))
+        shown = min(q1 - q0, k1 - k0)
+        self.assertAlmostEqual(again["scale"] / view["scale"], 1, delta=0.01 + 0.5 / (shown - 0.5))
+        # An address that was followed stays as it is, whatever the shape of the map's area, until the view moves.
+        for words in ("z=255,262,293,299", "z=255,258,293,299", "z=100,101,30,37"):
+            self.browser.run(f"location.hash = '{words}&c=mean'")
+            self.browser.until("window.attnscope.idle()")
+            self.browser.run("new Promise((resolve) => setTimeout(resolve, 400))")
+            self.assertIn(words + "&c=mean", self.browser.run("location.hash"))
+        self.browser.wheel(300, 400, -240)
+        self.browser.until("!location.hash.includes('z=100,101,30,37')")
         self.browser.run("location.hash = 'q=3,11,15&z=1,2&x=3'")
         self.browser.until("document.querySelector('.read').textContent.includes('z=1,2, x=3')")
         self.assertEqual(self.ask("picked().at"), 767)

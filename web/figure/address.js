@@ -1,6 +1,9 @@
 // The page's address tells the view: q=T,Y,X the query (or its token; k= a key), z=Q0,Q1,K0,K1 the tokens
 // that are seen, c=mean, m= the colour table, r= the range of colours.
 let told = null, tellLater = 0;
+/// The words of z= that the address has, and the view that they gave.
+let followed = null;
+const viewNow = () => [view.scale, view.row, view.col, area.width, area.height].join();
 const tokenWords = (side, i) => {
   const token = stored(side, i), f = side.film, at = f ? token - f.begin : -1;
   if (!f || at < 0 || at >= f.grid[0] * f.grid[1] * f.grid[2]) return String(token);
@@ -25,11 +28,14 @@ const seenTokens = (side, first, shown) => {
   return [stored(side, begin), stored(side, Math.max(begin + 1, Math.min(side.count, Math.round(first + shown))))];
 };
 const isWhole = () => view.scale <= 1.001 * wholeScale();
+/// Whole tokens of a view that was asked for by whole tokens may round to others, and a reload would move it each time.
+const seenWords = () => followed && followed.view === viewNow() ? followed.text
+  : [...seenTokens(Q, view.row, area.height / view.scale), ...seenTokens(K, view.col, area.width / view.scale)].join();
 const addressText = () => {
   const words = [];
   if (picked) words.push((picked.isKey ? 'k=' : 'q=') + tokenWords(own(picked), picked.at));
   if (!isWhole() || facts.start.zoom || isNarrow()) {
-    words.push('z=' + [...seenTokens(Q, view.row, area.height / view.scale), ...seenTokens(K, view.col, area.width / view.scale)].join());
+    words.push('z=' + seenWords());
   }
   if (pool === 1) words.push('c=mean');
   if (tableName !== Object.keys(facts.colours)[0]) words.push('m=' + tableName);
@@ -72,7 +78,9 @@ const readers = {
   },
   z: (text) => {
     const tokens = text.split(',').map(Number);
-    return tokens.length === 4 && showTokens(tokens);
+    if (tokens.length !== 4 || !showTokens(tokens)) return false;
+    followed = {text, view: viewNow()};
+    return true;
   },
   c: (text) => {
     pool = text === 'mean' ? 1 : 0;
