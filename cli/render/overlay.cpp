@@ -90,47 +90,48 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture) {
   return overlay;
 }
 
-std::vector<size_t> overlay_of_frames(const OverlayFiles& overlay, int64_t latent_frames,
+std::vector<int64_t> latent_frames_of(const OverlayFiles& overlay, int64_t latent_frames,
                                       const VideoGeometry& geometry) {
-  std::vector<size_t> chosen;
+  if (overlay.empty() || !overlay.frames.empty()) return overlay.frames;
   const auto count = static_cast<int64_t>(overlay.files.size());
   const int64_t video = TokenGrid::video_frames(latent_frames - 1, geometry).end;
-  for (int64_t t = 0; t < latent_frames; ++t) {
-    if (overlay.frames.empty()) {
-      if (count != latent_frames && count != video) {
-        throw usage_error(fmt::format(
-            "{}: {} pictures fit neither {} latent frames nor their {} video frames "
-            "({}, then {} each)",
-            overlay.option, count, latent_frames, video, geometry.first_frames, geometry.frames));
-      }
-      const IndexRange covered = TokenGrid::video_frames(t, geometry);
-      chosen.push_back(static_cast<size_t>(
-          count == latent_frames ? t : covered.begin + (covered.size() - 1) / 2));
-      continue;
-    }
-    std::vector<size_t> own;
-    for (size_t i = 0; i < overlay.frames.size(); ++i) {
-      if (overlay.frames[i] == t) own.push_back(i);
-    }
-    if (own.empty()) {
-      throw usage_error(
-          fmt::format("{}: no picture is recorded for latent frame {}", overlay.option, t));
-    }
-    chosen.push_back(own[(own.size() - 1) / 2]);
+  if (count != latent_frames && count != video) {
+    throw usage_error(fmt::format(
+        "{}: {} pictures fit neither {} latent frames nor their {} video frames "
+        "({}, then {} each)",
+        overlay.option, count, latent_frames, video, geometry.first_frames, geometry.frames));
   }
-  return chosen;
+  std::vector<int64_t> frames;
+  for (int64_t t = 0; t < latent_frames; ++t) {
+    const int64_t own = count == latent_frames ? 1 : TokenGrid::video_frames(t, geometry).size();
+    frames.insert(frames.end(), static_cast<size_t>(own), t);
+  }
+  return frames;
 }
 
-Overlay::Overlay(const OverlayFiles& files, int64_t latent_frames, const VideoGeometry& geometry,
+std::vector<FilmMoment> overlay_moments(const OverlayFiles& overlay, int64_t latent_frames,
+                                        const VideoGeometry& geometry, FilmTime time) {
+  const std::vector<int64_t> frames = latent_frames_of(overlay, latent_frames, geometry);
+  std::vector<FilmMoment> moments = film_moments(latent_frames, frames, time);
+  for (const FilmMoment& moment : moments) {
+    if (overlay.empty() || moment.picture >= 0) continue;
+    throw usage_error(
+        fmt::format("{}: no picture is recorded for latent frame {}", overlay.option, moment.t));
+  }
+  return moments;
+}
+
+Overlay::Overlay(const OverlayFiles& files, const std::vector<FilmMoment>& moments,
                  MemoryBudget& budget) {
   if (files.empty()) return;
-  const std::vector<size_t> chosen = overlay_of_frames(files, latent_frames, geometry);
-  reservation_ = budget.reserve(kMostSide * kMostSide * latent_frames + kMaxPngPixels,
-                                "the video under the picture");
-  for (const size_t i : chosen) {
+  reservation_ =
+      budget.reserve(kMostSide * kMostSide * static_cast<int64_t>(moments.size()) + kMaxPngPixels,
+                     "the video under the picture");
+  for (const FilmMoment& moment : moments) {
+    const std::filesystem::path& file = files.files[static_cast<size_t>(moment.picture)];
     GreyImage image = files.capture == nullptr
-                          ? read_png_grey(files.files[i])
-                          : read_png_grey(*files.capture->open_frame({files.files[i], 0}));
+                          ? read_png_grey(file)
+                          : read_png_grey(*files.capture->open_frame({file, 0}));
     const int longer = std::max(image.width, image.height);
     if (longer > kMostSide) {
       image = resized(image, std::max(1, image.width * kMostSide / longer),

@@ -7,6 +7,7 @@
 
 #include "core/base/memory_budget.h"
 #include "core/problem/token_grid.h"
+#include "core/products/film_time.h"
 #include "io/capture/capture.h"
 #include "io/pictures/grey_image.h"
 
@@ -28,23 +29,27 @@ struct OverlayFiles {
 /// where there are no frames, Error(file) where the folder cannot be read.
 OverlayFiles find_overlay(const std::string& text, const Capture& capture);
 
-/// One picture for each of `latent_frames`: the one that is recorded for it (of several the middle
-/// one); of a folder that of its place where there are as many, the middle one of the video frames
-/// that it covers by `geometry` where there is one for every video frame; else Error(usage).
-/// Pictures larger than frames are drawn are made smaller. Reserves their memory from `budget`.
+/// [files]: the latent frame of each: the one that it is recorded for; of a folder that of its
+/// place where there are as many, the one that covers it by `geometry` where there is one for every
+/// video frame; else Error(usage).
+std::vector<int64_t> latent_frames_of(const OverlayFiles& files, int64_t latent_frames,
+                                      const VideoGeometry& geometry = {});
+
+/// The moments of a film over these pictures; latent ones without a picture where there are none.
+/// Throws Error(usage) where a latent frame has no picture in latent time.
+std::vector<FilmMoment> overlay_moments(const OverlayFiles& files, int64_t latent_frames,
+                                        const VideoGeometry& geometry, FilmTime time);
+
+/// A picture for each of the moments. Pictures larger than frames are drawn are made smaller.
+/// Reserves their memory from `budget`.
 class Overlay {
  public:
-  Overlay(const OverlayFiles& files, int64_t latent_frames, const VideoGeometry& geometry,
-          MemoryBudget& budget);
+  Overlay(const OverlayFiles& files, const std::vector<FilmMoment>& moments, MemoryBudget& budget);
   std::vector<GreyImage> take() { return std::move(images_); }
 
  private:
   MemoryReservation reservation_;
   std::vector<GreyImage> images_;
 };
-
-/// Which file shows each latent frame; see Overlay.
-std::vector<size_t> overlay_of_frames(const OverlayFiles& files, int64_t latent_frames,
-                                      const VideoGeometry& geometry = {});
 
 }  // namespace attnscope

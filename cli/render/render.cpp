@@ -28,9 +28,11 @@ constexpr std::array<void (*)(RenderJob&), 7> kPainters{
     render_heatmap, render_text,      render_offsets};
 
 /// Weights spread over octaves; masses and metrics are compared as they are.
-ScaleKind usual_scale(PictureKind kind) {
-  return kind == PictureKind::frames || kind == PictureKind::heatmap ? ScaleKind::linear
-                                                                     : ScaleKind::log2;
+/// On a logarithmic scale most of a film's weights are far above its low end, and would hide a
+/// video.
+ScaleKind usual_scale(PictureKind kind, bool over_video) {
+  const bool shares = kind == PictureKind::frames || kind == PictureKind::heatmap;
+  return shares || over_video ? ScaleKind::linear : ScaleKind::log2;
 }
 
 void check_name(const std::string& out, PictureKind kind) {
@@ -46,13 +48,13 @@ int run_render(const CommandParser& command, RenderRequest o) {
       "of stats -o FILE.h5 for numbers");
   refuse_tasks(o.shard, o.alone, o.out, kOneProcess);
   const PictureKind kind = parse_picture(o.picture);
-  check_option_use(command, kind);
+  check_option_use(command, o, kind);
   ColourOptions colour_options = o.colours;
   // Where quantiles of a few numbers are meant, none of them is an outlier.
-  if (usual_scale(kind) == ScaleKind::linear && colour_options.range == "auto") {
+  if (usual_scale(kind, false) == ScaleKind::linear && colour_options.range == "auto") {
     colour_options.range = "p0:p100";
   }
-  const ColourChoice colours = parse_colours(colour_options, usual_scale(kind));
+  const ColourChoice colours = parse_colours(colour_options, usual_scale(kind, !o.overlay.empty()));
   check_name(o.out, kind);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, o.run, console);

@@ -11,12 +11,14 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
+#include "core/products/film_time.h"
 #include "core/products/map_reductions.h"
 #include "core/products/query_mean.h"
 #include "core/products/row_collector.h"
 #include "core/products/text_columns.h"
 #include "core/products/tokens/text_token.h"
 #include "io/pictures/film/film_animation.h"
+#include "io/pictures/joined_parts.h"
 #include "io/results/film_files.h"
 
 namespace attnscope {
@@ -56,10 +58,56 @@ std::array<int64_t, 3> grid_of(const RenderJob& job, const TokenGrid& tokens, co
   return {tokens.frames(), tokens.height(), tokens.width()};
 }
 
+bool is_animation(const RenderJob& job) {
+  return std::filesystem::path(job.request.out).extension() == ".gif";
+}
+
+/// The moments that a film shows, and the video under it.
+struct FilmUnder {
+  FilmTime time = FilmTime::latent;
+  std::vector<FilmMoment> moments;
+  std::array<int64_t, 3> shown{};  ///< the film's own grid: a frame a moment
+};
+
+FilmUnder film_under(const RenderJob& job, std::array<int64_t, 3> grid,
+                     const VideoGeometry& geometry) {
+  FilmUnder under;
+  const bool of_video = static_cast<int64_t>(job.overlay.files.size()) > grid[0];
+  if (!job.request.time.empty()) {
+    under.time = *parse_film_time(job.request.time);
+  } else if (is_animation(job) && of_video) {
+    under.time = FilmTime::nearest;
+  }
+  under.moments = overlay_moments(job.overlay, grid[0], geometry, under.time);
+  under.shown = {static_cast<int64_t>(under.moments.size()), grid[1], grid[2]};
+  return under;
+}
+
+/// The volumes over the video, as the options lay them.
+QueryVolumes over_video(const FilmUnder& under, Overlay& overlay, QueryVolumes volumes,
+                        RenderJob& job, FilmStyle& style) {
+  style.video = overlay.take();
+  if (style.video.empty()) return volumes;
+  style.over.mode = *parse_film_mode(job.request.over);
+  style.over.opacity = job.request.opacity;
+  job.facts["over"] = job.request.over;
+  job.facts["time"] = film_time_name(under.time);
+  std::string lines;
+  if (style.over.mode == FilmMode::outline) {
+    lines = "outlined: the cells that hold half of a strip's weight";
+  } else if (style.over.mode == FilmMode::contour) {
+    lines = "contours at 20, 40, 60 and 80 % of the scale";
+  }
+  style.about = joined_parts({lines, std::string(film_time_text(under.time))});
+  if (under.time == FilmTime::latent) return volumes;
+  style.frame_name = "frame";
+  return volumes_at(std::move(volumes), under.moments);
+}
+
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   style.colours = job.colours;
   job.capture.require_unchanged();
-  if (std::filesystem::path(job.request.out).extension() == ".gif") {
+  if (is_animation(job)) {
     write_film_gif(volumes, style, job.request.out, job.request.force);
     const FilmAnimation film(volumes, style);
     return report_picture(job, film.width(), film.height());
@@ -94,6 +142,9 @@ std::string text_token_label(std::span<const std::string> words, int64_t token) 
   return at < words.size() ? fmt::format("text token {}  \"{}\"", token, words[at])
                            : fmt::format("text token {}", token);
 }
+
+/// Of a volume of a film: weights, and which cells were evicted.
+int64_t film_bytes(std::array<int64_t, 3> grid) { return grid[0] * grid[1] * grid[2] * 5; }
 
 double mean_of(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
@@ -147,13 +198,14 @@ void render_filmstrip(RenderJob& job) {
   const TokenGrid& shown = tasks.shown(0);
   const auto grid = grid_of(job, shown, request.reverse ? "queries" : "keys");
   const auto count = static_cast<int64_t>(count_averages(mean, volumes));
-  if (std::filesystem::path(request.out).extension() == ".gif") {
+  const FilmUnder under =
+      film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
+  if (is_animation(job)) {
     check_animation_size(request.out, count);
   } else {
-    check_film_size(request.out, grid, count, {});
+    check_film_size(request.out, under.shown, count, {});
   }
-  Overlay overlay(job.overlay, grid[0], geometry_of(job, *calls.front().call, !request.reverse),
-                  job.run.budget());
+  Overlay overlay(job.overlay, under.moments, job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
@@ -164,7 +216,9 @@ void render_filmstrip(RenderJob& job) {
   }
   mark_evicted(tasks, mean.any(), volumes);
   FilmStyle style;
-  style.video = overlay.take();
+  const MemoryReservation memory = job.run.budget().reserve(
+      film_bytes(under.shown) * static_cast<int64_t>(volumes.volumes.size()), "the film");
+  volumes = over_video(under, overlay, std::move(volumes), job, style);
   draw_film(job, volumes, std::move(style));
 }
 
@@ -194,10 +248,9 @@ void render_text(RenderJob& job) {
   if (strips == 0) throw usage_error("--picture text: all of the text is padding");
   FilmStyle style;
   style.frame_side = kWordSide;
-  check_film_size(o.out, grid, static_cast<int64_t>(strips), style);
-  Overlay overlay(job.overlay, grid[0], geometry_of(job, *job.heads.front().call, false),
-                  job.run.budget());
-  style.video = overlay.take();
+  const FilmUnder under = film_under(job, grid, geometry_of(job, *job.heads.front().call, false));
+  check_film_size(o.out, under.shown, static_cast<int64_t>(strips), style);
+  Overlay overlay(job.overlay, under.moments, job.run.budget());
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);
   if (job.run.is_plan_only()) return;
@@ -218,6 +271,9 @@ void render_text(RenderJob& job) {
     }
   }
   job.facts["strips"] = strips;
+  const MemoryReservation memory =
+      job.run.budget().reserve(film_bytes(under.shown) * static_cast<int64_t>(strips), "the film");
+  volumes = over_video(under, overlay, std::move(volumes), job, style);
   draw_film(job, volumes, style);
 }
 

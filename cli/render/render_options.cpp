@@ -10,10 +10,12 @@
 #include "cli/query/query_tasks.h"
 #include "cli/run/shard_option.h"
 #include "core/base/error.h"
+#include "core/products/film_time.h"
 #include "core/products/query_mean.h"
 #include "core/products/softmax_domain.h"
 #include "core/reduce/head_fields.h"
 #include "io/pictures/colormap.h"
+#include "io/pictures/film/film_over.h"
 
 namespace attnscope {
 namespace {
@@ -41,6 +43,9 @@ const std::vector<OptionUse>& option_uses() {
                                            {"--metric", {heatmap}},
                                            {"--text-token", {filmstrip, text}},
                                            {"--overlay", {filmstrip, text}},
+                                           {"--over", {filmstrip, text}},
+                                           {"--opacity", {filmstrip, text}},
+                                           {"--time", {filmstrip, text}},
                                            {"--alike", {mosaic, frames}},
                                            {"--reverse", {filmstrip}},
                                            {"--weighting", {filmstrip}},
@@ -89,6 +94,25 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
           "filmstrip, text: the video in grey under the weights: a folder of .png files, or\n"
           "\"capture\" for the frames recorded with it")
       .type_name("DIR");
+  command
+      .add_option(
+          "--over", o.over,
+          "with --overlay, over the video: a tint; the outline of the cells that hold half\n"
+          "of a strip's weight; contours at 20, 40, 60 and 80 % of the scale: {}")
+      .one_of(film_mode_names())
+      .type_name("NAME");
+  command
+      .add_option(
+          "--opacity", o.opacity,
+          "with --overlay, of the tint: 1 leaves 15 % of the video under the largest weight")
+      .type_name("X");
+  command
+      .add_option(
+          "--time", o.time,
+          "with --overlay, the moments: latent frames; every picture of the video, nearest\n"
+          "(with its latent frame's weights; default of .gif) or linear in between: {}")
+      .one_of(film_time_names())
+      .type_name("NAME");
   command.add_flag("--reverse", o.reverse, "filmstrip: who attends to the token, as a key");
   command.add_option("--weighting", o.weighting, "filmstrip: none, or value: weights times |v|")
       .one_of(weighting_names())
@@ -158,7 +182,27 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
                       .json = "print what was drawn as JSON"});
 }
 
-void check_option_use(const CommandParser& command, PictureKind kind) {
+namespace {
+
+void check_over_video(const CommandParser& command, const RenderRequest& o) {
+  for (const char* option : {"--over", "--opacity", "--time"}) {
+    if (command.count(option) > 0 && o.overlay.empty()) {
+      throw usage_error(fmt::format("{}: has no use without --overlay, the video", option));
+    }
+  }
+  if (!(o.opacity > 0 && o.opacity <= 1)) {
+    throw usage_error(fmt::format("--opacity {}: expected a number above 0, at most 1", o.opacity));
+  }
+  if (command.count("--opacity") > 0 && o.over != film_mode_name(FilmMode::tint)) {
+    throw usage_error(fmt::format("--opacity: --over {} has no use for it (only tint)", o.over));
+  }
+}
+
+}  // namespace
+
+void check_option_use(const CommandParser& command, const RenderRequest& request,
+                      PictureKind kind) {
+  check_over_video(command, request);
   for (const OptionUse& use : option_uses()) {
     if (command.count(use.option) == 0) continue;
     const bool is_of_where =

@@ -38,7 +38,10 @@ struct RenderRequest : HeadRunOptions {
   std::string rows, cols;  ///< crops A:B; empty: all
   std::string pool = "max";
   std::string metric, overlay;
-  std::string segment;  ///< of filmstrips: of a token map, instead of its video
+  std::string over = "tint";  ///< how the weights lie over the video
+  double opacity = 1;         ///< of the tint
+  std::string time;           ///< which moments are shown; empty: what suits the picture
+  std::string segment;        ///< of filmstrips: of a token map, instead of its video
   // Of filmstrips; see QueryRequest.
   std::string weighting = "none";
   std::vector<std::string> mean;
@@ -49,7 +52,8 @@ struct RenderRequest : HeadRunOptions {
 };
 
 void add_render_options(CommandParser& command, RenderRequest& request);
-/// Throws Error(usage) when an option was given that the picture has no use for.
-void check_option_use(const CommandParser& command, PictureKind kind);
+/// Throws Error(usage) when an option was given that the picture has no use for, or has no such
+/// value.
+void check_option_use(const CommandParser& command, const RenderRequest& request, PictureKind kind);
 
 }  // namespace attnscope

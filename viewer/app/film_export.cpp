@@ -18,24 +18,20 @@ bool is_folder_name(const std::filesystem::path& path) { return !path.has_filena
 QueryVolumes volumes_of(const FilmExport::Film& film) {
   QueryVolumes volumes;
   const FilmContent& content = film.content;
-  const auto count = static_cast<int64_t>(content.moments.size());
-  volumes.grid = {count, content.height, content.width};
+  volumes.grid = {content.frames, content.height, content.width};
   volumes.capture = film.caption.capture;
   volumes.query_text = film.caption.what;
   volumes.domain_text = film.caption.domain;
   QueryVolume volume;
   volume.label = film.caption.head;
-  for (size_t i = 0; i < content.moments.size(); ++i) {
-    const std::vector<float> numbers = content.numbers_at(i, film.factor);
-    volume.video.insert(volume.video.end(), numbers.begin(), numbers.end());
-    const std::vector<uint8_t> evicted = content.evicted_at(i);
-    volume.evicted.insert(volume.evicted.end(), evicted.begin(), evicted.end());
-    const FilmMoment& moment = content.moments[i];
-    if (!film.query || volume.query || moment.t != film.query->t || moment.part > 0.5) continue;
-    volume.query = {static_cast<int64_t>(i), film.query->y, film.query->x};
+  volume.video = content.numbers;
+  for (float& number : volume.video) {
+    number = static_cast<float>(static_cast<double>(number) * film.factor);
   }
+  volume.evicted = content.evicted;
+  if (film.query) volume.query = {film.query->t, film.query->y, film.query->x};
   volumes.volumes.push_back(std::move(volume));
-  return volumes;
+  return volumes_at(std::move(volumes), content.moments);
 }
 
 FilmStyle style_of(const FilmExport::Film& film) {
@@ -49,7 +45,7 @@ FilmStyle style_of(const FilmExport::Film& film) {
   style.over.opacity = static_cast<double>(film.look.opacity);
   style.over.by_size = is_signed(film.content.how);
   style.over.outlined = film.content.outlined(film.factor);
-  style.about = time_text(film.content);
+  style.about = film_time_text(film.content.time);
   if (film.look.over && film.look.mode != FilmMode::tint) {
     const std::string over = over_text(film.look, film.content);
     style.about = over + (style.about.empty() ? "" : " \u00b7 " + style.about);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -104,7 +106,6 @@ std::string atlas_lines(const AtlasLook& look) {
   std::string text = "atlas on\n";
   if (!look.metric.empty()) text += "atlas " + look.metric + "\n";
   if (!look.sort.empty()) text += "atlas sort " + look.sort + "\n";
-  if (!look.filter.empty()) text += "atlas filter " + quoted(look.filter) + "\n";
   if (look.exact) text += "atlas exact\n";
   return text;
 }
@@ -156,6 +157,18 @@ constexpr bool kIsView =
     std::is_same_v<Word, word::ShowWords> || std::is_same_v<Word, word::ChooseWords> ||
     std::is_same_v<Word, word::Act>;
 
+/// The parts one after the other, without the longest ones where all of them would be too long.
+std::string joined_within(std::vector<std::string> parts, size_t most) {
+  const auto size = [](size_t sum, const std::string& part) { return sum + part.size(); };
+  const auto shorter = [](const std::string& a, const std::string& b) {
+    return a.size() < b.size();
+  };
+  while (std::accumulate(parts.begin(), parts.end(), size_t{0}, size) > most) {
+    parts.erase(std::max_element(parts.begin(), parts.end(), shorter));
+  }
+  return std::accumulate(parts.begin(), parts.end(), std::string());
+}
+
 bool is_view(const ScriptWord& word) {
   // An order may be a file's.
   if (const auto* const order = std::get_if<word::ShowOrder>(&word)) {
@@ -169,24 +182,28 @@ bool is_view(const ScriptWord& word) {
 std::string view_script(const ViewState& view, const HeadPicker& picker) {
   const MapSource& call = picker.calls()[static_cast<size_t>(view.head.call)];
   const ViewState first = opened_view(ViewLimits::of(picker.calls()));
-  std::string text;
+  std::vector<std::string> parts;
   for (const auto& [axis, value] : head_choices(picker, view.head)) {
-    text += fmt::format("{} {}\n", head_axis_name(axis), quoted(value));
+    parts.push_back(fmt::format("{} {}\n", head_axis_name(axis), quoted(value)));
   }
-  text += atlas_lines(view.atlas);
-  if (view.reverse) text += "reverse on\n";
+  parts.push_back(atlas_lines(view.atlas));
+  if (view.atlas.shown && !view.atlas.filter.empty()) {
+    parts.push_back("atlas filter " + quoted(view.atlas.filter) + "\n");
+  }
+  if (view.reverse) parts.emplace_back("reverse on\n");
   const std::vector<std::string> segments = film_segments(view.reverse ? call.queries : call.keys);
   if (std::find(segments.begin(), segments.end(), view.segment) != segments.end()) {
-    text += "segment " + quoted(view.segment) + "\n";
+    parts.push_back("segment " + quoted(view.segment) + "\n");
   }
   if (view.query) {
-    text += query_line(*view.query, TokenNames::of(call, view.head.batch, view.reverse));
+    parts.push_back(query_line(*view.query, TokenNames::of(call, view.head.batch, view.reverse)));
   }
-  text += colour_lines(view, first);
-  text += order_lines(view.order);
-  if (view.equal_axes) text += "aspect equal\n";
-  if (view.maximised) text += fmt::format("pane {}\n", pane_name(*view.maximised));
-  return text + zoom_line(view, call);
+  parts.push_back(colour_lines(view, first));
+  parts.push_back(order_lines(view.order));
+  if (view.equal_axes) parts.emplace_back("aspect equal\n");
+  if (view.maximised) parts.push_back(fmt::format("pane {}\n", pane_name(*view.maximised)));
+  parts.push_back(zoom_line(view, call));
+  return joined_within(std::move(parts), kMostViewScript);
 }
 
 Script parse_view_script(std::string_view text) {

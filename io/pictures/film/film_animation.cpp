@@ -80,7 +80,8 @@ Canvas FilmAnimation::frame(int t) const {
                 kTextHeight, kText);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
-                     scales_[i], style_.video_frame(t), style_.over, evicted_in(volume, t, size));
+                     scales_[i], style_.video_frame(t), film_over_of(style_, volume),
+                     evicted_in(volume, t, size));
     if (volumes_.tracked) {
       const TrackPoint point = track_point(
           std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), volumes_.grid[2]);

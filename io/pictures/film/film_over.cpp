@@ -9,6 +9,8 @@
 namespace attnscope {
 namespace {
 
+constexpr std::array<std::string_view, 3> kModes{"tint", "outline", "contour"};
+
 /// How much of a number's colour covers the video, at the low and at the high end of the scale.
 constexpr double kLeastCover = 0.15;
 constexpr double kMostCover = 0.85;
@@ -194,6 +196,16 @@ void paint_contours(Canvas& canvas, std::span<const float> numbers, const CellLa
 }
 
 }  // namespace
+
+std::string_view film_mode_name(FilmMode mode) { return kModes[static_cast<size_t>(mode)]; }
+
+std::optional<FilmMode> parse_film_mode(std::string_view name) {
+  const auto* const found = std::find(kModes.begin(), kModes.end(), name);
+  if (found == kModes.end()) return std::nullopt;
+  return static_cast<FilmMode>(found - kModes.begin());
+}
+
+std::vector<std::string> film_mode_names() { return {kModes.begin(), kModes.end()}; }
 
 double film_cover(double unit, double opacity) {
   return opacity * (kLeastCover + std::clamp(unit, 0.0, 1.0) * (kMostCover - kLeastCover));

@@ -1,7 +1,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "io/pictures/canvas.h"
 #include "io/pictures/colour_scale.h"
@@ -12,6 +16,10 @@ namespace attnscope {
 /// How numbers lie over a frame of a video: their colours, the more of them the larger the number;
 /// the outline of the cells that hold most; or lines of equal numbers.
 enum class FilmMode : uint8_t { tint, outline, contour };
+/// "tint", "outline", "contour".
+std::string_view film_mode_name(FilmMode mode);
+std::optional<FilmMode> parse_film_mode(std::string_view name);
+std::vector<std::string> film_mode_names();
 
 struct FilmOver {
   FilmMode mode = FilmMode::tint;
@@ -22,6 +30,8 @@ struct FilmOver {
   int line = 2;  ///< pixels of outlines and contours
 };
 
+/// An outline of weights goes around the fewest cells that hold this share of all.
+inline constexpr double kOutlinedMass = 0.5;
 /// Contours stand where the scale is at these shares of its length.
 inline constexpr double kContourShares[] = {0.2, 0.4, 0.6, 0.8};
 

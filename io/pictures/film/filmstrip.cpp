@@ -39,6 +39,14 @@ std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t
   return std::span(volume.evicted).subspan(static_cast<size_t>(t) * cells, cells);
 }
 
+FilmOver film_over_of(const FilmStyle& style, const QueryVolume& volume) {
+  FilmOver over = style.over;
+  if (over.mode == FilmMode::outline && over.outlined == 0 && !style.video.empty()) {
+    over.outlined = mass_threshold(volume.video, kOutlinedMass);
+  }
+  return over;
+}
+
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
   const bool named = !volumes.model.empty();
   const bool log = style.colours.scale == ScaleKind::log2;
@@ -141,6 +149,7 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
 
 void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
                             const ColourScale& scale) const {
+  const FilmOver over = film_over_of(style_, volume);
   for (int t = 0; t < frames_; ++t) {
     const PixelRect first = cell(t, 0, 0);
     const bool holds_query = volume.query && (*volume.query)[0] == t;
@@ -150,7 +159,7 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
     const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
     draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
-                     style_.video_frame(t), style_.over, evicted_in(volume, t, size));
+                     style_.video_frame(t), over, evicted_in(volume, t, size));
   }
 }
 

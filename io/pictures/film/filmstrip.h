@@ -30,6 +30,10 @@ struct FilmStyle {
   }
 };
 
+/// How a volume's weights lie over the video: an outline for which none was chosen goes around the
+/// cells that hold kOutlinedMass of the volume's weight.
+FilmOver film_over_of(const FilmStyle& style, const QueryVolume& volume);
+
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 

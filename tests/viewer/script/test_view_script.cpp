@@ -105,6 +105,19 @@ TEST_CASE("a view's script shows the same view again") {
   }
 }
 
+TEST_CASE("a view's script has room in an address: a part that is too long is left out") {
+  const TemporaryFolder folder;
+  const auto calls = video_calls(folder);
+  const HeadPicker picker(calls);
+  ViewState view =
+      shown(calls, parse_script("head 1\natlas entropy\nquery 1 2 3\nzoom 0 10 5 20", "s"));
+  const ViewState without = view;
+  view.atlas.filter = "entropy<" + std::string(3000, '9');
+  const std::string script = view_script(view, picker);
+  CHECK(script.size() <= kMostViewScript);
+  CHECK(shown(calls, parse_view_script(script)) == without);
+}
+
 TEST_CASE("every head of a capture has a view's script of its own") {
   const TemporaryFolder folder;
   // The same layer has calls of three kinds; slots and chunks stand in some of them alone.

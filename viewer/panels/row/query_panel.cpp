@@ -32,7 +32,8 @@ std::string percent_text(double share) {
 }
 
 std::string film_note(const FilmLook& look, const FilmContent& content) {
-  const std::string over = over_text(look, content), time = time_text(content);
+  const std::string over = over_text(look, content);
+  const std::string time(film_time_text(content.time));
   return over + (over.empty() || time.empty() ? "" : " \u00b7 ") + time;
 }
 

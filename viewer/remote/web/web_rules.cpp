@@ -122,6 +122,8 @@ std::string parse_base_path(const std::string& text) {
     throw fail("at most 1024 letters that an address has as they are, others as %XX");
   }
   const std::string path = text.ends_with('/') ? text : text + "/";
+  // A proxy that takes the path away would ask for the page and for the tiles by one address.
+  if (path == "/tiles/") throw fail("another path: /tiles is the window's own");
   // Browsers take %2e for a dot, and ask for what is left without such parts.
   std::string dotted = in_lower_case(path);
   for (size_t at = dotted.find("%2e"); at != std::string::npos; at = dotted.find("%2e", at)) {

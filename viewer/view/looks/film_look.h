@@ -1,18 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
+#include "core/products/film_time.h"
 #include "io/pictures/film/film_over.h"
 
 namespace attnscope {
-
-/// Which moments a film has: the latent frames, or the pictures of the finished video, for which
-/// the latent frame that each belongs to is taken, or what lies between two of them.
-enum class FilmTime : uint8_t { latent, nearest, linear };
 
 inline constexpr int kMostFilmRate = 60;
 
@@ -28,12 +21,5 @@ struct FilmLook {
   int rate = 0;        ///< moments a second, at most kMostFilmRate; 0: the usual one of its moments
   friend bool operator==(const FilmLook&, const FilmLook&) = default;
 };
-
-std::string_view film_mode_name(FilmMode mode);
-std::string_view film_time_name(FilmTime time);
-std::optional<FilmMode> parse_film_mode(std::string_view name);
-std::optional<FilmTime> parse_film_time(std::string_view name);
-std::vector<std::string> film_mode_names();
-std::vector<std::string> film_time_names();
 
 }  // namespace attnscope

@@ -7,8 +7,7 @@
 namespace attnscope {
 namespace {
 
-/// Of the film's weight, what the outlined cells hold; of logits, the share that lies below them.
-constexpr double kOutlinedMass = 0.5;
+/// Of logits, the share that lies below the outlined cells.
 constexpr double kBelowOutline = 0.9;
 
 }  // namespace
@@ -26,8 +25,7 @@ std::vector<uint8_t> FilmContent::evicted_at(size_t moment) const {
     return std::span(evicted).subspan(static_cast<size_t>(t * cells()),
                                       static_cast<size_t>(cells()));
   };
-  // As moment_numbers() takes them: where one of two frames has no number, the nearer one's.
-  const std::span<const uint8_t> nearer = of(at.part > 0.5 ? at.next : at.t);
+  const std::span<const uint8_t> nearer = of(at.nearer());
   return {nearer.begin(), nearer.end()};
 }
 
@@ -88,18 +86,6 @@ std::string over_text(const FilmLook& look, const FilmContent& content) {
       break;
   }
   return "over the video in grey";
-}
-
-std::string time_text(const FilmContent& content) {
-  switch (content.time) {
-    case FilmTime::nearest:
-      return "each picture with the numbers of its latent frame";
-    case FilmTime::linear:
-      return "linear between latent frames";
-    case FilmTime::latent:
-      break;
-  }
-  return "";
 }
 
 }  // namespace attnscope

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/problem/token_grid.h"
+#include "viewer/view/looks/film_look.h"
 #include "viewer/view/maps/map_tile.h"
-#include "viewer/view/row/film_time.h"
 
 namespace attnscope {
 
@@ -47,8 +47,6 @@ FilmContent film_content(const MapLine& line, const TokenGrid& filmed, bool of_v
 
 /// How the numbers lie over the video, for a legend; empty where they do not.
 std::string over_text(const FilmLook& look, const FilmContent& content);
-/// Where the moments are not the latent frames: what their numbers are.
-std::string time_text(const FilmContent& content);
 
 /// Images a second: of latent frames, and of those of a video, where no rate was chosen.
 inline constexpr int kLatentRate = 4;

@@ -106,11 +106,12 @@ TEST_CASE("names of hosts that no address has are refused") {
 TEST_CASE("a base path is one that a browser asks for as it stands") {
   CHECK(parse_base_path("/") == "/");
   CHECK(parse_base_path("/p") == "/p/");
+  CHECK(parse_base_path("/tiles/x") == "/tiles/x/");
   CHECK(parse_base_path("/.p/v1%2e2/...") == "/.p/v1%2e2/.../");
   CHECK(parse_base_path("/user/me%40x/proxy/8765/") == "/user/me%40x/proxy/8765/");
-  for (const char* text :
-       {"", "p/", "https://hub/p/", "/p//", "//", "/../", "/a/./b/", "/a/..", "/a/%2e%2E/b/",
-        "/.%2e", "/%2e/", "/a b/", "/a?b/", "/a#b/", "/a\"b/", "/a\r\nb/", "/\xc3\xa4/"}) {
+  for (const char* text : {"", "p/", "https://hub/p/", "/p//", "//", "/../", "/a/./b/", "/a/..",
+                           "/a/%2e%2E/b/", "/.%2e", "/%2e/", "/a b/", "/a?b/", "/a#b/", "/a\"b/",
+                           "/a\r\nb/", "/\xc3\xa4/", "/tiles", "/tiles/"}) {
     CAPTURE(text);
     CHECK_THROWS_WITH(parse_base_path(text), Catch::Matchers::Contains("--base-path"));
   }

@@ -58,7 +58,7 @@ TEST_CASE("a line's film has the numbers of its video, masked ones told") {
   look.over = true;
   look.mode = FilmMode::outline;
   CHECK(over_text(look, film).find("half of the film's weight") != std::string::npos);
-  CHECK_FALSE(time_text(film).empty());
+  CHECK_FALSE(film_time_text(film.time).empty());
   // Pictures are of the video alone.
   const FilmContent other = film_content(line, grid, false, pictures, FilmTime::linear);
   CHECK_FALSE(other.has_pictures);

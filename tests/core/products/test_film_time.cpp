@@ -1,7 +1,7 @@
 #include <limits>
 
+#include "core/products/film_time.h"
 #include "tests/support/catch.h"
-#include "viewer/view/row/film_time.h"
 
 using namespace attnscope;
 
@@ -60,4 +60,24 @@ TEST_CASE("numbers between two latent frames lie between theirs; masked ones sta
   CHECK(early[1] == 3);
   CHECK(early[2] == kMaskedCell);
   CHECK(moment_numbers(film, 3, {0, 1, 0.75, 0})[2] == 1);
+}
+
+TEST_CASE("volumes of latent frames become a film of moments") {
+  QueryVolumes volumes;
+  volumes.grid = {3, 1, 2};
+  QueryVolume volume;
+  volume.video = {1, 2, 3, 4, 5, kMaskedCell};
+  volume.evicted = {0, 0, 0, 1, 0, 0};
+  volume.query = {1, 0, 1};
+  volumes.volumes.push_back(volume);
+  const std::vector<FilmMoment> moments{
+      {0, 0, 0, 0}, {0, 1, 0.25, 1}, {1, 1, 0, 2}, {1, 2, 0.75, 3}};
+  const QueryVolumes film = volumes_at(volumes, moments);
+  CHECK(film.grid == std::array<int64_t, 3>{4, 1, 2});
+  const QueryVolume& shown = film.volumes.front();
+  CHECK(shown.video == std::vector<float>{1, 2, 1.5, 2.5, 3, 4, 4.5, kMaskedCell});
+  CHECK(shown.evicted == std::vector<uint8_t>{0, 0, 0, 0, 0, 1, 0, 0});
+  CHECK(shown.query == std::array<int64_t, 3>{2, 0, 1});
+  // A frame that no moment is of has no query to outline.
+  CHECK_FALSE(volumes_at(volumes, std::span(moments).first(1)).volumes.front().query);
 }

@@ -1,13 +1,14 @@
-#include "viewer/view/row/film_time.h"
-
-#include <fmt/core.h>
+#include "core/products/film_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 
 namespace attnscope {
 namespace {
+
+constexpr std::array<std::string_view, 3> kTimes{"latent", "nearest", "linear"};
 
 /// The pictures of each latent frame, in the order of the list.
 std::vector<std::vector<int64_t>> pictures_of(int64_t frames, std::span<const int64_t> pictures) {
@@ -25,7 +26,40 @@ struct PictureMiddle {
   double at = 0;
 };
 
+/// [moments, cells] of [frames, cells].
+template <class T, class At>
+std::vector<T> film_at(std::span<const FilmMoment> moments, const At& at) {
+  std::vector<T> film;
+  for (const FilmMoment& moment : moments) {
+    const auto& numbers = at(moment);
+    film.insert(film.end(), numbers.begin(), numbers.end());
+  }
+  return film;
+}
+
 }  // namespace
+
+std::string_view film_time_name(FilmTime time) { return kTimes[static_cast<size_t>(time)]; }
+
+std::optional<FilmTime> parse_film_time(std::string_view name) {
+  const auto* const found = std::find(kTimes.begin(), kTimes.end(), name);
+  if (found == kTimes.end()) return std::nullopt;
+  return static_cast<FilmTime>(found - kTimes.begin());
+}
+
+std::vector<std::string> film_time_names() { return {kTimes.begin(), kTimes.end()}; }
+
+std::string_view film_time_text(FilmTime time) {
+  switch (time) {
+    case FilmTime::nearest:
+      return "each picture with the numbers of its latent frame";
+    case FilmTime::linear:
+      return "linear between latent frames";
+    case FilmTime::latent:
+      break;
+  }
+  return "";
+}
 
 std::vector<FilmMoment> film_moments(int64_t frames, std::span<const int64_t> pictures,
                                      FilmTime time) {
@@ -80,9 +114,35 @@ std::vector<float> moment_numbers(std::span<const float> film, int64_t cells,
   return numbers;
 }
 
+QueryVolumes volumes_at(QueryVolumes volumes, std::span<const FilmMoment> moments) {
+  const int64_t cells = volumes.grid[1] * volumes.grid[2];
+  volumes.grid[0] = static_cast<int64_t>(moments.size());
+  for (QueryVolume& volume : volumes.volumes) {
+    volume.video = film_at<float>(moments, [&](const FilmMoment& moment) {
+      return moment_numbers(volume.video, cells, moment);
+    });
+    if (!volume.evicted.empty()) {
+      volume.evicted = film_at<uint8_t>(moments, [&](const FilmMoment& moment) {
+        return std::span(volume.evicted)
+            .subspan(static_cast<size_t>(moment.nearer() * cells), static_cast<size_t>(cells));
+      });
+    }
+    if (!volume.query) continue;
+    const auto shown = std::find_if(moments.begin(), moments.end(), [&](const FilmMoment& moment) {
+      return moment.nearer() == (*volume.query)[0];
+    });
+    if (shown == moments.end()) {
+      volume.query.reset();
+    } else {
+      (*volume.query)[0] = shown - moments.begin();
+    }
+  }
+  return volumes;
+}
+
 std::string moment_name(const FilmMoment& moment, int64_t number, FilmTime time) {
-  if (time == FilmTime::latent) return fmt::format("t{}", moment.t);
-  return fmt::format("frame {}", number);
+  if (time == FilmTime::latent) return "t" + std::to_string(moment.t);
+  return "frame " + std::to_string(number);
 }
 
 }  // namespace attnscope
