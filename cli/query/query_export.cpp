@@ -119,6 +119,8 @@ QueryVolumes describe_volumes(const QueryRequest& o, const StoredMaps& maps,
   volumes.domain = "all";
   std::vector<std::string> masks;
   for (const StoredHead& head : heads) masks.push_back(one_line(head.facts->mask));
+  const std::optional<ScoreFunction> score = parse_score(heads.front().facts->score);
+  volumes.shares = score && is_normalised(*score);
   volumes.domain_text = domain_text(one_line(heads.front().facts->score), "all", masks);
   volumes.tracked = o.track;
   volumes.query_text = describe_chosen(o.queries, chosen.front(), false);

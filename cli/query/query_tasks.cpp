@@ -207,6 +207,7 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   for (const SelectedCall& selected : q.calls) {
     masks.push_back(selected.call->problem->mask().describe());
   }
+  volumes.shares = is_normalised(q.calls.front().call->problem->score());
   volumes.domain_text =
       domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
   volumes.state_text = state_text(q.calls);

@@ -11,6 +11,7 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/products/film_time.h"
 #include "core/products/map_reductions.h"
 #include "core/products/query_mean.h"
@@ -33,6 +34,7 @@ QueryVolumes empty_volumes(const RenderJob& job, std::array<int64_t, 3> grid) {
   volumes.model = job.heads.front().call->model;
   volumes.capture = job.capture.path().filename().string();
   volumes.state_text = state_text(job);
+  volumes.shares = is_normalised(job.heads.front().call->problem->score());
   return volumes;
 }
 
@@ -266,7 +268,8 @@ void render_text(RenderJob& job) {
           text_token_label(job.heads[i].call->tokens_of(job.heads[i].batch), chosen[i][n]);
       volume.label = job.heads.size() == 1 ? token : volume.label + "  ·  " + token;
       volume.video = columns.take(static_cast<int64_t>(i), n);
-      volume.label += fmt::format("  ·  mean {}", short_number(mean_of(volume.video)));
+      const double mean = mean_of(volume.video);
+      volume.label += "  ·  mean " + (volumes.shares ? share_words(mean) : number_words(mean));
       volumes.volumes.push_back(std::move(volume));
     }
   }

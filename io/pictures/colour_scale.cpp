@@ -9,6 +9,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/mass_range.h"
+#include "core/base/number_words.h"
 #include "io/pictures/picture_style.h"
 
 namespace attnscope {
@@ -27,33 +29,24 @@ double quantile(const std::vector<float>& sorted, double q) {
   return sorted[below] + part * (static_cast<double>(sorted[above]) - sorted[below]);
 }
 
-/// The automatic high end over values in order.
-double mass_keeping_end(double high, const std::vector<float>& sorted) {
+/// The ends of an automatic range over values in order.
+ValueRange mass_range(ValueRange quantiles, ScaleKind kind, const std::vector<float>& sorted) {
   double total = 0;
   for (const float value : sorted) total += std::max(0.0, double{value});
-  std::vector<CountedValue> beyond;
-  const auto above = [high](float value) { return double{value} > high; };
+  std::vector<ValueMass> beyond;
+  const auto above = [&](float value) { return double{value} > quantiles.high; };
   std::for_each(std::find_if(sorted.begin(), sorted.end(), above), sorted.end(), [&](float value) {
-    beyond.push_back({double{value}, 1});
+    beyond.push_back({double{value}, std::max(0.0, double{value})});
   });
-  return mass_keeping_end(high, beyond, total);
+  quantiles.high = mass_keeping_end(quantiles.high, beyond, total);
+  if (kind != ScaleKind::log2) return quantiles;
+  const auto at = [&](size_t i) { return ValueMass{double{sorted[i]}, double{sorted[i]}}; };
+  quantiles.low = mass_covering_end(sorted.size(), at, total);
+  return quantiles;
 }
 
-/// "2^-8" for a power of two, and whole numbers as long as they are short: one notation for all
-/// that lies below 1, so that the ticks of two bars can be compared.
-std::string power_text(int exponent) {
-  if (exponent >= 0 && exponent <= 10) return fmt::format("{}", int64_t{1} << exponent);
-  return fmt::format("2^{}", exponent);
-}
-
-/// The smallest of 1, 2, 5 times a power of ten that is not below `value`.
-double round_step(double value) {
-  const double power = std::pow(10.0, std::floor(std::log10(value)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= value * (1 - 1e-9)) return factor * power;
-  }
-  return 10 * power;
-}
+/// As many ticks at most as are `gap` of the axis apart, two at least.
+int most_ticks(double gap) { return 1 + static_cast<int>(1 / std::min(gap, 0.5) + 1e-9); }
 
 std::optional<double> parse_number(std::string_view text) {
   double value = 0;
@@ -77,15 +70,6 @@ std::optional<ScaleKind> parse_scale_kind(std::string_view name) {
 }
 
 std::vector<std::string> scale_kind_names() { return {kScaleNames.begin(), kScaleNames.end()}; }
-
-double mass_keeping_end(double quantile, std::span<const CountedValue> beyond, double total) {
-  double mass = 0;
-  for (size_t i = beyond.size(); i > 0; --i) {
-    mass += beyond[i - 1].value * beyond[i - 1].count;
-    if (mass > kMostMassBeyond * total) return beyond[i - 1].value;
-  }
-  return quantile;
-}
 
 ValueRange widened_range(ValueRange range, ScaleKind kind) {
   if (kind == ScaleKind::log2) {
@@ -149,7 +133,7 @@ ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> 
   if (counted.empty()) return of_nothing(choice.map, choice.scale);
   std::sort(counted.begin(), counted.end());
   ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
-  if (choice.range.keeps_mass) range.high = mass_keeping_end(range.high, counted);
+  if (choice.range.keeps_mass) range = mass_range(range, choice.scale, counted);
   return {choice.map, choice.scale, widened_range(range, choice.scale)};
 }
 
@@ -225,24 +209,15 @@ Rgb ColourScale::colour(double value) const {
 }
 
 std::vector<double> ColourScale::tick_values(double gap) const {
-  std::vector<double> values;
-  if (kind_ == ScaleKind::log2) {
-    const double low = std::log2(range_.low);
-    const double high = std::log2(range_.high);
-    const int step = std::max(1, static_cast<int>(std::ceil((high - low) * gap - 1e-9)));
-    for (auto e = static_cast<int>(std::ceil(low)); e <= high; ++e) {
-      if (e % step == 0) values.push_back(std::exp2(e));
-    }
-    return values;
-  }
   if (kind_ == ScaleKind::symlog) return symlog_tick_values(gap);
+  const std::vector<double> all = kind_ == ScaleKind::log2
+                                      ? log_ticks(range_.low, range_.high, most_ticks(gap))
+                                      : linear_ticks(range_.low, range_.high, most_ticks(gap));
   // On a sqrt scale round values crowd at one end: the largest come first, the crowd stays out.
-  const double step = round_step((range_.high - range_.low) * std::min(gap, 0.5));
-  const auto first = static_cast<int64_t>(std::ceil(range_.low / step - 1e-9));
-  for (auto n = static_cast<int64_t>(std::floor(range_.high / step + 1e-9)); n >= first; --n) {
-    const double value = static_cast<double>(n) * step;
-    if (values.empty() || unit(values.back()) - unit(value) >= gap * (1 - 1e-9)) {
-      values.push_back(value);
+  std::vector<double> values;
+  for (auto value = all.rbegin(); value != all.rend(); ++value) {
+    if (values.empty() || unit(values.back()) - unit(*value) >= gap * (1 - 1e-9)) {
+      values.push_back(*value);
     }
   }
   std::reverse(values.begin(), values.end());
@@ -259,15 +234,12 @@ std::vector<double> ColourScale::symlog_tick_values(double gap) const {
   for (int e = top; e >= bottom; --e) {
     for (const double sign : {1.0, -1.0}) wanted.push_back(sign * std::pow(10.0, e));
   }
-  const double step = round_step((range_.high - range_.low) * std::min(gap, 0.5));
-  const auto first = static_cast<int64_t>(std::ceil(range_.low / step - 1e-9));
-  const auto last = static_cast<int64_t>(std::floor(range_.high / step + 1e-9));
+  std::vector<double> between = linear_ticks(range_.low, range_.high, most_ticks(gap));
   // The ends before the middle, and both sides alike.
-  for (int64_t n = std::max(std::abs(first), std::abs(last)); n > 0; --n) {
-    for (const int64_t each : {n, -n}) {
-      if (each >= first && each <= last) wanted.push_back(static_cast<double>(each) * step);
-    }
-  }
+  std::sort(between.begin(), between.end(), [](double a, double b) {
+    return std::abs(a) != std::abs(b) ? std::abs(a) > std::abs(b) : a > b;
+  });
+  wanted.insert(wanted.end(), between.begin(), between.end());
   std::vector<double> values;
   for (const double value : wanted) {
     const double place = unit(value);
@@ -282,35 +254,14 @@ std::vector<double> ColourScale::symlog_tick_values(double gap) const {
 }
 
 std::vector<ScaleTick> ColourScale::ticks(double gap) const {
+  std::vector<double> values = tick_values(gap);
+  if (values.size() < 2) values = {range_.low, range_.high};
+  const std::vector<std::string> words = tick_words(values);
   std::vector<ScaleTick> ticks;
-  const auto values = tick_values(gap);
-  if (values.size() < 2) {
-    return {{0, short_number(range_.low)}, {1, short_number(range_.high)}};
-  }
-  for (const double value : values) {
-    ticks.push_back({std::clamp(unit(value), 0.0, 1.0),
-                     kind_ == ScaleKind::log2 ? power_text(static_cast<int>(std::log2(value)))
-                                              : short_number(value)});
+  for (size_t i = 0; i < values.size(); ++i) {
+    ticks.push_back({std::clamp(unit(values[i]), 0.0, 1.0), words[i]});
   }
   return ticks;
-}
-
-std::string short_number(double value) {
-  const double size = std::abs(value);
-  if (size == 0) return "0";
-  if (size >= 999.5 && size < 999.5e3) return fmt::format("{:.3g}k", value / 1e3);
-  std::string text = fmt::format("{:.3g}", value);
-  const size_t e = text.find('e');
-  if (size < 0.01 && e == std::string::npos) text = fmt::format("{:.2e}", value);
-  const size_t at = text.find('e');
-  if (at == std::string::npos) return text;
-  // "2.00e-05" → "2e-5".
-  std::string digits = text.substr(0, at);
-  if (digits.find('.') != std::string::npos) {
-    digits.erase(digits.find_last_not_of('0') + 1);
-    if (digits.back() == '.') digits.pop_back();
-  }
-  return fmt::format("{}e{}", digits, std::stoi(text.substr(at + 1)));
 }
 
 }  // namespace attnscope

@@ -35,26 +35,14 @@ struct RangeChoice {
   bool quantiles = true;
   double low = 0.01;  ///< a quantile in 0…1, or a value
   double high = 0.999;
-  /// True where mass_keeping_end() raises the high quantile; percentiles that somebody asks for are
-  /// not raised.
+  /// True where the mass has a say (core/base/mass_range.h): mass_keeping_end() raises the high
+  /// quantile, and on a log scale mass_covering_end() takes the place of the low one. Percentiles
+  /// that somebody asks for stay as they are.
   bool keeps_mass = true;
 };
 
-/// A value and how often it occurs.
-struct CountedValue {
-  double value = 0;
-  double count = 1;
-};
-/// The share of the sum of all values above 0 that may lie in values beyond the high end of an
-/// automatic range. A quantile alone cuts off the few cells that hold most of a peaked row.
-inline constexpr double kMostMassBeyond = 0.1;
-/// The high end of an automatic range: the quantile, or the least of the values beyond it that
-/// leaves no more than kMostMassBeyond of `total` beyond itself. `beyond` are the values above the
-/// quantile, ascending; `total` is the sum of all values above 0, by their counts.
-double mass_keeping_end(double quantile, std::span<const CountedValue> beyond, double total);
-
-/// "auto" (1 % and 99.9 %, keeping the mass), "LO:HI" or "pA:pB" with percents. Throws Error(usage)
-/// otherwise; `option` is how its message names the text.
+/// "auto" (from 1 %, or where the mass is, to 99.9 %, keeping the mass), "LO:HI" or "pA:pB" with
+/// percents. Throws Error(usage) otherwise; `option` is how its message names the text.
 RangeChoice parse_range_choice(std::string_view text, std::string_view option);
 
 /// The user's choice of a picture's colours.
@@ -80,9 +68,9 @@ class ColourScale {
   ColourScale(Colormap map, ScaleKind kind, ValueRange range)
       : map_(map), kind_(kind), range_(range) {}
   /// The chosen range, by quantiles of the finite values that are not 0 (greater than 0 for log and
-  /// sqrt; interpolated as NumPy does), the high one raised by mass_keeping_end(), widened to an
-  /// octave (linear, sqrt: where it is a single value, by half of it) so that an even row is shown
-  /// in the middle of the colours: see widened_range(). Where no value is left, of_nothing().
+  /// sqrt; interpolated as NumPy does), as far as the mass has no say, widened to an octave
+  /// (linear, sqrt: where it is a single value, by half of it) so that an even row is shown in the
+  /// middle of the colours: see widened_range(). Where no value is left, of_nothing().
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
 
   /// For values of which none counts (all 0, masked or missing): there is nothing to scale, and a
@@ -105,8 +93,8 @@ class ColourScale {
   /// Beyond the range the colour of its end. What a log scale cannot show (0, masked) is darker
   /// than any colour map; NaN too.
   Rgb colour(double value) const;
-  /// Round values with labels, ascending, at least `gap` (of the bar's length) apart. At least two
-  /// for gap ≤ 0.5.
+  /// Round values with labels of one notation (core/base/number_words.h), ascending, at least `gap`
+  /// (of the bar's length) apart. At least two for gap ≤ 0.5.
   std::vector<ScaleTick> ticks(double gap) const;
 
  private:
@@ -118,8 +106,5 @@ class ColourScale {
   ValueRange range_;
   bool of_nothing_ = false;
 };
-
-/// A number with at most three digits: "0.05", "2e-5", "17.8", "12.5k".
-std::string short_number(double value);
 
 }  // namespace attnscope

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
@@ -25,27 +26,40 @@ int cell_side(const TableNames& names) {
   return std::clamp(kTableSide / longer, kLeastCell, kMostTableCell);
 }
 
+/// The largest size of a number, and the power of ten that the cells count in: 0 where the numbers
+/// can be read as they are.
+struct TableNotation {
+  double most = 0;
+  int power = 0;
+};
+
+TableNotation notation_of(const std::vector<float>& values) {
+  TableNotation found;
+  for (const float v : values) {
+    if (std::isfinite(v)) found.most = std::max(found.most, std::abs(static_cast<double>(v)));
+  }
+  if (found.most > 0 && (found.most < 0.01 || found.most >= 99999.5)) {
+    found.power = static_cast<int>(std::floor(std::log10(found.most)));
+  }
+  return found;
+}
+
 /// The numbers of one table have the same decimals.
 std::vector<std::string> cell_texts(const std::vector<float>& values) {
-  double most = 0;
-  for (const float v : values) {
-    if (std::isfinite(v)) most = std::max(most, std::abs(static_cast<double>(v)));
-  }
+  const TableNotation notation = notation_of(values);
+  const double unit = std::pow(10.0, notation.power), most = notation.most / unit;
+  const int decimals = most < 0.1 ? 3 : most < 10 ? 2 : most < 100 ? 1 : 0;
   std::vector<std::string> texts;
   for (const float v : values) {
-    if (!std::isfinite(v)) {
-      texts.emplace_back();
-    } else if (most < 0.01 || most >= 99999.5) {
-      texts.push_back(short_number(v));
-    } else {
-      texts.push_back(fmt::format("{:.{}f}", v,
-                                  most < 0.1   ? 3
-                                  : most < 10  ? 2
-                                  : most < 100 ? 1
-                                               : 0));
-    }
+    texts.push_back(std::isfinite(v) ? fmt::format("{:.{}f}", v / unit, decimals) : "");
   }
   return texts;
+}
+
+/// Above the colour bar: the name of the numbers, and what the cells count in.
+std::string bar_title(const MetricTable& table) {
+  const int power = notation_of(table.values).power;
+  return table.value_name + (power == 0 ? "" : " (cells: ×" + power_of_ten(power) + ")");
 }
 
 /// The largest size at which all texts have room in a cell; 0 for none.
@@ -100,7 +114,7 @@ HeatTablePicture::HeatTablePicture(const MetricTable& table)
   }
   const PixelRect all = grid_.cells();
   const int bar =
-      kBarGap + kBarWidth + std::max(kBarTextWidth, text_width(table.value_name, kTextHeight));
+      kBarGap + kBarWidth + std::max(kBarTextWidth, text_width(bar_title(table), kTextHeight));
   width_ = std::max(all.x + all.width + bar, kMargin + header_width(table.text)) + kMargin;
   height_ = all.y + std::max(all.height, kLeastBar) + kMargin;
 }
@@ -117,7 +131,7 @@ Canvas HeatTablePicture::draw() const {
   const PixelRect all = grid_.cells();
   draw_colour_bar(canvas,
                   {all.x + all.width + kBarGap, all.y, kBarWidth, std::max(all.height, kLeastBar)},
-                  scale, table_.value_name);
+                  scale, bar_title(table_));
   return canvas;
 }
 

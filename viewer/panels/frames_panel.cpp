@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/offset_curves.h"
 #include "viewer/panels/widgets.h"
@@ -199,7 +200,8 @@ void FramesPanel::take_mouse(const Ui& ui, const ScreenRect& cells, const Scene&
   ImGui::GetWindowDrawList()->AddRect({cell.x0, cell.y0}, {cell.x1, cell.y1}, ui.theme.text, 0, 0,
                                       ui.px(1.5f));
   const double value = mass(row, col);
-  const std::string number = !std::isnan(value)    ? fmt::format("{:.4g}", value)
+  const bool share = is_normalised(scene.call.score);
+  const std::string number = !std::isnan(value) ? (share ? share_words(value) : number_words(value))
                              : scene.tracks->exact ? "\u2013 (no row attends to anything)"
                                                    : "\u2026";
   tooltip("queries of " + queries_[row].name + " put " + number + "\non keys of " +

@@ -141,8 +141,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
   ImGui::SetCursorScreenPos(
       {rect.x1 - ui.px(24) - text_size(ui.fonts.secondary, "Auto").x, rect.y0 + ui.px(4)});
-  if (tool_button(ui, "Histogram/Auto", "Auto", automatic,
-                  "colours from 1 % to 99.9 %, and what holds the mass")) {
+  if (tool_button(ui, "Histogram/Auto", "Auto", automatic, "colours where the mass is")) {
     const ValueRange now = scene.scale.range();
     requests.act(action::SetRange{{!automatic, now.low, now.high}});
   }

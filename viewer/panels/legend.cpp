@@ -1,10 +1,9 @@
 #include "viewer/panels/legend.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -58,8 +57,8 @@ void draw_end(const Ui& ui, const ScreenRect& bar, const ColourScale& scale, dou
   ui.labels.add(high ? "Legend/Above" : "Legend/Below", seen);
   if (!ImGui::IsMouseHoveringRect({seen.x0, seen.y0}, {seen.x1, seen.y1})) return;
   const double end = high ? scale.range().high : scale.range().low;
-  tooltip(fmt::format("{:.3g} % of what is seen is {} {:.4g} and has this colour", 100 * share,
-                      high ? "above" : "below", end));
+  tooltip(share_words(share) + " of what is seen is " + (high ? "above " : "below ") +
+          number_words(end) + " and has this colour");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "core/base/number_words.h"
 #include "core/patterns/mask_pattern.h"
 #include "viewer/panels/legend.h"
 #include "viewer/view/view_actions.h"
@@ -182,7 +183,7 @@ float MaskPanel::draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& sc
       draw.AddRectFilled({from, high}, {from + width / kSteps, low},
                          lost_colour(ui.theme, (i + 0.5) / kSteps));
     }
-    text = fmt::format("0 \u2026 {:.2g} % of a row lost in a block", 100 * most_lost(mask));
+    text = "0 \u2026 " + share_words(most_lost(mask)) + " of a row lost in a block";
   }
   const float x = rect.x0 + (mask.mass.empty() ? 0 : width + ui.px(8));
   put_fitting(ui, ui.fonts.secondary, x, rect.y0, rect.x1 - x, ui.theme.secondary, text);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -63,7 +64,7 @@ void draw_one(const Ui& ui, const ScreenRect& rect, float label_width, const Cur
   const auto i =
       static_cast<size_t>(std::clamp<int64_t>(at, 0, static_cast<int64_t>(values.size()) - 1));
   draw.AddLine({x_of(i), plot.y0}, {x_of(i), plot.y1}, ui.theme.text);
-  const std::string value = std::isnan(values[i]) ? "\u2026" : fmt::format("{:.4g}", values[i]);
+  const std::string value = std::isnan(values[i]) ? "\u2026" : number_words(values[i]);
   tooltip(fmt::format("mean weight of keys at {} = {}: {}", curve.name,
                       static_cast<int64_t>(i) - reach, value));
 }
@@ -79,7 +80,8 @@ void draw_offset_curves(const Ui& ui, const ScreenRect& rect, const HeadTracks& 
               "mean weight by offset");
   const float line = small->FontSize + ui.px(5);
   if (!range.empty) {
-    const std::string ends = fmt::format("axis {:.1e} \u2026 {:.1e}", range.low, range.high);
+    const std::string ends =
+        "axis " + number_words(range.low, 2) + " \u2026 " + number_words(range.high, 2);
     put_fitting(ui, small, rect.x0, rect.y1 - small->FontSize, rect.width(), ui.theme.secondary,
                 ends);
   }
@@ -103,7 +105,7 @@ std::string offset_readout(const Scene& scene) {
                                              *scene.keys.grid, scene.readout->point.key);
   const double weight = scene.readout->entry->weight;
   if (!mean || !(*mean > 0) || std::isnan(weight)) return "";
-  return fmt::format("{:.3g} \u00d7 the mean at its dt", weight / *mean);
+  return number_words(weight / *mean) + " \u00d7 the mean at its dt";
 }
 
 }  // namespace attnscope

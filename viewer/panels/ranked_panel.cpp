@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "core/products/differences/head_difference.h"
 #include "viewer/view/view_actions.h"
 
@@ -80,7 +81,7 @@ void RankedPanel::draw_rows(const Ui& ui, const ScreenRect& area, const Scene& s
     put_fitting(ui, small, origin.x + ui.px(4), y + ui.px(3), bar - origin.x - ui.px(70),
                 picked ? ui.theme.query : ui.theme.text, token_text(scene.queries, row));
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(3), ui.theme.secondary,
-             fmt::format("{:.4f}", value), Align::right);
+             number_words(value), Align::right);
     const float share = largest_ > 0 ? static_cast<float>(value / largest_) : 0;
     draw.AddRectFilled({bar, y + ui.px(6)},
                        {bar + (origin.x + width - bar) * share, y + line - ui.px(6)},
@@ -124,7 +125,7 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
       !of_ ? "computing \u2026"
       : order_.empty()
           ? "no row is a distribution in both maps"
-          : fmt::format("Jensen\u2013Shannon divergence in bits \u00b7 mean {:.4f}", mean_);
+          : "Jensen\u2013Shannon divergence in bits \u00b7 mean " + number_words(mean_);
   put_fitting(ui, ui.fonts.secondary, left, top, right - left, ui.theme.secondary, about);
   const ScreenRect area{left, top + ui.px(24), right, rect.y1 - ui.px(4)};
   if (area.height() > ui.px(kLine) && !order_.empty()) draw_rows(ui, area, scene, requests);

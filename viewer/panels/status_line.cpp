@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -35,6 +36,9 @@ std::string work_text(const Scene& scene) {
   return s.link.empty() ? text : text + "   " + s.link;
 }
 
+/// What follows stays at its place while the numbers change.
+std::string entry_text(double value) { return fmt::format("{:<10}", number_words(value, 4)); }
+
 /// Writes the number of the entry on side B, and A's less B's.
 void write_other(LineWriter& line, const Scene& scene, const ProbedEntry& a) {
   if (!scene.readout->other) return;
@@ -44,11 +48,11 @@ void write_other(LineWriter& line, const Scene& scene, const ProbedEntry& a) {
   const double of_b = logits ? b.logit : b.weight;
   if (!std::isfinite(of_b)) return;
   line.word(fonts.secondary, line.ui.theme.side_b, logits ? "B logit " : "B weight ");
-  line.word(fonts.mono, line.ui.theme.text, fmt::format("{:<10.4g}", of_b));
+  line.word(fonts.mono, line.ui.theme.text, entry_text(of_b));
   const double difference = (logits ? a.logit : a.weight) - of_b;
   if (std::isfinite(difference)) {
     line.word(fonts.secondary, line.ui.theme.secondary, " A \u2212 B ");
-    line.word(fonts.mono, line.ui.theme.text, fmt::format("{:<10.4g}", difference));
+    line.word(fonts.mono, line.ui.theme.text, entry_text(difference));
   }
   line.gap();
 }
@@ -81,11 +85,10 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
     };
     const ProbedEntry& e = *r.entry;
     if (e.block > 1 && !std::isnan(e.weight)) {
-      value(fmt::format("of {0}\u00d7{0}: max ", e.block).c_str(),
-            fmt::format("{:<10.4g}", e.weight));
-      value("mean ", fmt::format("{:<10.4g}", e.mean));
+      value(fmt::format("of {0}\u00d7{0}: max ", e.block).c_str(), entry_text(e.weight));
+      value("mean ", entry_text(e.mean));
     } else if (!std::isnan(e.weight)) {
-      value(r.on_other ? "B weight " : "weight ", fmt::format("{:<10.4g}", e.weight));
+      value(r.on_other ? "B weight " : "weight ", entry_text(e.weight));
     }
     if (std::isinf(e.logit) && e.logit < 0) {
       value("", scene.call.is_evicted(r.point.query, r.point.key) ? "evicted" : "masked");

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/heads/head_sketch.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
@@ -67,13 +68,8 @@ constexpr float kDot = 3;
 /// Dots are left out where points are nearer to each other.
 constexpr float kDotsApart = 7;
 
-/// "3.42": as short as it can be told from its neighbours.
 std::string curve_number(double number) {
-  if (std::isnan(number)) return "\u2013";
-  const double size = std::abs(number);
-  if (size >= 1000) return fmt::format("{:.0f}", number);
-  if (size >= 10) return fmt::format("{:.1f}", number);
-  return fmt::format("{:.3f}", number);
+  return std::isnan(number) ? "\u2013" : number_words(number);
 }
 
 /// "from 64 rows, 3 of 50 there": how far a curve is to be believed.

@@ -3,9 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdlib>
+
+#include "core/base/number_words.h"
 
 namespace attnscope {
 namespace {
@@ -124,14 +125,6 @@ std::string cell_text(double value, const CellNotation& notation) {
   return write_fixed(in_power(value, *notation.power), notation.characters).text;
 }
 
-std::string times_power_of_ten(int power) {
-  static constexpr std::array kDigits{"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
-                                      "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
-  std::string text = power < 0 ? "\u00d710\u207b" : "\u00d710";
-  for (const char digit : std::to_string(std::abs(power))) {
-    text += kDigits[static_cast<size_t>(digit - '0')];
-  }
-  return text;
-}
+std::string times_power_of_ten(int power) { return "\u00d7" + power_of_ten(power); }
 
 }  // namespace attnscope

@@ -183,20 +183,29 @@ double ValueHistogram::value_at(double share) const {
   return edge(last);
 }
 
-std::optional<ValueRange> ValueHistogram::automatic_range() const {
+ValueMass ValueHistogram::mass_of(size_t bin) const {
+  const double value = edge(bin + 1);
+  return {value, std::max(0.0, value) * counts_[bin]};
+}
+
+std::optional<ValueRange> ValueHistogram::automatic_range(ScaleKind kind) const {
   const RangeChoice choice;
   std::optional<ValueRange> range = quantiles(choice.low, choice.high);
   if (!range) return range;
   double total = 0;
-  std::vector<CountedValue> beyond;
+  std::vector<ValueMass> beyond;
   for (size_t i = 0; i < counts_.size(); ++i) {
     if (counts_[i] == 0) continue;
-    // No value of the bin lies beyond its upper edge.
-    const CountedValue bin{edge(i + 1), counts_[i]};
-    total += std::max(0.0, bin.value) * bin.count;
+    const ValueMass bin = mass_of(i);
+    total += bin.mass;
     if (bin.value > range->high) beyond.push_back(bin);
   }
   range->high = mass_keeping_end(range->high, beyond, total);
+  if (kind == ScaleKind::log2 && counts_octaves()) {
+    // No value of a bin lies below its lower edge.
+    const auto at = [&](size_t i) { return ValueMass{edge(i), mass_of(i).mass}; };
+    range->low = mass_covering_end(counts_.size(), at, total);
+  }
   return range;
 }
 

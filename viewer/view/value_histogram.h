@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/mass_range.h"
 #include "io/pictures/colour_scale.h"
 #include "viewer/view/maps/map_tile.h"
 #include "viewer/view/view_state.h"
@@ -56,13 +57,15 @@ class ValueHistogram {
   };
   Beyond beyond(const ValueRange& range) const;
   /// The range that ColourScale::fit() chooses by itself over the values counted, to a bin.
-  std::optional<ValueRange> automatic_range() const;
+  std::optional<ValueRange> automatic_range(ScaleKind kind) const;
 
  private:
   void fill_logits(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
   void fill(const std::vector<const MapTile*>& tiles, const MapRect& view, Pool pool);
   double place(double bins) const;
   double value_at(double share) const;
+  /// Of a bin, no value of which lies beyond its upper edge.
+  ValueMass mass_of(size_t bin) const;
 
   /// By their logarithm: what cannot be below 0.
   bool counts_octaves() const {

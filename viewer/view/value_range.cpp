@@ -79,7 +79,7 @@ ValueRange shown_range(const ViewState& state, const ValueHistogram& histogram, 
   const double factor = product_factor(state.product, keys);
   std::optional<ValueRange> seen;
   if (counts_shown(state, histogram)) {
-    seen = chosen.whole ? histogram.extent() : histogram.automatic_range();
+    seen = chosen.whole ? histogram.extent() : histogram.automatic_range(state.scale);
   }
   if (seen) {
     return bounded_range(widened_range({seen->low * factor, seen->high * factor}, state.scale),

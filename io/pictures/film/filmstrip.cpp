@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/products/frame_track.h"
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film/film_frame.h"
@@ -138,10 +139,12 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   // Sums of a row are masses, and no others are.
   if (volumes_.domain != "all" || volumes_.reverse || volumes_.weighting != "none") return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
-  std::string masses = fmt::format("{} {:.3f}", one_line(volumes_.shown), video);
+  const auto words = [&](double mass) {
+    return volumes_.shares ? share_words(mass) : number_words(mass);
+  };
+  std::string masses = one_line(volumes_.shown) + " " + words(video);
   if (!volume.text.empty()) {
-    masses +=
-        fmt::format("  text {:.3f}", std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
+    masses += "  text " + words(std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
   }
   canvas.text(width_ - kMargin - text_width(masses, kTextHeight), kLabelTop, masses, kTextHeight,
               kQuietText);

@@ -1,9 +1,8 @@
 #include "viewer/panels/map/crosshair.h"
 
-#include <fmt/core.h>
-
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "core/products/differences/map_difference.h"
 
 namespace attnscope {
@@ -46,7 +45,7 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   if (!r.entry) return;
   if (scene.state.against() && !r.other) return;
   const double value = shown_value(scene, r);
-  const std::string text = fmt::format("{:.4g}", value);
+  const std::string text = number_words(value, 4);
   const ImVec2 size = text_size(ui.fonts.mono, text);
   // Beside the entry, on the side that has room.
   const float gap = ui.px(10);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/cell_text.h"
 #include "viewer/view/view_actions.h"
@@ -81,7 +82,7 @@ std::string MapTracks::value_text(const Scene& scene, const Strip& strip, int64_
   if (std::isnan(value)) {
     return text + (scene.tracks->exact ? "\u2013 (attends to nothing)" : "\u2026");
   }
-  text += fmt::format("{:.4g}", value);
+  text += number_words(value, 4);
   if (!strip.unit.empty()) text += " " + strip.unit;
   const bool sampled = strip.range->logarithmic && !scene.tracks->exact;
   if (sampled) text += fmt::format(" (of {} rows)", scene.tracks->computed);
@@ -139,7 +140,8 @@ bool MapTracks::draw_label(const Ui& ui, const Scene& scene, const Strip& strip)
     }
     if (!scene.tracks_problem.empty()) about += "\n" + scene.tracks_problem;
     if (strip.values != nullptr && !strip.range->empty) {
-      about += fmt::format("\nfrom {:.4g} to {:.4g}", strip.range->low, strip.range->high);
+      about +=
+          "\nfrom " + number_words(strip.range->low) + " to " + number_words(strip.range->high);
     }
     tooltip(about + "\nthe axis goes over the whole head; click: what else there is");
   }
@@ -163,10 +165,10 @@ bool MapTracks::draw_label(const Ui& ui, const Scene& scene, const Strip& strip)
     put_fitting(ui, small, x, (r.y0 + r.y1 - small->FontSize) / 2, r.width(), strip.colour, name,
                 Align::right);
     if (numbers) {
-      put_text(ui, digits, x, r.y0, ui.theme.secondary, fmt::format("{:.1e}", strip.range->high),
+      put_text(ui, digits, x, r.y0, ui.theme.secondary, number_words(strip.range->high, 2),
                Align::right);
       put_text(ui, digits, x, r.y1 - digits->FontSize, ui.theme.secondary,
-               fmt::format("{:.1e}", strip.range->low), Align::right);
+               number_words(strip.range->low, 2), Align::right);
     }
   }
   draw.PopClipRect();

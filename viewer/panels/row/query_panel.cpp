@@ -7,6 +7,7 @@
 #include <limits>
 #include <numeric>
 
+#include "core/base/number_words.h"
 #include "core/products/line_summary.h"
 #include "viewer/panels/row/film_menu.h"
 #include "viewer/panels/row/line_colours.h"
@@ -23,13 +24,6 @@ namespace {
 constexpr float kLeastFilm = 40;
 /// Beside the buttons, what the token's name needs; else it stands below them.
 constexpr float kLeastName = 64;
-
-/// "12.3 %", "0.0042 %": small shares are not 0.
-std::string percent_text(double share) {
-  const double percent = 100 * share;
-  if (percent > 0 && percent < 0.1) return fmt::format("{:.2g} %", percent);
-  return fmt::format("{:.1f} %", percent);
-}
 
 std::string film_note(const FilmLook& look, const FilmContent& content) {
   const std::string over = over_text(look, content);
@@ -139,7 +133,7 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
     const std::string number = std::isnan(values[at])       ? "not there"
                                : dropped                    ? "evicted"
                                : is_masked(*scene.line, at) ? "masked"
-                                                            : short_number(shown);
+                                                            : number_words(shown);
     put_text(ui, ui.fonts.mono, bar - ui.px(8), y + ui.px(2), ui.theme.secondary, number,
              Align::right);
     const auto [from, to] = std::minmax({x_of(0), x_of(length(token))});
@@ -151,7 +145,7 @@ void QueryPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
 
 /// Names the numbers at the two ends of the list's bars.
 std::string QueryPanel::bars_text() const {
-  return fmt::format("bars from {} to {}", short_number(bars_.low), short_number(bars_.high));
+  return fmt::format("bars from {} to {}", number_words(bars_.low), number_words(bars_.high));
 }
 
 /// How much of a row lies on the text, and on which of its words.
@@ -172,12 +166,14 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
   } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
     const IndexRange video = filmed_.video_range();
     const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
-    words = fmt::format("{} of a row on average over these frames", short_number(mean));
+    const bool share = is_normalised(scene.call.score);
+    words =
+        (share ? share_words(mean) : number_words(mean)) + " of a row on average over these frames";
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
-    words = fmt::format("{} on text, most on {} ({})", percent_text(mass_on(line.values, text)),
+    words = fmt::format("{} on text, most on {} ({})", share_words(mass_on(line.values, text)),
                         token_text(side, best),
-                        percent_text(static_cast<double>(line.values[static_cast<size_t>(best)])));
+                        share_words(static_cast<double>(line.values[static_cast<size_t>(best)])));
   }
   put_fitting(ui, small, x, y, width, ui.theme.secondary, words);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/base/number_words.h"
 #include "viewer/panels/row/line_colours.h"
 #include "viewer/panels/row/line_controls.h"
 #include "viewer/panels/row/line_text.h"
@@ -394,7 +395,7 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
     // Where draw_legend() has its bar.
     const float top = std::round(legend.y0 + ui.px(20));
     threshold_mark(ui, {legend.x0, top, legend.x1, top + ui.px(10)}, scene, requests);
-    if (look.threshold > 0) how += ", from " + short_number(scale_->value_at(look.threshold));
+    if (look.threshold > 0) how += ", from " + number_words(scale_->value_at(look.threshold));
   }
   if (plane_.name() != 0) how += "; the plane has the video's picture";
   if (!plane_.problem().empty()) how = "no picture on the plane: " + plane_.problem();

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
@@ -21,16 +22,10 @@ constexpr float kLeastRows = 3;
 constexpr float kLeastFind = 56;
 /// Between two statements of the legend.
 constexpr float kLegendGap = 2;
-/// "12.3 %", "0.0115 %" of what is a part of 1, else the number.
+/// Per cent of what is a part of 1, else the number.
 std::string mass_text(double mass, bool share) {
   if (std::isnan(mass)) return "\u2026";
-  if (!share) return short_number(mass);
-  const double percent = 100 * mass;
-  if (percent == 0) return "0 %";
-  // Six characters, of which three are digits that count.
-  const int after = 2 - static_cast<int>(std::floor(std::log10(percent)));
-  if (after > 5) return short_number(percent) + " %";
-  return fmt::format("{:.{}f} %", percent, std::clamp(after, 1, 4));
+  return share ? share_words(mass) : number_words(mass);
 }
 
 std::string word_name(const PromptWord& word) {
@@ -221,7 +216,7 @@ void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
   const float row = ui.px(kWordRow);
   const float scroll = ImGui::GetStyle().ScrollbarSize;
   const float left = area.x0 + ui.px(12), right = area.x1 - scroll - ui.px(4);
-  const float digits = text_size(ui.fonts.mono, "0.0000 %").x;
+  const float digits = text_size(ui.fonts.mono, "0.00000 %").x;
   const float name = std::min((right - left - digits) * 0.5f, ui.px(150));
   const Columns at{left, left + name + ui.px(8) + digits, left + name + digits + ui.px(16), right};
   const ImVec2 origin = ImGui::GetCursorScreenPos();
@@ -277,7 +272,7 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
   }
   ImFont* const small = ui.fonts.secondary;
   const float text = row.y0 + ui.px(2);
-  const float digits = text_size(ui.fonts.mono, "0.0000 %").x;
+  const float digits = text_size(ui.fonts.mono, "0.00000 %").x;
   const std::string name = word_name(word.word);
   const std::string shown = fit_text(small, name, at.number - digits - ui.px(8) - at.name);
   put_text(ui, small, at.name, text, word.word.special ? ui.theme.secondary : ui.theme.text, shown);

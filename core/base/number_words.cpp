@@ -1,0 +1,203 @@
+#include "core/base/number_words.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+namespace attnscope {
+namespace {
+
+/// Decimals from here on, up to kMostDecimal.
+constexpr double kLeastDecimal = 1e-3;
+constexpr int kMostDecimal = 6;  ///< digits before the point
+/// Of a share, below which per cent have too many zeros.
+constexpr double kLeastPercent = 1e-8;
+constexpr int kMostDigits = 15;
+
+/// A size as its digits, without zeros behind them, of which the first counts 10^exponent.
+struct Decimal {
+  std::string digits;
+  int exponent = 0;
+};
+
+/// Rounded to `digits` digits, of a size above 0; halves go up, as in the scripts of pages.
+Decimal decimal_of(double size, int digits) {
+  using Limits = std::numeric_limits<double>;
+  const double above = size < Limits::min() ? size : std::nextafter(size, Limits::max());
+  std::array<char, 40> text{};
+  std::snprintf(text.data(), text.size(), "%.*e", std::clamp(digits, 1, kMostDigits) - 1, above);
+  Decimal found;
+  const char* at = text.data();
+  // Whatever point the user's locale has.
+  for (; *at != 'e'; ++at) {
+    if (*at >= '0' && *at <= '9') found.digits += *at;
+  }
+  found.exponent = std::atoi(at + 1);
+  found.digits.erase(found.digits.find_last_not_of('0') + 1);
+  return found;
+}
+
+std::string zeros(int count) { return std::string(static_cast<size_t>(count), '0'); }
+
+/// "0.0256", "17.8", "17000".
+std::string plain(const Decimal& number) {
+  std::string text = number.digits;
+  const auto count = static_cast<int>(text.size());
+  if (number.exponent < 0) return "0." + zeros(-number.exponent - 1) + text;
+  if (number.exponent >= count - 1) return text + zeros(number.exponent - count + 1);
+  return text.insert(static_cast<size_t>(number.exponent) + 1, ".");
+}
+
+/// "2.56×10⁻²"; a 1 before the power is left out.
+std::string in_powers(const Decimal& number) {
+  if (number.digits == "1") return power_of_ten(number.exponent);
+  return plain({number.digits, 0}) + "×" + power_of_ten(number.exponent);
+}
+
+/// Digits of whole numbers all count.
+Decimal rounded(double size, int digits) {
+  const Decimal found = decimal_of(size, digits);
+  const bool cuts_whole = found.exponent >= digits && found.exponent < kMostDecimal;
+  return cuts_whole ? decimal_of(size, found.exponent + 1) : found;
+}
+
+std::string signed_words(double value, const std::string& size) {
+  return std::signbit(value) ? "-" + size : size;
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that is not below `value`.
+double round_step(double value) {
+  const double power = std::pow(10.0, std::floor(std::log10(value)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= value * (1 - 1e-9)) return factor * power;
+  }
+  return 10 * power;
+}
+
+/// These times powers of ten 10^e, e a multiple of `step`.
+std::vector<double> in_decades(double low, double high, std::span<const double> factors, int step) {
+  std::vector<double> ticks;
+  const auto first = static_cast<int>(std::floor(std::log10(low) - 1e-9));
+  const auto last = static_cast<int>(std::ceil(std::log10(high) + 1e-9));
+  for (int e = first; e <= last; ++e) {
+    if (e % step != 0) continue;
+    for (const double factor : factors) {
+      const double tick = factor * std::pow(10.0, e);
+      if (tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) ticks.push_back(tick);
+    }
+  }
+  return ticks;
+}
+
+/// Digits that tell each tick from the next.
+int telling_digits(std::span<const double> ticks, double largest) {
+  double nearest = largest;
+  for (size_t i = 1; i < ticks.size(); ++i) {
+    if (ticks[i] > ticks[i - 1]) nearest = std::min(nearest, ticks[i] - ticks[i - 1]);
+  }
+  const double digits = std::floor(std::log10(largest) + 1e-9) - std::floor(std::log10(nearest));
+  return std::clamp(static_cast<int>(digits) + 1, 3, kMostDigits);
+}
+
+}  // namespace
+
+std::string number_words(double value, int digits) {
+  if (std::isnan(value)) return "nan";
+  const double size = std::abs(value);
+  if (std::isinf(size)) return signed_words(value, "inf");
+  if (size == 0) return "0";
+  const Decimal found = rounded(size, digits);
+  const bool decimal = found.exponent >= -3 && found.exponent < kMostDecimal;
+  return signed_words(value, decimal ? plain(found) : in_powers(found));
+}
+
+std::string share_words(double share) {
+  const double size = std::abs(share);
+  if (!std::isfinite(share) || (size > 0 && size < kLeastPercent)) return number_words(share);
+  if (size == 0) return "0 %";
+  Decimal found = rounded(100 * size, 3);
+  for (int digits = 4; size < 1 && found.exponent > 1 && digits <= 8; ++digits) {
+    found = decimal_of(100 * size, digits);
+  }
+  return signed_words(share, plain(found)) + " %";
+}
+
+std::string power_of_ten(int exponent) {
+  static constexpr std::array kDigits{"⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"};
+  std::string text = exponent < 0 ? "10⁻" : "10";
+  for (const char digit : std::to_string(std::abs(exponent))) {
+    text += kDigits[static_cast<size_t>(digit - '0')];
+  }
+  return text;
+}
+
+std::vector<double> linear_ticks(double low, double high, int most) {
+  std::vector<double> ticks;
+  if (!(high > low) || !std::isfinite(high - low) || most < 1) return ticks;
+  const double step = round_step((high - low) / std::max(1, most - 1));
+  const double last = std::floor(high / step + 1e-9);
+  for (double n = std::ceil(low / step - 1e-9); n <= last; ++n) {
+    // Zero has no sign.
+    ticks.push_back(n == 0 ? 0 : n * step);
+    if (static_cast<int>(ticks.size()) == most) break;
+  }
+  return ticks;
+}
+
+std::vector<double> log_ticks(double low, double high, int most) {
+  if (!(low > 0) || !(high > low) || !std::isfinite(high) || most < 1) return {};
+  // In decades; as far as two ticks are apart at least.
+  const double apart = std::log10(high / low) / std::max(1, most - 1);
+  static constexpr std::array<double, 3> kFactors{1, 2, 5};
+  const auto step = static_cast<int>(std::max(1.0, std::ceil(apart - 1e-9)));
+  const std::vector<double> decades = in_decades(low, high, std::span(kFactors).first(1), step);
+  const double two = std::log10(2.0);
+  // Three on a long axis are few.
+  if (decades.size() >= (apart > two / 2 ? 3 : 4)) return decades;
+  std::vector<double> between;
+  if (apart <= two) between = in_decades(low, high, kFactors, 1);
+  if (between.size() >= 3) return between;
+  if (high / low > 1000) return decades;
+  // Even steps crowd at the high end: as many as there have room.
+  const double crowd = (high - low) / (high * std::log(high / low));
+  const std::vector<double> even =
+      linear_ticks(low, high, 1 + static_cast<int>(crowd * std::max(1, most - 1)));
+  if (between.size() >= std::max(decades.size(), even.size())) return between;
+  return even.size() > decades.size() ? even : decades;
+}
+
+std::vector<std::string> tick_words(std::span<const double> ticks) {
+  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+  for (const double tick : ticks) {
+    if (tick == 0) continue;
+    smallest = std::min(smallest, std::abs(tick));
+    largest = std::max(largest, std::abs(tick));
+  }
+  std::vector<std::string> words;
+  if (largest == 0) {
+    words.assign(ticks.size(), "0");
+    return words;
+  }
+  // The few steps of a linear axis have a zero more at its low end, decades have many.
+  const double least = smallest * 50 > largest ? largest : smallest;
+  const bool decimal =
+      least >= kLeastDecimal * (1 - 1e-9) && largest < std::pow(10.0, kMostDecimal);
+  const int digits = telling_digits(ticks, largest);
+  for (const double tick : ticks) {
+    if (tick == 0) {
+      words.emplace_back("0");
+      continue;
+    }
+    const Decimal found = rounded(std::abs(tick), digits);
+    const bool as_it_is =
+        decimal || found.exponent == 0 || (found.exponent == 1 && found.digits == "1");
+    words.push_back(signed_words(tick, as_it_is ? plain(found) : in_powers(found)));
+  }
+  return words;
+}
+
+}  // namespace attnscope
