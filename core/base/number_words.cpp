@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 namespace attnscope {
 namespace {
@@ -78,13 +79,14 @@ double round_step(double value) {
   return 10 * power;
 }
 
-/// These times powers of ten 10^e, e a multiple of `step`.
-std::vector<double> in_decades(double low, double high, std::span<const double> factors, int step) {
+/// These times powers of ten 10^e, e a multiple of `step`, or so many more than one.
+std::vector<double> in_decades(double low, double high, std::span<const double> factors,
+                               int step = 1, int more = 0) {
   std::vector<double> ticks;
   const auto first = static_cast<int>(std::floor(std::log10(low) - 1e-9));
   const auto last = static_cast<int>(std::ceil(std::log10(high) + 1e-9));
   for (int e = first; e <= last; ++e) {
-    if (e % step != 0) continue;
+    if ((e - more) % step != 0) continue;
     for (const double factor : factors) {
       const double tick = factor * std::pow(10.0, e);
       if (tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9)) ticks.push_back(tick);
@@ -115,13 +117,15 @@ std::string number_words(double value, int digits) {
   return signed_words(value, decimal ? plain(found) : in_powers(found));
 }
 
-std::string share_words(double share) {
+std::string share_words(double share, int digits) {
   const double size = std::abs(share);
-  if (!std::isfinite(share) || (size > 0 && size < kLeastPercent)) return number_words(share);
+  if (!std::isfinite(share) || (size > 0 && size < kLeastPercent)) {
+    return number_words(share, digits);
+  }
   if (size == 0) return "0 %";
-  Decimal found = rounded(100 * size, 3);
-  for (int digits = 4; size < 1 && found.exponent > 1 && digits <= 8; ++digits) {
-    found = decimal_of(100 * size, digits);
+  Decimal found = rounded(100 * size, digits);
+  for (int more = 4; size < 1 && found.exponent > 1 && more <= 8; ++more) {
+    found = decimal_of(100 * size, more);
   }
   return signed_words(share, plain(found)) + " %";
 }
@@ -154,12 +158,17 @@ std::vector<double> log_ticks(double low, double high, int most) {
   const double apart = std::log10(high / low) / std::max(1, most - 1);
   static constexpr std::array<double, 3> kFactors{1, 2, 5};
   const auto step = static_cast<int>(std::max(1.0, std::ceil(apart - 1e-9)));
-  const std::vector<double> decades = in_decades(low, high, std::span(kFactors).first(1), step);
+  std::vector<double> decades;
+  // Multiples of the step, where others are no more.
+  for (int more = 0; more < std::min(step, 400); ++more) {
+    std::vector<double> found = in_decades(low, high, std::span(kFactors).first(1), step, more);
+    if (found.size() > decades.size()) decades = std::move(found);
+  }
   const double two = std::log10(2.0);
   // Three on a long axis are few.
   if (decades.size() >= (apart > two / 2 ? 3 : 4)) return decades;
   std::vector<double> between;
-  if (apart <= two) between = in_decades(low, high, kFactors, 1);
+  if (apart <= two) between = in_decades(low, high, kFactors);
   if (between.size() >= 3) return between;
   if (high / low > 1000) return decades;
   // Even steps crowd at the high end: as many as there have room.

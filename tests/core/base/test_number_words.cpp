@@ -42,6 +42,8 @@ TEST_CASE("shares are per cent, and less than all is not told as all") {
   CHECK(share_words(2.76e-6) == "0.000276 %");
   CHECK(share_words(1.2e-9) == "1.2×10⁻⁹");
   CHECK(share_words(-0.5) == "-50 %");
+  CHECK(share_words(0.000803, 2) == "0.08 %");
+  CHECK(share_words(0.9951, 2) == "99.5 %");
   CHECK(share_words(0.9998) == "99.98 %");
   CHECK(share_words(0.99999) == "99.999 %");
   CHECK(share_words(1.25) == "125 %");
@@ -76,6 +78,7 @@ TEST_CASE("ticks of logarithms are decades, and steps between them where these a
   using Words = std::vector<std::string>;
   CHECK(words(3e-6, 0.3, 8) == Words{"10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²", "10⁻¹"});
   CHECK(words(1e-9, 1, 4) == Words{"10⁻⁹", "10⁻⁶", "10⁻³", "1"});
+  CHECK(words(1.16e-4, 0.117, 4) == Words{"0.001", "0.1"});
   CHECK(words(0.003, 30, 8) == Words{"0.01", "0.1", "1", "10"});
   CHECK(words(8e-3, 3, 40) == Words{"0.01", "0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"});
   CHECK(words(8e-5, 2e-3, 8) == Words{"0.0001", "0.0002", "0.0005", "0.001", "0.002"});

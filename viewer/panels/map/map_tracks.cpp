@@ -27,6 +27,12 @@ std::string missing_text(const Scene& scene, const std::vector<double>* values) 
 /// Characters of an end of an axis.
 constexpr int kEndCharacters = 5;
 
+/// An end of an axis in a width: of two digits, or of one.
+std::string end_within(const Ui& ui, double value, float width) {
+  const std::string text = number_words(value, 2);
+  return text_size(ui.fonts.mono, text).x <= width ? text : number_words(value, 1);
+}
+
 /// Numbers of tokens by the places at which these stand.
 std::vector<double> placed_values(const std::vector<double>& values, const PlacedSide& side) {
   std::vector<double> placed(values.size());
@@ -165,10 +171,10 @@ bool MapTracks::draw_label(const Ui& ui, const Scene& scene, const Strip& strip)
     put_fitting(ui, small, x, (r.y0 + r.y1 - small->FontSize) / 2, r.width(), strip.colour, name,
                 Align::right);
     if (numbers) {
-      put_text(ui, digits, x, r.y0, ui.theme.secondary, number_words(strip.range->high, 2),
+      put_text(ui, digits, x, r.y0, ui.theme.secondary, end_within(ui, strip.range->high, x - r.x0),
                Align::right);
       put_text(ui, digits, x, r.y1 - digits->FontSize, ui.theme.secondary,
-               number_words(strip.range->low, 2), Align::right);
+               end_within(ui, strip.range->low, x - r.x0), Align::right);
     }
   }
   draw.PopClipRect();

@@ -171,9 +171,10 @@ void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const 
         (share ? share_words(mean) : number_words(mean)) + " of a row on average over these frames";
   } else if (!text.empty() && sums) {
     const int64_t best = largest_tokens(line.values, text, 1).front();
-    words = fmt::format("{} on text, most on {} ({})", share_words(mass_on(line.values, text)),
-                        token_text(side, best),
-                        share_words(static_cast<double>(line.values[static_cast<size_t>(best)])));
+    words =
+        fmt::format("{} on text, most on {} ({})", share_words(mass_on(line.values, text), 2),
+                    token_text(side, best),
+                    share_words(static_cast<double>(line.values[static_cast<size_t>(best)]), 2));
   }
   put_fitting(ui, small, x, y, width, ui.theme.secondary, words);
 }
