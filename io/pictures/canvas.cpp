@@ -1,15 +1,45 @@
 #include "io/pictures/canvas.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
+namespace {
+
+uint8_t mixed_channel(uint8_t under, uint8_t ink, int level, int full) {
+  return static_cast<uint8_t>((under * (full - level) + ink * level + full / 2) / full);
+}
+
+Rgb mixed_ink(Rgb under, Rgb ink, int level, int full) {
+  return {mixed_channel(under.r, ink.r, level, full), mixed_channel(under.g, ink.g, level, full),
+          mixed_channel(under.b, ink.b, level, full)};
+}
+
+/// How far p is from the line between a and b.
+double distance_to(PixelPoint p, PixelPoint a, PixelPoint b) {
+  const double dx = b.x - a.x;
+  const double dy = b.y - a.y;
+  const double square = dx * dx + dy * dy;
+  const double along =
+      square > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / square, 0.0, 1.0) : 0;
+  const double x = a.x + along * dx - p.x;
+  const double y = a.y + along * dy - p.y;
+  return std::sqrt(x * x + y * y);
+}
+
+}  // namespace
 
 Canvas::Canvas(int width, int height, Rgb background)
     : width_(width),
       height_(height),
       pixels_(static_cast<size_t>(width) * static_cast<size_t>(height), background) {}
+
+Canvas::Canvas(int width, int height, const PictureStyle& style)
+    : Canvas(width, height, style.background) {
+  keeps_marks_ = style.vector;
+}
 
 Rgb Canvas::at(int x, int y) const { return row(y)[static_cast<size_t>(x)]; }
 
@@ -42,20 +72,60 @@ void Canvas::outline(PixelRect r, int thickness, Rgb colour) {
 }
 
 void Canvas::text(int x, int y, std::string_view text, int cap_height, Rgb colour) {
-  const auto mixed = [](uint8_t under, uint8_t ink, int level) {
-    return static_cast<uint8_t>((under * (kFullInk - level) + ink * level + kFullInk / 2) /
-                                kFullInk);
-  };
+  if (keeps_marks_) {
+    marks_.emplace_back(TextMark{x, y, std::string(text), cap_height, colour});
+    return;
+  }
   for (const LetterInk& letter : text_ink(text, cap_height)) {
     const uint8_t* level = letter.levels.data();
     for (int row = y + letter.y; row < y + letter.y + letter.height; ++row) {
       for (int column = x + letter.x; column < x + letter.x + letter.width; ++column, ++level) {
         if (*level == 0 || row < 0 || row >= height_ || column < 0 || column >= width_) continue;
-        Rgb& pixel = pixels_[static_cast<size_t>(row) * static_cast<size_t>(width_) +
-                             static_cast<size_t>(column)];
-        pixel = {mixed(pixel.r, colour.r, *level), mixed(pixel.g, colour.g, *level),
-                 mixed(pixel.b, colour.b, *level)};
+        Rgb& pixel = this->row(row)[static_cast<size_t>(column)];
+        pixel = mixed_ink(pixel, colour, *level, kFullInk);
       }
+    }
+  }
+}
+
+void Canvas::polyline(std::span<const PixelPoint> points, double width, Rgb colour) {
+  if (points.empty()) return;
+  if (keeps_marks_) {
+    marks_.emplace_back(LineMark{{points.begin(), points.end()}, width, colour});
+    return;
+  }
+  // Pieces that meet must not be mixed in twice: the line's cover is found first.
+  constexpr int kWhole = 255;
+  const double reach = width / 2 + 0.5;
+  const auto cut = [](double value, int most) {
+    return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(most)));
+  };
+  std::vector<uint8_t> cover(pixels_.size());
+  int first = height_, last = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const PixelPoint a = points[i];
+    const PixelPoint b = points[std::min(i + 1, points.size() - 1)];
+    const int top = cut(std::floor(std::min(a.y, b.y) - reach), height_);
+    const int bottom = cut(std::ceil(std::max(a.y, b.y) + reach), height_);
+    const int left = cut(std::floor(std::min(a.x, b.x) - reach), width_);
+    const int right = cut(std::ceil(std::max(a.x, b.x) + reach), width_);
+    first = std::min(first, top);
+    last = std::max(last, bottom);
+    for (int y = top; y < bottom; ++y) {
+      for (int x = left; x < right; ++x) {
+        const double inside = reach - distance_to({x + 0.5, y + 0.5}, a, b);
+        uint8_t& most =
+            cover[static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)];
+        most = std::max(most,
+                        static_cast<uint8_t>(std::lround(kWhole * std::clamp(inside, 0.0, 1.0))));
+      }
+    }
+  }
+  for (int y = first; y < last; ++y) {
+    for (int x = 0; x < width_; ++x) {
+      const size_t at =
+          static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x);
+      if (cover[at] != 0) pixels_[at] = mixed_ink(pixels_[at], colour, cover[at], kWhole);
     }
   }
 }
