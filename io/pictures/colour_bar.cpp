@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "io/pictures/picture_style.h"
+#include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 
@@ -11,12 +11,14 @@ namespace {
 
 constexpr int kTickLength = 6;
 
-void draw_title(Canvas& canvas, PixelRect bar, std::string_view title) {
-  canvas.text(bar.x, bar.y - kTextHeight - 8, title, kTextHeight, kQuietText);
+void draw_title(Canvas& canvas, PixelRect bar, std::string_view title, const PictureStyle& look) {
+  canvas.text(bar.x, bar.y - look.text_height - look.px(8), title, look.text_height,
+              look.quiet_text);
 }
 
-void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
-  draw_title(canvas, bar, title);
+void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title,
+                  const PictureStyle& look) {
+  draw_title(canvas, bar, title, look);
   for (int y = 0; y < bar.height; ++y) {
     canvas.fill({bar.x, bar.y + y, bar.width, 1},
                 colormap_at(map, (bar.height - 0.5 - y) / bar.height));
@@ -26,33 +28,48 @@ void draw_colours(Canvas& canvas, PixelRect bar, Colormap map, std::string_view 
 }  // namespace
 
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
-                     std::string_view title) {
+                     std::string_view title, const PictureStyle& look) {
   if (scale.is_of_nothing()) {
-    draw_title(canvas, bar, title);
-    canvas.text(bar.x, bar.y, "nothing", kTextHeight, kText);
-    canvas.text(bar.x, bar.y + kTextHeight + kTextGap / 2, "to scale", kTextHeight, kText);
+    draw_title(canvas, bar, title, look);
+    canvas.text(bar.x, bar.y, "nothing", look.text_height, look.text);
+    canvas.text(bar.x, bar.y + look.text_height + look.text_gap / 2, "to scale", look.text_height,
+                look.text);
     return;
   }
-  draw_colours(canvas, bar, scale.map(), title);
+  draw_colours(canvas, bar, scale.map(), title, look);
   const int bottom = bar.y + bar.height;
-  int free_above = bottom + kTextHeight;
-  for (const ScaleTick& tick : scale.ticks(static_cast<double>(kTextHeight + 14) / bar.height)) {
+  int free_above = bottom + look.text_height;
+  for (const ScaleTick& tick :
+       scale.ticks(static_cast<double>(look.text_height + look.px(14)) / bar.height)) {
     const int y = bottom - static_cast<int>(std::lround(tick.unit * bar.height));
     const int text_y =
-        std::clamp(y - kTextHeight / 2, bar.y, std::max(bar.y, bottom - kTextHeight));
+        std::clamp(y - look.text_height / 2, bar.y, std::max(bar.y, bottom - look.text_height));
     // Labels at the ends are moved into the bar, where another may stand.
-    if (text_y + kTextHeight + 4 > free_above) continue;
+    if (text_y + look.text_height + look.px(4) > free_above) continue;
     free_above = text_y;
-    canvas.fill({bar.x + bar.width, std::clamp(y, bar.y, bottom - 1), kTickLength, 1}, kQuietText);
-    canvas.text(bar.x + bar.width + 2 * kTickLength, text_y, tick.label, kTextHeight, kText);
+    canvas.fill(
+        {bar.x + bar.width, std::clamp(y, bar.y, bottom - 1), look.px(kTickLength), look.px(1)},
+        look.quiet_text);
+    canvas.text(bar.x + bar.width + 2 * look.px(kTickLength), text_y, tick.label, look.text_height,
+                look.text);
   }
 }
 
-void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title) {
-  draw_colours(canvas, bar, map, title);
-  const int x = bar.x + bar.width + 2 * kTickLength;
-  canvas.text(x, bar.y, "high", kTextHeight, kText);
-  canvas.text(x, bar.y + bar.height - kTextHeight, "low", kTextHeight, kText);
+void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title,
+                           const PictureStyle& look) {
+  draw_colours(canvas, bar, map, title, look);
+  const int x = bar.x + bar.width + 2 * look.px(kTickLength);
+  canvas.text(x, bar.y, "high", look.text_height, look.text);
+  canvas.text(x, bar.y + bar.height - look.text_height, "low", look.text_height, look.text);
+}
+
+int bar_room(const PictureStyle& look, std::string_view title) {
+  if (!look.legend) return 0;
+  if (look.page_width == 0) return look.px(kBarGap + kBarWidth + kBarTextWidth);
+  // A page of a given width has none to spare.
+  const int labels =
+      look.px(kBarWidth) + 2 * look.px(kTickLength) + text_width("0.00×10⁻⁵", look.text_height);
+  return look.px(kBarGap) + std::max(labels, text_width(title, look.text_height));
 }
 
 }  // namespace attnscope

@@ -7,7 +7,7 @@
 
 namespace attnscope {
 
-/// Pixels beside a bar, and on its right for its labels.
+/// Pixels beside a bar, and on its right for its labels, in the dark style.
 constexpr int kBarGap = 24;
 constexpr int kBarWidth = 16;
 constexpr int kBarTextWidth = 120;
@@ -16,9 +16,12 @@ constexpr int kBarTextWidth = 120;
 /// labels to the right, and the title (what the values are) above. A scale of nothing is said to be
 /// one instead.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
-                     std::string_view title);
+                     std::string_view title, const PictureStyle& look);
 /// Draws a bar of colours that stand for different values in each part of a picture, with "high"
 /// and "low" instead of numbers.
-void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title);
+void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title,
+                           const PictureStyle& look);
+/// Pixels that a bar takes on the right of a picture, with the white before it; 0 without legends.
+int bar_room(const PictureStyle& look, std::string_view title);
 
 }  // namespace attnscope

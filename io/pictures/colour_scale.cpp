@@ -204,7 +204,7 @@ double ColourScale::value_at(double unit) const {
 }
 
 Rgb ColourScale::colour(double value) const {
-  if (std::isnan(value) || (kind_ == ScaleKind::log2 && !(value > 0))) return kMaskedCell;
+  if (std::isnan(value) || (kind_ == ScaleKind::log2 && !(value > 0))) return masked_;
   return colormap_at(map_, unit(value));
 }
 

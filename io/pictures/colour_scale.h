@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/pictures/colormap.h"
+#include "io/pictures/picture_style.h"
 
 namespace attnscope {
 
@@ -77,6 +78,12 @@ class ColourScale {
   /// legend says so. The range, 0.5 to 1, means nothing.
   static ColourScale of_nothing(Colormap map, ScaleKind kind);
   bool is_of_nothing() const { return of_nothing_; }
+  /// This scale, with another colour for what a log scale cannot show.
+  ColourScale with_masked(Rgb colour) const {
+    ColourScale scale = *this;
+    scale.masked_ = colour;
+    return scale;
+  }
 
   Colormap map() const { return map_; }
   ScaleKind kind() const { return kind_; }
@@ -90,8 +97,8 @@ class ColourScale {
   double unit(double value) const;
   /// The value at a unit of 0…1.
   double value_at(double unit) const;
-  /// Beyond the range the colour of its end. What a log scale cannot show (0, masked) is darker
-  /// than any colour map; NaN too.
+  /// Beyond the range the colour of its end. What a log scale cannot show (0, masked) has a colour
+  /// that no colour map has, as a style says; by itself darker than any. NaN too.
   Rgb colour(double value) const;
   /// Round values with labels of one notation (core/base/number_words.h), ascending, at least `gap`
   /// (of the bar's length) apart. At least two for gap ≤ 0.5.
@@ -105,6 +112,7 @@ class ColourScale {
   ScaleKind kind_;
   ValueRange range_;
   bool of_nothing_ = false;
+  Rgb masked_ = PictureStyle().masked_cell;
 };
 
 }  // namespace attnscope

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "core/base/checked_math.h"
-#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -25,7 +24,8 @@ int64_t round_count(int64_t value) {
 
 }  // namespace
 
-std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int gap, int extent) {
+std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int gap, int extent,
+                                      int cap_height) {
   int64_t last = 1;
   for (const AxisLabel& label : labels) last = std::max(last, label.number);
   for (int64_t stride = 1; stride <= 2 * last; stride = round_count(stride + 1)) {
@@ -35,7 +35,7 @@ std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int 
     int after_text = 0;
     for (const AxisLabel& label : labels) {
       if (label.number % stride != 0 && label.number >= 0) continue;
-      const int end = label.pixel + (extent < 0 ? text_width(label.text, kTextHeight) : extent);
+      const int end = label.pixel + (extent < 0 ? text_width(label.text, cap_height) : extent);
       if (label.number < 0) {
         // Text at the end of a sequence, behind the label of a frame, gives way itself.
         if (label.pixel >= taken) kept.push_back(label);

@@ -16,8 +16,9 @@ struct AxisLabel {
 };
 /// As many of the labels (ascending) as fit with `gap` pixels between them: all, or those whose
 /// number is a multiple of 2, 5, 10 … Texts are `extent` pixels long: their height where they stand
-/// below each other, −1 for the width at kTextHeight.
-std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int gap, int extent);
+/// below each other, −1 for the width with capitals of `cap_height`.
+std::vector<AxisLabel> fitting_labels(const std::vector<AxisLabel>& labels, int gap, int extent,
+                                      int cap_height);
 
 /// One axis of a picture of an attention map: where its cells, frames and text stand, in pixels
 /// from the axis's beginning. Frame lines take pixels of their own, so that no cell is hidden.

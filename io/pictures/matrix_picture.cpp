@@ -8,40 +8,33 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
-#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMapSide = 1120;
-constexpr int64_t kMostMatrixCell = 48;
+constexpr int kMapSide = 1120;
+constexpr int kMostMatrixCell = 48;
 constexpr int kBand = 6;
 constexpr int kBandGap = 6;
 constexpr int kLabelGap = 12;
-constexpr int kLineHeight = kTextHeight + 8;
 
-constexpr Rgb kFrameLine{0x3c, 0x44, 0x4d};
-constexpr Rgb kTextBand{0xb4, 0xbd, 0xc7};
-constexpr Rgb kEvenBand{0x4c, 0x55, 0x5f};
-constexpr Rgb kOddBand{0x2a, 0x30, 0x36};
-
-int cell_pixels(const PooledMap& map) {
-  return static_cast<int>(std::clamp<int64_t>(kMapSide / std::max<int64_t>({map.rows, map.cols, 1}),
-                                              1, kMostMatrixCell));
+int map_side_cell(const PooledMap& map, const PictureStyle& look) {
+  return static_cast<int>(std::clamp<int64_t>(
+      look.px(kMapSide) / std::max<int64_t>({map.rows, map.cols, 1}), 1, look.px(kMostMatrixCell)));
 }
 
-int widest(const std::vector<AxisLabel>& labels, std::string_view heading) {
-  int width = text_width(heading, kTextHeight);
+int widest(const std::vector<AxisLabel>& labels, std::string_view heading, int cap_height) {
+  int width = text_width(heading, cap_height);
   for (const AxisLabel& label : labels) {
-    width = std::max(width, text_width(label.text, kTextHeight));
+    width = std::max(width, text_width(label.text, cap_height));
   }
   return width;
 }
 
-Rgb band_colour(int64_t frame) {
-  if (frame < 0) return kTextBand;
-  return frame % 2 == 0 ? kEvenBand : kOddBand;
+Rgb band_colour(int64_t frame, const PictureStyle& look) {
+  if (frame < 0) return look.text_band;
+  return frame % 2 == 0 ? look.even_band : look.odd_band;
 }
 
 }  // namespace
@@ -53,9 +46,10 @@ std::string pooling_text(const PooledMap& map, Pool pool) {
 
 MatrixPicture::MatrixPicture(const MatrixContent& content)
     : content_(content),
+      look_(content.look),
       text_(content.text),
-      rows_(content.query_tokens, content.rows, content.map.block_rows, cell_pixels(content.map)),
-      cols_(content.key_tokens, content.cols, content.map.block_cols, cell_pixels(content.map)) {
+      rows_(content.query_tokens, content.rows, content.map.block_rows, 1),
+      cols_(content.key_tokens, content.cols, content.map.block_cols, 1) {
   const PooledMap& map = content.map;
   if (map.rows != rows_.cells() || map.cols != cols_.cells() ||
       map.values(content.pool).size() != static_cast<size_t>(map.rows * map.cols)) {
@@ -69,14 +63,33 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
   text_.lines.push_back(
       joined_parts({cells, "exact", content.domain,
                     std::string(scale_kind_name(content.colours.scale)) + " colours"}));
-  name_width_ = widest(rows_.names(), "");
-  number_width_ = widest(rows_.numbers(), "query");
-  left_ = kMargin + (name_width_ > 0 ? name_width_ + kLabelGap : 0) + number_width_ + kBandGap +
-          kBand + kBandGap;
-  top_ = header_height(text_) + (cols_.names().empty() ? 1 : 2) * kLineHeight + kBand + kBandGap;
-  const int right = left_ + cols_.length() + kBarGap + kBarWidth + kBarTextWidth;
-  width_ = std::max(right, kMargin + header_width(text_)) + kMargin;
-  height_ = top_ + std::max(rows_.length(), kLeastBar) + kMargin;
+  const int usual = map_side_cell(map, look_);
+  const int cell = fitting_cell(
+      look_, usual, look_.px(kMostMatrixCell), [this](int side) { return lay_out(side); },
+      "take fewer cells with a larger --block or --rows and --cols, or more --dpi");
+  lay_out(cell);
+  if (look_.page_width > 0) width_ = look_.page_width;
+}
+
+/// Places everything for cells of that side; gives the page that they need.
+PageSize MatrixPicture::lay_out(int cell) {
+  rows_ = MatrixAxis(content_.query_tokens, content_.rows, content_.map.block_rows, cell);
+  cols_ = MatrixAxis(content_.key_tokens, content_.cols, content_.map.block_cols, cell);
+  const int text = look_.text_height, band = look_.px(kBand), gap = look_.px(kBandGap);
+  name_width_ = widest(rows_.names(), "", text);
+  number_width_ = widest(rows_.numbers(), "query", text);
+  left_ = look_.margin + (name_width_ > 0 ? name_width_ + look_.px(kLabelGap) : 0) + number_width_ +
+          gap + band + gap;
+  top_ =
+      header_height(text_, look_) + (cols_.names().empty() ? 1 : 2) * line_rise(look_) + band + gap;
+  const int right = left_ + cols_.length() + bar_room(look_, content_.value_name);
+  width_ = right + look_.margin;
+  if (look_.page_width == 0) {
+    width_ = std::max(right, look_.margin + header_width(text_, look_)) + look_.margin;
+  }
+  const int least = look_.legend ? look_.least_bar : 0;
+  height_ = top_ + std::max(rows_.length(), least) + look_.margin;
+  return {width_, height_};
 }
 
 PixelRect MatrixPicture::cell(int64_t row, int64_t col) const {
@@ -85,27 +98,29 @@ PixelRect MatrixPicture::cell(int64_t row, int64_t col) const {
 }
 
 Canvas MatrixPicture::draw() const {
-  Canvas canvas(width_, height_, kBackground);
-  draw_header(canvas, text_);
-  const auto scale = ColourScale::fit(content_.colours, content_.map.values(content_.pool));
+  Canvas canvas(width_, height_, look_);
+  draw_header(canvas, text_, look_);
+  const auto scale = ColourScale::fit(content_.colours, content_.map.values(content_.pool))
+                         .with_masked(look_.masked_cell);
   draw_cells(canvas, scale);
   draw_bands(canvas);
   draw_labels(canvas);
-  const PixelRect bar{left_ + cols_.length() + kBarGap, top_, kBarWidth,
-                      std::max(rows_.length(), kLeastBar)};
-  draw_colour_bar(canvas, bar, scale, content_.value_name);
+  if (!look_.legend) return canvas;
+  const PixelRect bar{left_ + cols_.length() + look_.px(kBarGap), top_, look_.px(kBarWidth),
+                      std::max(rows_.length(), look_.least_bar)};
+  draw_colour_bar(canvas, bar, scale, content_.value_name, look_);
   return canvas;
 }
 
 void MatrixPicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
-  canvas.fill({left_, top_, cols_.length(), rows_.length()}, kFrameLine);
+  canvas.fill({left_, top_, cols_.length(), rows_.length()}, look_.frame_line);
   const std::vector<float>& values = content_.map.values(content_.pool);
   size_t at = 0;
   for (int64_t r = 0; r < content_.map.rows; ++r) {
     for (int64_t c = 0; c < content_.map.cols; ++c) {
       const bool missing = !content_.missing.empty() && content_.missing[at] != 0;
       if (missing) {
-        draw_stripes(canvas, cell(r, c));
+        draw_stripes(canvas, cell(r, c), look_);
       } else {
         canvas.fill(cell(r, c), scale.colour(values[at]));
       }
@@ -115,41 +130,42 @@ void MatrixPicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
 }
 
 void MatrixPicture::draw_bands(Canvas& canvas) const {
+  const int band = look_.px(kBand), gap = look_.px(kBandGap);
   for (size_t i = 0; i < rows_.segments().size(); ++i) {
     const int begin = rows_.pixel(rows_.segments()[i].cell);
-    canvas.fill(
-        {left_ - kBandGap - kBand, top_ + begin, kBand, rows_.pixel(rows_.segment_end(i)) - begin},
-        band_colour(rows_.segments()[i].frame));
+    canvas.fill({left_ - gap - band, top_ + begin, band, rows_.pixel(rows_.segment_end(i)) - begin},
+                band_colour(rows_.segments()[i].frame, look_));
   }
   for (size_t i = 0; i < cols_.segments().size(); ++i) {
     const int begin = cols_.pixel(cols_.segments()[i].cell);
-    canvas.fill(
-        {left_ + begin, top_ - kBandGap - kBand, cols_.pixel(cols_.segment_end(i)) - begin, kBand},
-        band_colour(cols_.segments()[i].frame));
+    canvas.fill({left_ + begin, top_ - gap - band, cols_.pixel(cols_.segment_end(i)) - begin, band},
+                band_colour(cols_.segments()[i].frame, look_));
   }
 }
 
 void MatrixPicture::draw_labels(Canvas& canvas) const {
-  const auto put_right = [&](int right, int y, const std::string& text, Rgb colour) {
-    canvas.text(right - text_width(text, kTextHeight), y, text, kTextHeight, colour);
+  const int text = look_.text_height, band = look_.px(kBand), gap = look_.px(kBandGap);
+  const int label_gap = look_.px(kLabelGap);
+  const auto put_right = [&](int right, int y, const std::string& words, Rgb colour) {
+    canvas.text(right - text_width(words, text), y, words, text, colour);
   };
-  const int numbers_y = top_ - kBandGap - kBand - kLineHeight;
-  const int names_y = numbers_y - kLineHeight;
-  for (const AxisLabel& l : fitting_labels(cols_.names(), kLabelGap, -1)) {
-    canvas.text(left_ + l.pixel, names_y, l.text, kTextHeight, kText);
+  const int numbers_y = top_ - gap - band - line_rise(look_);
+  const int names_y = numbers_y - line_rise(look_);
+  for (const AxisLabel& l : fitting_labels(cols_.names(), label_gap, -1, text)) {
+    canvas.text(left_ + l.pixel, names_y, l.text, text, look_.text);
   }
-  for (const AxisLabel& l : fitting_labels(cols_.numbers(), kLabelGap, -1)) {
-    canvas.text(left_ + l.pixel, numbers_y, l.text, kTextHeight, kQuietText);
+  for (const AxisLabel& l : fitting_labels(cols_.numbers(), label_gap, -1, text)) {
+    canvas.text(left_ + l.pixel, numbers_y, l.text, text, look_.quiet_text);
   }
-  const int numbers_right = left_ - kBandGap - kBand - kBandGap;
-  for (const AxisLabel& l : fitting_labels(rows_.numbers(), 6, kTextHeight)) {
-    put_right(numbers_right, top_ + l.pixel, l.text, kQuietText);
+  const int numbers_right = left_ - gap - band - gap;
+  for (const AxisLabel& l : fitting_labels(rows_.numbers(), look_.px(6), text, text)) {
+    put_right(numbers_right, top_ + l.pixel, l.text, look_.quiet_text);
   }
-  for (const AxisLabel& l : fitting_labels(rows_.names(), 6, kTextHeight)) {
-    canvas.text(kMargin, top_ + l.pixel, l.text, kTextHeight, kText);
+  for (const AxisLabel& l : fitting_labels(rows_.names(), look_.px(6), text, text)) {
+    canvas.text(look_.margin, top_ + l.pixel, l.text, text, look_.text);
   }
-  put_right(left_ - 2 * kLabelGap, cols_.names().empty() ? numbers_y : names_y, "key", kKey);
-  canvas.text(kMargin, numbers_y, "query", kTextHeight, kQuery);
+  put_right(left_ - 2 * label_gap, cols_.names().empty() ? numbers_y : names_y, "key", look_.key);
+  canvas.text(look_.margin, numbers_y, "query", text, look_.query);
 }
 
 }  // namespace attnscope

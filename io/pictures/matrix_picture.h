@@ -27,6 +27,7 @@ struct MatrixContent {
   std::string cell_text = {};  ///< what a cell is; empty: as pooling_text() says it
   /// [rows, cols] cells of which nothing is known: hatched, and said. Empty: none.
   std::vector<uint8_t> missing = {};
+  PictureStyle look = {};
 };
 
 /// "max of 16×16 blocks", "single weights" where a block is one weight.
@@ -34,9 +35,11 @@ std::string pooling_text(const PooledMap& map, Pool pool);
 
 /// A pooled attention matrix: queries down, keys to the right; frame lines; names of frames and
 /// text, token numbers, bands that mark the text, a colour bar, a legend. Cells are enlarged to
-/// whole pixels (about 1100 for the longer side) and never shrunk. Borrows the content.
+/// whole pixels (about 1100 for the longer side, or as the page's size leaves room) and never
+/// shrunk. Borrows the content.
 class MatrixPicture {
  public:
+  /// Throws Error(usage) where sizes do not fit, also that of the page.
   explicit MatrixPicture(const MatrixContent& content);
   int width() const { return width_; }
   int height() const { return height_; }
@@ -47,11 +50,13 @@ class MatrixPicture {
   const MatrixAxis& key_axis() const { return cols_; }
 
  private:
+  PageSize lay_out(int cell);
   void draw_cells(Canvas& canvas, const ColourScale& scale) const;
   void draw_bands(Canvas& canvas) const;
   void draw_labels(Canvas& canvas) const;
 
   const MatrixContent& content_;
+  const PictureStyle& look_;
   PictureText text_;
   MatrixAxis rows_, cols_;
   int name_width_ = 0, number_width_ = 0;  ///< of the columns left of the map

@@ -8,7 +8,6 @@
 #include "core/base/error.h"
 #include "core/base/number_words.h"
 #include "io/pictures/colour_bar.h"
-#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -20,10 +19,10 @@ constexpr int kMostTableCell = 60;
 constexpr int kNumberCell = 28;
 constexpr int kCellGap = 1;
 
-int cell_side(const TableNames& names) {
+int cell_side(const TableNames& names, const PictureStyle& look) {
   const auto longer = static_cast<int>(
       std::clamp<size_t>(std::max(names.rows.size(), names.columns.size()), 1, kTableSide));
-  return std::clamp(kTableSide / longer, kLeastCell, kMostTableCell);
+  return std::clamp(look.px(kTableSide) / longer, look.px(kLeastCell), look.px(kMostTableCell));
 }
 
 /// The largest size of a number, and the power of ten that the cells count in: 0 where the numbers
@@ -63,9 +62,9 @@ std::string bar_title(const MetricTable& table) {
 }
 
 /// The largest size at which all texts have room in a cell; 0 for none.
-int fitting_size(const std::vector<std::string>& texts, int side) {
-  if (side < kNumberCell) return 0;
-  for (const int size : {kTextHeight, kSmallHeight}) {
+int fitting_size(const std::vector<std::string>& texts, int side, const PictureStyle& look) {
+  if (side < look.px(kNumberCell)) return 0;
+  for (const int size : {look.text_height, look.small_height}) {
     // Digits have white on both sides, so that little is needed beside them.
     if (std::all_of(texts.begin(), texts.end(),
                     [&](const std::string& text) { return text_width(text, size) <= side - 2; })) {
@@ -83,68 +82,91 @@ Rgb ink_on(Rgb c) {
 
 }  // namespace
 
-void draw_hatching(Canvas& canvas, PixelRect rect) {
-  constexpr int kStep = 6;
-  canvas.fill(rect, kMaskedCell);
+void draw_hatching(Canvas& canvas, PixelRect rect, const PictureStyle& look) {
+  const int step = look.px(6), line = look.px(1);
+  canvas.fill(rect, look.masked_cell);
   for (int y = 0; y < rect.height; ++y) {
     for (int x = 0; x < rect.width; ++x) {
-      if ((x + y) % kStep == 0) canvas.fill({rect.x + x, rect.y + y, 1, 1}, kEmptyHatch);
+      if ((x + y) % step < line) canvas.fill({rect.x + x, rect.y + y, 1, 1}, look.empty_hatch);
     }
   }
 }
 
-void draw_stripes(Canvas& canvas, PixelRect rect) {
-  constexpr int kStep = 6;
+void draw_stripes(Canvas& canvas, PixelRect rect, const PictureStyle& look) {
+  const int step = look.px(6), line = look.px(2);
   for (int y = rect.y; y < rect.y + rect.height; ++y) {
     for (int x = rect.x; x < rect.x + rect.width; ++x) {
-      canvas.fill({x, y, 1, 1}, (x + y) % kStep < 2 ? kEmptyHatch : kMaskedCell);
+      canvas.fill({x, y, 1, 1}, (x + y) % step < line ? look.empty_hatch : look.masked_cell);
     }
   }
 }
 
 HeatTablePicture::HeatTablePicture(const MetricTable& table)
-    : table_(table),
-      grid_(table.names, kMargin, header_height(table.text), cell_side(table.names),
-            cell_side(table.names), kCellGap) {
+    : table_(table), look_(table.look), grid_(grid_of(cell_side(table.names, table.look))) {
   const size_t cells = table.names.rows.size() * table.names.columns.size();
   if (table.values.size() != cells || cells == 0) {
     throw usage_error(fmt::format("a table of {}×{} cells needs as many values (got {})",
                                   table.names.rows.size(), table.names.columns.size(),
                                   table.values.size()));
   }
-  const PixelRect all = grid_.cells();
-  const int bar =
-      kBarGap + kBarWidth + std::max(kBarTextWidth, text_width(bar_title(table), kTextHeight));
-  width_ = std::max(all.x + all.width + bar, kMargin + header_width(table.text)) + kMargin;
-  height_ = all.y + std::max(all.height, kLeastBar) + kMargin;
+  const int side = fitting_cell(
+      look_, cell_side(table.names, look_), look_.px(kMostTableCell),
+      [this](int pixels) { return size_of(grid_of(pixels)); },
+      "select fewer heads, or take more --dpi");
+  grid_ = grid_of(side);
+  const PageSize size = size_of(grid_);
+  width_ = look_.page_width > 0 ? look_.page_width : size.width;
+  height_ = size.height;
+}
+
+TableLayout HeatTablePicture::grid_of(int side) const {
+  return {table_.names, look_, look_.margin,      header_height(table_.text, look_),
+          side,         side,  look_.px(kCellGap)};
+}
+
+PageSize HeatTablePicture::size_of(const TableLayout& grid) const {
+  const PixelRect all = grid.cells();
+  int bar = bar_room(look_, bar_title(table_));
+  if (look_.legend && look_.page_width == 0) {
+    bar = look_.px(kBarGap) + look_.px(kBarWidth) +
+          std::max(look_.px(kBarTextWidth), text_width(bar_title(table_), look_.text_height));
+  }
+  int right = all.x + all.width + bar;
+  if (look_.page_width == 0) {
+    right = std::max(right, look_.margin + header_width(table_.text, look_));
+  }
+  const int least = look_.legend ? look_.least_bar : 0;
+  return {right + look_.margin, all.y + std::max(all.height, least) + look_.margin};
 }
 
 Canvas HeatTablePicture::draw() const {
-  Canvas canvas(width_, height_, kBackground);
-  draw_header(canvas, table_.text);
-  const ColourScale scale = ColourScale::fit(table_.colours, table_.values);
+  Canvas canvas(width_, height_, look_);
+  draw_header(canvas, table_.text, look_);
+  const ColourScale scale =
+      ColourScale::fit(table_.colours, table_.values).with_masked(look_.masked_cell);
   grid_.draw_labels(canvas);
   draw_cells(canvas, scale);
   const bool any_value = std::any_of(table_.values.begin(), table_.values.end(),
                                      [](float v) { return std::isfinite(v); });
-  if (!any_value) return canvas;
+  if (!any_value || !look_.legend) return canvas;
   const PixelRect all = grid_.cells();
   draw_colour_bar(canvas,
-                  {all.x + all.width + kBarGap, all.y, kBarWidth, std::max(all.height, kLeastBar)},
-                  scale, bar_title(table_));
+                  {all.x + all.width + look_.px(kBarGap), all.y, look_.px(kBarWidth),
+                   std::max(all.height, look_.least_bar)},
+                  scale, bar_title(table_), look_);
   return canvas;
 }
 
 void HeatTablePicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
   const std::vector<std::string> texts = cell_texts(table_.values);
-  const int size = fitting_size(texts, grid_.cell(0, 0).width);
+  const int size = fitting_size(texts, grid_.cell(0, 0).width, look_);
   const size_t columns = table_.names.columns.size();
   for (size_t i = 0; i < table_.values.size(); ++i) {
     const PixelRect at =
         grid_.cell(static_cast<int64_t>(i / columns), static_cast<int64_t>(i % columns));
     const float value = table_.values[i];
     if (!std::isfinite(value)) {
-      draw_hatching(canvas, at);
+      draw_hatching(canvas, at, look_);
       continue;
     }
     const Rgb colour = scale.colour(value);

@@ -16,10 +16,12 @@ struct MetricTable {
   std::string value_name;     ///< above the colour bar
   std::vector<float> values;  ///< [rows, columns]; NaN where there is none: hatched
   ColourChoice colours{Colormap::viridis, ScaleKind::linear, {true, 0, 1}};
+  PictureStyle look = {};
 };
 
 /// A picture of it: coloured cells with labels, the numbers in them where they have room (28 pixels
-/// and more), a colour bar. Borrows the table; throws Error(usage) where sizes do not fit.
+/// and more), a colour bar. Borrows the table; throws Error(usage) where sizes do not fit, also
+/// that of the page.
 class HeatTablePicture {
  public:
   explicit HeatTablePicture(const MetricTable& table);
@@ -29,15 +31,18 @@ class HeatTablePicture {
   PixelRect cell(int64_t row, int64_t column) const { return grid_.cell(row, column); }
 
  private:
+  PageSize size_of(const TableLayout& grid) const;
+  TableLayout grid_of(int side) const;
   void draw_cells(Canvas& canvas, const ColourScale& scale) const;
   const MetricTable& table_;
+  const PictureStyle& look_;
   TableLayout grid_;
   int width_ = 0, height_ = 0;
 };
 
 /// Diagonal lines: there is no value here.
-void draw_hatching(Canvas& canvas, PixelRect rect);
+void draw_hatching(Canvas& canvas, PixelRect rect, const PictureStyle& look);
 /// Stripes that run on from cell to cell, which may be single pixels.
-void draw_stripes(Canvas& canvas, PixelRect rect);
+void draw_stripes(Canvas& canvas, PixelRect rect, const PictureStyle& look);
 
 }  // namespace attnscope

@@ -9,7 +9,6 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/metric_table.h"
-#include "io/pictures/picture_style.h"
 
 namespace attnscope {
 namespace {
@@ -33,7 +32,9 @@ int most_columns(const MosaicContent& content) {
 
 int cell_pixels(const MosaicContent& content) {
   const auto columns = static_cast<int>(std::max<size_t>(content.names.columns.size(), 1));
-  const int side = std::min(kPageWidth / columns - kThumbnailGap, kMostThumbnail);
+  const PictureStyle& look = content.look;
+  const int side =
+      std::min(look.px(kPageWidth) / columns - look.px(kThumbnailGap), look.px(kMostThumbnail));
   return std::max(1, side / std::max(most_rows(content), most_columns(content)));
 }
 
@@ -51,10 +52,10 @@ PictureText explained(const MosaicContent& content) {
 
 MosaicPicture::MosaicPicture(const MosaicContent& content)
     : content_(content),
+      look_(content.look),
       text_(explained(content)),
       pixels_(cell_pixels(content)),
-      grid_(content.names, kMargin, header_height(text_), most_columns(content) * pixels_,
-            most_rows(content) * pixels_, kThumbnailGap) {
+      grid_(grid_of(pixels_)) {
   const size_t places = content.names.rows.size() * content.names.columns.size();
   bool fits = places > 0 && content.maps.size() == places;
   for (const PooledMap& map : content.maps) {
@@ -64,11 +65,33 @@ MosaicPicture::MosaicPicture(const MosaicContent& content)
     throw usage_error(fmt::format("a mosaic of {}×{} maps needs as many, with all their cells",
                                   content.names.rows.size(), content.names.columns.size()));
   }
-  const PixelRect all = grid_.cells();
-  width_ = std::max(all.x + all.width + kBarGap + kBarWidth + kBarTextWidth,
-                    kMargin + header_width(text_)) +
-           kMargin;
-  height_ = all.y + std::max(all.height, kLeastBar) + kMargin;
+  const int most =
+      std::max(1, look_.px(kMostThumbnail) / std::max(most_rows(content), most_columns(content)));
+  pixels_ = fitting_cell(
+      look_, pixels_, most, [this](int pixels) { return size_of(grid_of(pixels)); },
+      "select fewer heads, take a larger --block, or more --dpi");
+  grid_ = grid_of(pixels_);
+  const PageSize size = size_of(grid_);
+  width_ = look_.page_width > 0 ? look_.page_width : size.width;
+  height_ = size.height;
+}
+
+TableLayout MosaicPicture::grid_of(int pixels) const {
+  return {content_.names,
+          look_,
+          look_.margin,
+          header_height(text_, look_),
+          most_columns(content_) * pixels,
+          most_rows(content_) * pixels,
+          look_.px(kThumbnailGap)};
+}
+
+PageSize MosaicPicture::size_of(const TableLayout& grid) const {
+  const PixelRect all = grid.cells();
+  int right = all.x + all.width + bar_room(look_, content_.value_name);
+  if (look_.page_width == 0) right = std::max(right, look_.margin + header_width(text_, look_));
+  const int least = look_.legend ? look_.least_bar : 0;
+  return {right + look_.margin, all.y + std::max(all.height, least) + look_.margin};
 }
 
 PixelRect MosaicPicture::cell(int64_t row, int64_t column, int64_t map_row,
@@ -83,13 +106,13 @@ void MosaicPicture::draw_map(Canvas& canvas, size_t i, const ColourScale& scale)
   const auto row = static_cast<int64_t>(i / columns);
   const auto column = static_cast<int64_t>(i % columns);
   const PooledMap& map = content_.maps[i];
-  if (map.rows == 0) return draw_hatching(canvas, grid_.cell(row, column));
+  if (map.rows == 0) return draw_hatching(canvas, grid_.cell(row, column), look_);
   size_t at = 0;
   for (int64_t r = 0; r < map.rows; ++r) {
     for (int64_t c = 0; c < map.cols; ++c) {
       const float value = map.values(content_.pool)[at++];
       if (std::isnan(value)) {
-        draw_stripes(canvas, cell(row, column, r, c));
+        draw_stripes(canvas, cell(row, column, r, c), look_);
       } else {
         canvas.fill(cell(row, column, r, c), scale.colour(value));
       }
@@ -98,8 +121,8 @@ void MosaicPicture::draw_map(Canvas& canvas, size_t i, const ColourScale& scale)
 }
 
 Canvas MosaicPicture::draw() const {
-  Canvas canvas(width_, height_, kBackground);
-  draw_header(canvas, text_);
+  Canvas canvas(width_, height_, look_);
+  draw_header(canvas, text_, look_);
   grid_.draw_labels(canvas);
   std::vector<float> all_values;
   if (content_.alike) {
@@ -108,19 +131,23 @@ Canvas MosaicPicture::draw() const {
       all_values.insert(all_values.end(), values.begin(), values.end());
     }
   }
-  const ColourScale common = ColourScale::fit(content_.colours, all_values);
+  const ColourScale common =
+      ColourScale::fit(content_.colours, all_values).with_masked(look_.masked_cell);
   const bool one_range = content_.alike || !content_.colours.range.quantiles;
   for (size_t i = 0; i < content_.maps.size(); ++i) {
     const auto& values = content_.maps[i].values(content_.pool);
-    draw_map(canvas, i, one_range ? common : ColourScale::fit(content_.colours, values));
+    draw_map(canvas, i,
+             one_range ? common
+                       : ColourScale::fit(content_.colours, values).with_masked(look_.masked_cell));
   }
+  if (!look_.legend) return canvas;
   const PixelRect all = grid_.cells();
-  const PixelRect bar{all.x + all.width + kBarGap, all.y, kBarWidth,
-                      std::max(all.height, kLeastBar)};
+  const PixelRect bar{all.x + all.width + look_.px(kBarGap), all.y, look_.px(kBarWidth),
+                      std::max(all.height, look_.least_bar)};
   if (one_range) {
-    draw_colour_bar(canvas, bar, common, content_.value_name);
+    draw_colour_bar(canvas, bar, common, content_.value_name, look_);
   } else {
-    draw_plain_colour_bar(canvas, bar, content_.colours.map, content_.value_name);
+    draw_plain_colour_bar(canvas, bar, content_.colours.map, content_.value_name, look_);
   }
   return canvas;
 }

@@ -22,11 +22,12 @@ struct MosaicContent {
   Pool pool = Pool::mean;
   ColourChoice colours;
   bool alike = false;  ///< one range for all maps, else each has its own
+  PictureStyle look = {};
 };
 
 /// A picture of it with labels and a colour bar. Maps of at most 64×64 cells are enlarged to whole
-/// pixels, larger ones drawn a pixel a cell. Borrows the content; throws Error(usage) where sizes
-/// do not fit.
+/// pixels, larger ones drawn a pixel a cell; on a page of a given width as large as it leaves room.
+/// Borrows the content; throws Error(usage) where sizes do not fit, also that of the page.
 class MosaicPicture {
  public:
   explicit MosaicPicture(const MosaicContent& content);
@@ -37,9 +38,12 @@ class MosaicPicture {
   PixelRect cell(int64_t row, int64_t column, int64_t map_row, int64_t map_column) const;
 
  private:
+  PageSize size_of(const TableLayout& grid) const;
+  TableLayout grid_of(int pixels) const;
   void draw_map(Canvas& canvas, size_t i, const ColourScale& scale) const;
 
   const MosaicContent& content_;
+  const PictureStyle& look_;
   PictureText text_;
   int pixels_ = 1;  ///< a side of a map's cell
   TableLayout grid_;

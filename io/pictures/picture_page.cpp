@@ -1,7 +1,10 @@
 #include "io/pictures/picture_page.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
+#include "core/base/error.h"
 #include "io/files/staged_file.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/png_writer.h"
@@ -10,14 +13,26 @@
 namespace attnscope {
 namespace {
 
-/// Pixels that a title or a line may take: a page is not made wider by a long name.
+/// Pixels that a title or a line may take where the page's width is not given: a page is not made
+/// wider by a long name.
 constexpr int kTitleWidth = 1260;
 constexpr int kLineWidth = 1040;
-constexpr int kLineRise = kTextHeight + 8;
+constexpr double kMillimetres = 25.4;
+
+int text_room(const PictureStyle& look, int usual) {
+  return look.page_width > 0 ? std::max(1, look.page_width - 2 * look.margin) : look.px(usual);
+}
 
 /// The lines, those that are too long broken at their separators.
-std::vector<std::string> wrapped(const std::vector<std::string>& lines) {
+std::vector<std::string> wrapped(const std::vector<std::string>& lines, const PictureStyle& look) {
+  const int room = text_room(look, kLineWidth);
   std::vector<std::string> result;
+  const auto put = [&](const std::string& line) {
+    if (look.page_width == 0) return result.push_back(elided(line, room, look.text_height));
+    for (std::string& piece : wrapped_words(line, room, look.text_height)) {
+      result.push_back(std::move(piece));
+    }
+  };
   for (const std::string& line : lines) {
     std::string current;
     for (size_t at = 0; at <= line.size();) {
@@ -25,20 +40,99 @@ std::vector<std::string> wrapped(const std::vector<std::string>& lines) {
       const std::string part = line.substr(at, end - at);
       const std::string longer =
           current.empty() ? part : current + std::string(kPartSeparator) + part;
-      if (!current.empty() && text_width(longer, kTextHeight) > kLineWidth) {
-        result.push_back(elided(current, kLineWidth, kTextHeight));
+      if (!current.empty() && text_width(longer, look.text_height) > room) {
+        put(current);
         current = part;
       } else {
         current = longer;
       }
       at = end + kPartSeparator.size();
     }
-    result.push_back(elided(current, kLineWidth, kTextHeight));
+    put(current);
   }
   return result;
 }
 
+/// A header as it stands on its page.
+struct HeaderLines {
+  std::vector<std::string> title, lines;
+  bool empty() const { return title.empty() && lines.empty(); }
+};
+
+HeaderLines header_lines(const PictureText& text, const PictureStyle& look) {
+  if (look.title && look.title->empty()) return {};
+  const int room = text_room(look, kTitleWidth);
+  HeaderLines header;
+  if (look.title || look.page_width > 0) {
+    header.title = wrapped_words(look.title.value_or(text.title), room, look.title_height);
+  } else {
+    header.title = {elided(text.title, room, look.title_height)};
+  }
+  header.lines = wrapped(text.lines, look);
+  return header;
+}
+
+int title_rise(const PictureStyle& look) { return look.title_height + look.text_gap; }
+
 }  // namespace
+
+int line_rise(const PictureStyle& look) { return look.text_height + look.px(8); }
+
+std::vector<std::string> wrapped_words(std::string_view text, int width, int cap_height) {
+  std::vector<std::string> lines;
+  std::string current;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word(text.substr(at, end - at));
+    const std::string longer = at == 0 || current.empty() ? current + word : current + ' ' + word;
+    if (!current.empty() && text_width(longer, cap_height) > width) {
+      lines.push_back(elided(current, width, cap_height));
+      current = word;
+    } else {
+      current = longer;
+    }
+    at = end + 1;
+  }
+  lines.push_back(elided(current, width, cap_height));
+  return lines;
+}
+
+void check_page(const PictureStyle& look, PageSize least, std::string_view way_out) {
+  const auto length = [&](int pixels) {
+    return fmt::format("{} pixels ({:.1f} mm at {:g} dpi)", pixels,
+                       pixels / look.dpi * kMillimetres, look.dpi);
+  };
+  if (look.page_width > 0 && least.width > look.page_width) {
+    throw usage_error(fmt::format("--width: this picture needs at least {} (got {}): {}",
+                                  length(least.width), look.page_width, way_out));
+  }
+  if (look.page_height > 0 && least.height > look.page_height) {
+    throw usage_error(
+        fmt::format("--size: this picture is at least {} high at this width (got {}): {}",
+                    length(least.height), look.page_height, way_out));
+  }
+}
+
+int fitting_cell(const PictureStyle& look, int usual, int most,
+                 const std::function<PageSize(int)>& size_of, std::string_view way_out) {
+  if (look.cell > 0 || look.page_width == 0) {
+    const int cell = look.cell > 0 ? look.cell : usual;
+    check_page(look, size_of(cell), way_out);
+    return cell;
+  }
+  const auto fits = [&](int cell) {
+    const PageSize size = size_of(cell);
+    return size.width <= look.page_width &&
+           (look.page_height == 0 || size.height <= look.page_height);
+  };
+  int least = 0, beyond = most + 1;
+  while (beyond - least > 1) {
+    const int middle = least + (beyond - least) / 2;
+    (fits(middle) ? least : beyond) = middle;
+  }
+  if (least == 0) check_page(look, size_of(1), way_out);
+  return std::max(1, least);
+}
 
 std::string elided(const std::string& text, int width, int cap_height) {
   if (text_width(text, cap_height) <= width) return text;
@@ -47,25 +141,35 @@ std::string elided(const std::string& text, int width, int cap_height) {
   return text.substr(0, fitting_bytes(text, cap_height, room)) + dots;
 }
 
-int header_height(const PictureText& text) {
-  return kMargin + kTitleHeight + kTextGap +
-         static_cast<int>(wrapped(text.lines).size()) * kLineRise + 16;
+int header_height(const PictureText& text, const PictureStyle& look) {
+  const HeaderLines header = header_lines(text, look);
+  if (header.empty()) return look.margin;
+  return look.margin + static_cast<int>(header.title.size()) * title_rise(look) +
+         static_cast<int>(header.lines.size()) * line_rise(look) + look.px(16);
 }
 
-int header_width(const PictureText& text) {
-  int width = text_width(elided(text.title, kTitleWidth, kTitleHeight), kTitleHeight);
-  for (const std::string& line : wrapped(text.lines)) {
-    width = std::max(width, text_width(line, kTextHeight));
+int header_width(const PictureText& text, const PictureStyle& look) {
+  const HeaderLines header = header_lines(text, look);
+  int width = 0;
+  for (const std::string& line : header.title) {
+    width = std::max(width, text_width(line, look.title_height));
+  }
+  for (const std::string& line : header.lines) {
+    width = std::max(width, text_width(line, look.text_height));
   }
   return width;
 }
 
-void draw_header(Canvas& canvas, const PictureText& text) {
-  canvas.text(kMargin, kMargin, elided(text.title, kTitleWidth, kTitleHeight), kTitleHeight, kText);
-  int y = kMargin + kTitleHeight + kTextGap;
-  for (const std::string& line : wrapped(text.lines)) {
-    canvas.text(kMargin, y, line, kTextHeight, kQuietText);
-    y += kLineRise;
+void draw_header(Canvas& canvas, const PictureText& text, const PictureStyle& look) {
+  const HeaderLines header = header_lines(text, look);
+  int y = look.margin;
+  for (const std::string& line : header.title) {
+    canvas.text(look.margin, y, line, look.title_height, look.text);
+    y += title_rise(look);
+  }
+  for (const std::string& line : header.lines) {
+    canvas.text(look.margin, y, line, look.text_height, look.quiet_text);
+    y += line_rise(look);
   }
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/pictures/canvas.h"
@@ -17,11 +19,28 @@ struct PictureText {
 };
 
 /// Pixels from the top of the page to what stands below the header.
-int header_height(const PictureText& text);
+int header_height(const PictureText& text, const PictureStyle& look);
 /// Pixels that the header's longest line takes.
-int header_width(const PictureText& text);
-/// Draws it into the upper left corner of the page, within the margin.
-void draw_header(Canvas& canvas, const PictureText& text);
+int header_width(const PictureText& text, const PictureStyle& look);
+/// Draws it into the upper left corner of the page, within the margin. A title of the style's own
+/// stands in place of the text's. Where the page's width is given, lines are broken at words too.
+void draw_header(Canvas& canvas, const PictureText& text, const PictureStyle& look);
+/// Pixels from one line of text to the next.
+int line_rise(const PictureStyle& look);
+/// The text in lines of at most `width` pixels, broken at spaces; words that are longer end in "…".
+std::vector<std::string> wrapped_words(std::string_view text, int width, int cap_height);
+
+struct PageSize {
+  int width = 0, height = 0;
+};
+/// A side of a cell: the style's; or the largest of at most `most` pixels whose page, as `size_of`
+/// gives it, has the style's size; or `usual` where it has none. Sizes must grow with the cell.
+/// Throws Error(usage) where no cell fits, with the least page that does; `way_out` says what
+/// helps.
+int fitting_cell(const PictureStyle& look, int usual, int most,
+                 const std::function<PageSize(int)>& size_of, std::string_view way_out);
+/// Throws that Error(usage) where the page of a picture that needs `least` does not have it.
+void check_page(const PictureStyle& look, PageSize least, std::string_view way_out);
 
 /// The text, or as much of its beginning as takes `width` pixels with a "…" behind it; capitals of
 /// `cap_height` pixels.

@@ -72,21 +72,4 @@ struct PictureStyle {
 /// paper 300 dpi and 7 points, slide 144 dpi and 18 points.
 PictureStyle picture_style(StyleName name, double dpi = 0, double font_size = 0);
 
-// The dark style's, for pictures that have no other yet.
-constexpr Rgb kBackground{0x10, 0x12, 0x14};
-constexpr Rgb kText{0xd7, 0xdd, 0xe3};
-constexpr Rgb kQuietText{0x84, 0x8d, 0x97};
-constexpr Rgb kRule{0x2a, 0x30, 0x36};
-constexpr Rgb kMaskedCell{0x07, 0x08, 0x09};
-constexpr Rgb kEmptyHatch{0x3c, 0x44, 0x4d};
-constexpr Rgb kQuery{0x4a, 0xa8, 0xff};
-constexpr Rgb kKey{0xff, 0x9f, 0x43};
-
-constexpr int kMargin = 32;
-constexpr int kLeastBar = 160;
-constexpr int kSmallHeight = 7;
-constexpr int kTextHeight = 14;
-constexpr int kTitleHeight = 21;
-constexpr int kTextGap = 12;
-
 }  // namespace attnscope

@@ -15,11 +15,12 @@ struct TableNames {
 };
 
 /// Equal cells in rows and columns with labels above and to the left, of which as many are drawn
-/// as there is room for. Immutable; borrows the names.
+/// as there is room for. Immutable; borrows the names and the style.
 class TableLayout {
  public:
   /// The table's labels begin at (left, top).
-  TableLayout(const TableNames& names, int left, int top, int cell_width, int cell_height, int gap);
+  TableLayout(const TableNames& names, const PictureStyle& look, int left, int top, int cell_width,
+              int cell_height, int gap);
 
   PixelRect cell(int64_t row, int64_t column) const;
   /// Around all cells.
@@ -27,7 +28,8 @@ class TableLayout {
   void draw_labels(Canvas& canvas) const;
 
  private:
-  const TableNames& names_;
+  const TableNames* names_;
+  const PictureStyle* look_;
   int corner_x_ = 0, corner_y_ = 0;
   int label_width_ = 0;
   int left_ = 0, top_ = 0;  ///< of the first cell

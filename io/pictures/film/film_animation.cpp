@@ -11,87 +11,122 @@
 namespace attnscope {
 namespace {
 
+// Lengths in the dark style.
 constexpr int kOneSide = 420;
 constexpr int kManySide = 280;
 constexpr int kMostPanelCell = 36;
 constexpr int kPanelGap = 28;
-constexpr int kPanelLabelHeight = kTextHeight + 36;
-constexpr int kTimeHeight = kTitleHeight + 22;
-constexpr int kBarRight = kBarGap + kBarWidth + kBarTextWidth;
+
+constexpr std::string_view kPanelWayOut = "take other --columns, select fewer heads, or more --dpi";
+
+int panel_label_height(const PictureStyle& look) { return look.text_height + look.px(36); }
+
+int time_height(const PictureStyle& look) { return look.title_height + look.px(22); }
 
 }  // namespace
 
 FilmAnimation::FilmAnimation(const QueryVolumes& volumes, FilmStyle style)
-    : volumes_(volumes), style_(std::move(style)) {
-  const auto rows = static_cast<int>(volumes.grid[1]);
-  const auto columns = static_cast<int>(volumes.grid[2]);
+    : volumes_(volumes),
+      style_(std::move(style)),
+      frames_(drawn_frames(style_, volumes.grid[0])),
+      text_(film_header(volumes, style_)) {
+  const PictureStyle& look = style_.look;
+  const auto side = static_cast<int>(std::max(volumes.grid[1], volumes.grid[2]));
   const auto count = static_cast<int>(std::max<size_t>(volumes.volumes.size(), 1));
-  cell_ =
-      std::clamp((count == 1 ? kOneSide : kManySide) / std::max(rows, columns), 1, kMostPanelCell);
-  per_line_ = count <= 3 ? count : count <= 8 ? (count + 1) / 2 : 4;
-  text_ = film_header(volumes, style_);
+  const int usual =
+      std::clamp(look.px(count == 1 ? kOneSide : kManySide) / side, 1, look.px(kMostPanelCell));
   for (const QueryVolume& volume : volumes.volumes) {
-    scales_.push_back(ColourScale::fit(style_.colours, volume.video));
+    scales_.push_back(ColourScale::fit(style_.colours, volume.video).with_masked(look.masked_cell));
   }
-  const FrameCells last = cells(static_cast<size_t>(count - 1));
-  width_ = std::max(kMargin + per_line_ * (columns * cell_ + kBarRight + kPanelGap) - kPanelGap,
-                    kMargin + header_width(text_)) +
-           kMargin;
-  height_ = last.y + last.height() + kMargin;
+  per_line_ = count <= 3 ? count : count <= 8 ? (count + 1) / 2 : 4;
+  if (style_.columns > 0) per_line_ = std::min(style_.columns, count);
+  // A narrow page has fewer side by side.
+  while (style_.columns == 0 && look.page_width > 0 && per_line_ > 1 &&
+         lay_out(std::max(1, look.cell)).width > look.page_width) {
+    --per_line_;
+  }
+  const int cell = fitting_cell(
+      look, usual, std::max(1, look.page_width / side), [this](int c) { return lay_out(c); },
+      kPanelWayOut);
+  const PageSize size = lay_out(cell);
+  width_ = look.page_width > 0 ? look.page_width : size.width;
+  height_ = size.height;
+}
+
+/// Sets the cells' side; gives the page that they need.
+PageSize FilmAnimation::lay_out(int cell) {
+  const PictureStyle& look = style_.look;
+  cell_ = cell;
+  const FrameCells last = cells(std::max<size_t>(volumes_.volumes.size(), 1) - 1);
+  const int panel = last.width() + bar_room(look, style_.unit) + look.px(kPanelGap);
+  int right = look.margin + per_line_ * panel - look.px(kPanelGap);
+  if (look.page_width == 0) right = std::max(right, look.margin + header_width(text_, look));
+  return {right + look.margin, last.y + last.height() + look.margin};
 }
 
 FrameCells FilmAnimation::cells(size_t volume) const {
+  const PictureStyle& look = style_.look;
   const auto rows = static_cast<int>(volumes_.grid[1]);
   const auto columns = static_cast<int>(volumes_.grid[2]);
   const int line = static_cast<int>(volume) / per_line_;
   const int place = static_cast<int>(volume) % per_line_;
-  return {kMargin + place * (columns * cell_ + kBarRight + kPanelGap),
-          header_height(text_) + kTimeHeight + kPanelLabelHeight +
-              line * (rows * cell_ + kPanelLabelHeight + kPanelGap / 2),
-          rows, columns, cell_};
+  const int label = panel_label_height(look);
+  return {
+      look.margin + place * (columns * cell_ + bar_room(look, style_.unit) + look.px(kPanelGap)),
+      header_height(text_, look) + time_height(look) + label +
+          line * (rows * cell_ + label + look.px(kPanelGap) / 2),
+      rows, columns, cell_};
 }
 
-void FilmAnimation::draw_time(Canvas& canvas, int t) const {
-  const int y = header_height(text_);
-  canvas.text(kMargin, y, fmt::format("{} {}", style_.frame_name, style_.first_frame + t),
-              kTitleHeight, kText);
-  const std::string last =
-      fmt::format("{} {}", style_.frame_name, style_.first_frame + frames() - 1);
-  const std::string first = fmt::format("{} {}", style_.frame_name, style_.first_frame);
-  const int left =
-      kMargin + std::max(text_width(first, kTitleHeight), text_width(last, kTitleHeight)) + 24;
-  const int length = width_ - kMargin - left;
-  const int begin = left + length * t / frames();
-  const int end = left + length * (t + 1) / frames();
-  canvas.fill({left, y + kTitleHeight / 2 - 1, length, 2}, kRule);
-  canvas.fill({begin, y + kTitleHeight / 2 - 2, end - begin, 4}, kQuietText);
+void FilmAnimation::draw_time(Canvas& canvas, int64_t t) const {
+  const PictureStyle& look = style_.look;
+  const int y = header_height(text_, look);
+  const int64_t count = volumes_.grid[0];
+  const auto name = [&](int64_t frame) {
+    return fmt::format("{} {}", style_.frame_name, style_.first_frame + frame);
+  };
+  canvas.text(look.margin, y, name(t), look.title_height, look.text);
+  const int left = look.margin +
+                   std::max(text_width(name(0), look.title_height),
+                            text_width(name(count - 1), look.title_height)) +
+                   look.px(24);
+  const int64_t length = width_ - look.margin - left;
+  const auto begin = static_cast<int>(left + length * t / count);
+  const auto end = static_cast<int>(left + length * (t + 1) / count);
+  const int middle = y + look.title_height / 2;
+  canvas.fill({left, middle - look.px(1), static_cast<int>(length), look.px(2)}, look.rule);
+  canvas.fill({begin, middle - look.px(2), end - begin, look.px(4)}, look.quiet_text);
 }
 
-Canvas FilmAnimation::frame(int t) const {
-  Canvas canvas(width_, height_, kBackground);
-  draw_header(canvas, text_);
+Canvas FilmAnimation::frame(int i) const {
+  const PictureStyle& look = style_.look;
+  const int64_t t = frames_[static_cast<size_t>(i)];
+  Canvas canvas(width_, height_, look);
+  draw_header(canvas, text_, look);
   draw_time(canvas, t);
   const size_t size = static_cast<size_t>(volumes_.grid[1] * volumes_.grid[2]);
-  for (size_t i = 0; i < volumes_.volumes.size(); ++i) {
-    const QueryVolume& volume = volumes_.volumes[i];
-    const FrameCells at = cells(i);
-    const int label_width = at.width() + kBarRight - 8;
-    canvas.text(at.x, at.y - kPanelLabelHeight, elided(volume.label, label_width, kTextHeight),
-                kTextHeight, kText);
+  for (size_t v = 0; v < volumes_.volumes.size(); ++v) {
+    const QueryVolume& volume = volumes_.volumes[v];
+    const FrameCells at = cells(v);
+    const int label_width = at.width() + bar_room(look, style_.unit) - look.px(8);
+    canvas.text(at.x, at.y - panel_label_height(look),
+                elided(volume.label, label_width, look.text_height), look.text_height, look.text);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
-                     scales_[i], style_.video_frame(t), film_over_of(style_, volume),
-                     evicted_in(volume, t, size));
+                     scales_[v], style_.video_frame(t), film_over_of(style_, volume),
+                     evicted_in(volume, t, size), look);
     if (volumes_.tracked) {
       const TrackPoint point = track_point(
           std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), volumes_.grid[2]);
-      if (point.best_y) draw_match_cell(canvas, at.at(*point.best_y, *point.best_x));
+      if (point.best_y) draw_match_cell(canvas, at.at(*point.best_y, *point.best_x), look);
     }
     if (volume.query && (*volume.query)[0] == t) {
-      draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]));
+      draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]), look);
     }
-    draw_colour_bar(canvas, {at.x + at.width() + kBarGap, at.y, kBarWidth, at.height()}, scales_[i],
-                    style_.unit);
+    if (!look.legend) continue;
+    draw_colour_bar(canvas,
+                    {at.x + at.width() + look.px(kBarGap), at.y, look.px(kBarWidth), at.height()},
+                    scales_[v], style_.unit, look);
   }
   return canvas;
 }

@@ -17,18 +17,22 @@ class FilmAnimation {
   static constexpr int64_t kMostVolumes = 16;
 
   explicit FilmAnimation(const QueryVolumes& volumes, FilmStyle style = {});
-  int frames() const { return static_cast<int>(volumes_.grid[0]); }
+  /// The images that it has: those of the frames that are drawn.
+  int frames() const { return static_cast<int>(frames_.size()); }
   int width() const { return width_; }
   int height() const { return height_; }
-  Canvas frame(int t) const;
+  /// Image i.
+  Canvas frame(int i) const;
   /// Where the cells of a volume stand, in every image.
   FrameCells cells(size_t volume) const;
 
  private:
-  void draw_time(Canvas& canvas, int t) const;
+  PageSize lay_out(int cell);
+  void draw_time(Canvas& canvas, int64_t t) const;
 
   const QueryVolumes& volumes_;
   FilmStyle style_;
+  std::vector<int64_t> frames_;  ///< that are drawn
   PictureText text_;
   std::vector<ColourScale> scales_;
   int cell_ = 1, per_line_ = 1;

@@ -29,10 +29,11 @@ Rgb overlaid(uint8_t grey, double weight, const ColourScale& scale);
 /// which `absent` is not 0 have no weight and are hatched; it may be empty.
 void draw_frame_cells(Canvas& canvas, const FrameCells& cells, std::span<const float> weights,
                       const ColourScale& scale, const GreyImage* video, const FilmOver& over = {},
-                      std::span<const uint8_t> absent = {});
-/// Outlines a cell as the query's.
-void draw_query_cell(Canvas& canvas, PixelRect cell);
+                      std::span<const uint8_t> absent = {}, const PictureStyle& look = {});
+/// Outlines a cell as the query's. Outlines lie on the data's colours, so that they are alike in
+/// all styles.
+void draw_query_cell(Canvas& canvas, PixelRect cell, const PictureStyle& look);
 /// Outlines a cell as the one where the query is found again.
-void draw_match_cell(Canvas& canvas, PixelRect cell);
+void draw_match_cell(Canvas& canvas, PixelRect cell, const PictureStyle& look);
 
 }  // namespace attnscope

@@ -215,7 +215,7 @@ Rgb tinted(uint8_t grey, Rgb colour, double cover) { return mixed(grey, colour, 
 
 Canvas film_over(const GreyImage& frame, std::span<const float> numbers, int rows, int columns,
                  const ColourScale& scale, const FilmOver& how) {
-  Canvas canvas(frame.width, frame.height, {});
+  Canvas canvas(frame.width, frame.height, Rgb{});
   paint_frame(canvas, frame);
   const CellLayout at{frame.width, frame.height, rows, columns};
   switch (how.mode) {

@@ -11,21 +11,27 @@
 #include "io/pictures/colour_bar.h"
 #include "io/pictures/film/film_frame.h"
 #include "io/pictures/joined_parts.h"
-#include "io/pictures/picture_style.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
 namespace {
 
+// Lengths in the dark style.
 constexpr int kFrameGap = 10;
 constexpr int kLabelTop = 16;
-constexpr int kFrameLabelHeight = kLabelTop + kTextHeight + 22;
-constexpr int kNumberHeight = kTextHeight + 8;
+constexpr int kBelowLabel = 22;
 constexpr int kLineGap = 18;
 constexpr int kStripGap = 36;
 /// Lines of frames are kept below this width.
 constexpr int kMaxLineWidth = 1680;
 constexpr int kMostFrameCell = 18;
+/// Beside a label for the sums of its row.
+constexpr int kMassRoom = 320;
+/// Frames on a page of a given width are at least this wide where that leaves one.
+constexpr int kLeastFrameWidth = 100;
+
+constexpr std::string_view kStripWayOut =
+    "choose fewer with --frames, other --columns, fewer heads, or more --dpi";
 
 bool any_evicted(const QueryVolumes& volumes) {
   return std::any_of(volumes.volumes.begin(), volumes.volumes.end(), [](const QueryVolume& v) {
@@ -61,83 +67,218 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
 
+void check_frames(const FilmStyle& style, int64_t frames) {
+  for (const int64_t t : style.frames) {
+    if (t >= 0 && t < frames) continue;
+    throw usage_error(
+        fmt::format("--frames: {} is outside the film (valid 0 to {})", t, frames - 1));
+  }
+}
+
+std::vector<int64_t> drawn_frames(const FilmStyle& style, int64_t frames) {
+  check_frames(style, frames);
+  if (!style.frames.empty()) return style.frames;
+  std::vector<int64_t> all(static_cast<size_t>(frames));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
 Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
     : volumes_(volumes),
       style_(std::move(style)),
-      frames_(static_cast<int>(volumes.grid[0])),
+      frames_(drawn_frames(style_, volumes.grid[0])),
       rows_(static_cast<int>(volumes.grid[1])),
       columns_(static_cast<int>(volumes.grid[2])) {
-  cell_ = std::clamp(style_.frame_side / std::max(rows_, columns_), 1, kMostFrameCell);
-  const int most = std::max(1, (kMaxLineWidth + kFrameGap) / (frame_width() + kFrameGap));
-  lines_ = (frames_ + most - 1) / most;
-  // Lines of equal length look calmer than a full one and a rest.
-  per_line_ = (frames_ + lines_ - 1) / lines_;
-  int text = header_width(film_header(volumes, style_));
-  for (const QueryVolume& volume : volumes.volumes) {
-    text = std::max(text, text_width(volume.label, kTextHeight) + 320);
+  const PictureStyle& look = style_.look;
+  find_labels();
+  choose_cells();
+  if (look.page_width > 0) {
+    width_ = look.page_width;
+    return;
   }
-  const int strip = frames_right() - kMargin + kBarGap + kBarWidth + kBarTextWidth;
-  width_ = std::max(strip, text) + 2 * kMargin;
+  int text = header_width(film_header(volumes, style_), look);
+  for (const QueryVolume& volume : volumes.volumes) {
+    text = std::max(text, text_width(volume.label, look.text_height) + look.px(kMassRoom));
+  }
+  width_ = std::max(strip_width(), text) + 2 * look.margin;
+}
+
+/// Sums of a row are masses, and no others are.
+bool Filmstrip::has_masses() const {
+  return volumes_.domain == "all" && !volumes_.reverse && volumes_.weighting == "none";
+}
+
+std::vector<std::string> Filmstrip::label_lines(const QueryVolume& volume) const {
+  const PictureStyle& look = style_.look;
+  if (look.page_width == 0) return {volume.label};
+  return wrapped_words(volume.label, look.page_width - 2 * look.margin, look.text_height);
+}
+
+void Filmstrip::find_labels() {
+  const PictureStyle& look = style_.look;
+  if (look.page_width == 0) return;
+  const int masses = text_width(one_line(volumes_.shown) + " 0.000  text 0.000", look.text_height);
+  const int room = look.page_width - 2 * look.margin - look.px(kMassRoom / 10);
+  size_t most = 1;
+  for (const QueryVolume& volume : volumes_.volumes) {
+    const std::vector<std::string> lines = label_lines(volume);
+    most = std::max(most, lines.size());
+    const bool beside =
+        lines.size() == 1 && text_width(lines.front(), look.text_height) + masses <= room;
+    masses_below_ = masses_below_ || (has_masses() && !beside);
+  }
+  label_lines_ = static_cast<int>(most) + (masses_below_ ? 1 : 0);
+}
+
+int Filmstrip::strip_width() const {
+  return frames_right() - style_.look.margin + bar_room(style_.look, style_.unit);
+}
+
+PageSize Filmstrip::size_at(int cell) {
+  cell_ = cell;
+  return {strip_width() + 2 * style_.look.margin, height()};
+}
+
+/// Lines for per_line_ frames each, of equal length: that looks calmer than full ones and a rest.
+void Filmstrip::choose_lines() {
+  const int count = static_cast<int>(frames_.size());
+  lines_ = (count + per_line_ - 1) / per_line_;
+  if (style_.columns == 0) per_line_ = (count + lines_ - 1) / lines_;
+}
+
+void Filmstrip::choose_cells() {
+  const PictureStyle& look = style_.look;
+  const int usual = std::clamp(look.px(style_.frame_side) / std::max(rows_, columns_), 1,
+                               look.px(kMostFrameCell));
+  const int count = static_cast<int>(frames_.size());
+  const int gap = look.px(kFrameGap);
+  const auto solve = [&](int per_line) {
+    per_line_ = std::clamp(per_line, 1, count);
+    choose_lines();
+    cell_ = fitting_cell(
+        look, usual, look.page_width / std::max(1, columns_), [this](int c) { return size_at(c); },
+        kStripWayOut);
+  };
+  cell_ = look.cell > 0 ? look.cell : usual;
+  if (style_.columns > 0) return solve(style_.columns);
+  if (look.page_width == 0 || look.cell > 0) {
+    const int room = look.page_width == 0
+                         ? look.px(kMaxLineWidth)
+                         : look.page_width - 2 * look.margin - bar_room(look, style_.unit);
+    return solve((room + gap) / (frame_width() + gap));
+  }
+  // As many in a line as are still wide enough; in a box, what makes the largest cells.
+  int best = 1, best_cell = 0;
+  for (int n = count; n >= 1; --n) {
+    per_line_ = n;
+    choose_lines();
+    int cell = 0;
+    const auto fits = [&](int c) {
+      const PageSize size = size_at(c);
+      return size.width <= look.page_width &&
+             (look.page_height == 0 || size.height <= look.page_height);
+    };
+    while (fits(cell + 1)) ++cell;
+    if (cell > best_cell) {
+      best = n;
+      best_cell = cell;
+    }
+    if (look.page_height == 0 && cell * columns_ >= look.px(kLeastFrameWidth)) break;
+  }
+  solve(best);
 }
 
 int Filmstrip::frame_width() const { return columns_ * cell_; }
 int Filmstrip::frame_height() const { return rows_ * cell_; }
 int Filmstrip::frames_right() const {
-  return kMargin + per_line_ * (frame_width() + kFrameGap) - kFrameGap;
+  const int gap = style_.look.px(kFrameGap);
+  return style_.look.margin + per_line_ * (frame_width() + gap) - gap;
 }
 
 int Filmstrip::header_height() const {
-  return attnscope::header_height(film_header(volumes_, style_));
+  return attnscope::header_height(film_header(volumes_, style_), style_.look);
+}
+
+/// From a strip's top to its first line of frames.
+int Filmstrip::label_height() const {
+  const PictureStyle& look = style_.look;
+  return look.px(kLabelTop) + look.text_height + (label_lines_ - 1) * line_rise(look) +
+         look.px(kBelowLabel);
 }
 
 int Filmstrip::strip_height() const {
-  return kFrameLabelHeight + lines_ * (kNumberHeight + frame_height() + kLineGap) - kLineGap +
-         kStripGap;
+  const PictureStyle& look = style_.look;
+  return label_height() + lines_ * (line_rise(look) + frame_height() + look.px(kLineGap)) -
+         look.px(kLineGap) + look.px(kStripGap);
 }
 
 int Filmstrip::height() const {
   return header_height() + static_cast<int>(volumes_.volumes.size()) * strip_height();
 }
 
+bool Filmstrip::shows(int64_t t) const {
+  return std::binary_search(frames_.begin(), frames_.end(), t);
+}
+
 PixelRect Filmstrip::cell(int64_t t, int64_t y, int64_t x) const {
-  const int line = static_cast<int>(t) / per_line_;
-  const int place = static_cast<int>(t) % per_line_;
-  const int top =
-      kFrameLabelHeight + line * (kNumberHeight + frame_height() + kLineGap) + kNumberHeight;
-  return {kMargin + place * (frame_width() + kFrameGap) + static_cast<int>(x) * cell_,
+  const PictureStyle& look = style_.look;
+  const auto at =
+      static_cast<int>(std::lower_bound(frames_.begin(), frames_.end(), t) - frames_.begin());
+  const int line = at / per_line_;
+  const int place = at % per_line_;
+  const int rise = line_rise(look) + frame_height() + look.px(kLineGap);
+  const int top = label_height() + line * rise + line_rise(look);
+  return {look.margin + place * (frame_width() + look.px(kFrameGap)) + static_cast<int>(x) * cell_,
           top + static_cast<int>(y) * cell_, cell_, cell_};
 }
 
 Canvas Filmstrip::header() const {
-  Canvas canvas(width_, header_height(), kBackground);
-  draw_header(canvas, film_header(volumes_, style_));
+  Canvas canvas(width_, header_height(), style_.look);
+  draw_header(canvas, film_header(volumes_, style_), style_.look);
   return canvas;
 }
 
+Canvas Filmstrip::page() const {
+  Canvas all(width_, height(), style_.look);
+  all.paste(header(), 0, 0);
+  int y = header_height();
+  for (const QueryVolume& volume : volumes_.volumes) {
+    all.paste(strip(volume), 0, y);
+    y += strip_height();
+  }
+  return all;
+}
+
 Canvas Filmstrip::strip(const QueryVolume& volume) const {
-  Canvas canvas(width_, strip_height(), kBackground);
-  const ColourScale scale = ColourScale::fit(style_.colours, volume.video);
+  const PictureStyle& look = style_.look;
+  Canvas canvas(width_, strip_height(), look);
+  const ColourScale scale =
+      ColourScale::fit(style_.colours, volume.video).with_masked(look.masked_cell);
   draw_label(canvas, volume);
   draw_frames(canvas, volume, scale);
   if (volumes_.tracked) {
     for (const TrackPoint& point : frame_track(volume.video, volumes_.grid)) {
-      if (!point.best_y) continue;
-      draw_match_cell(canvas, cell(point.t, *point.best_y, *point.best_x));
+      if (!point.best_y || !shows(point.t)) continue;
+      draw_match_cell(canvas, cell(point.t, *point.best_y, *point.best_x), look);
     }
   }
-  if (volume.query) {
+  if (volume.query && shows((*volume.query)[0])) {
     const auto& [t, y, x] = *volume.query;
-    draw_query_cell(canvas, cell(t, y, x));
+    draw_query_cell(canvas, cell(t, y, x), look);
   }
-  draw_colour_bar(canvas, bar(), scale, style_.unit);
+  if (look.legend) draw_colour_bar(canvas, bar(), scale, style_.unit, look);
   return canvas;
 }
 
 void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
-  canvas.fill({kMargin, 0, width_ - 2 * kMargin, 1}, kRule);
-  canvas.text(kMargin, kLabelTop, volume.label, kTextHeight, kText);
-  // Sums of a row are masses, and no others are.
-  if (volumes_.domain != "all" || volumes_.reverse || volumes_.weighting != "none") return;
+  const PictureStyle& look = style_.look;
+  canvas.fill({look.margin, 0, width_ - 2 * look.margin, look.px(1)}, look.rule);
+  int y = look.px(kLabelTop);
+  for (const std::string& line : label_lines(volume)) {
+    canvas.text(look.margin, y, line, look.text_height, look.text);
+    y += line_rise(look);
+  }
+  if (!has_masses()) return;
   const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
   const auto words = [&](double mass) {
     return volumes_.shares ? share_words(mass) : number_words(mass);
@@ -146,30 +287,44 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   if (!volume.text.empty()) {
     masses += "  text " + words(std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
   }
-  canvas.text(width_ - kMargin - text_width(masses, kTextHeight), kLabelTop, masses, kTextHeight,
-              kQuietText);
+  const int right = width_ - look.margin - text_width(masses, look.text_height);
+  canvas.text(masses_below_ ? look.margin : right, masses_below_ ? y : look.px(kLabelTop), masses,
+              look.text_height, look.quiet_text);
 }
 
 void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
                             const ColourScale& scale) const {
   const FilmOver over = film_over_of(style_, volume);
-  for (int t = 0; t < frames_; ++t) {
+  const PictureStyle& look = style_.look;
+  const auto name = [&](int64_t t) {
+    return fmt::format("{} {}", style_.frame_name, style_.first_frame + t);
+  };
+  // Where names are wider than frames, some of them stand for all.
+  const int widest = std::max(text_width(name(frames_.front()), look.text_height),
+                              text_width(name(frames_.back()), look.text_height));
+  const int pitch = frame_width() + look.px(kFrameGap);
+  const int named = (widest + look.px(4) + pitch - 1) / pitch;
+  for (size_t i = 0; i < frames_.size(); ++i) {
+    const int64_t t = frames_[i];
     const PixelRect first = cell(t, 0, 0);
     const bool holds_query = volume.query && (*volume.query)[0] == t;
-    canvas.text(first.x, first.y - kNumberHeight,
-                fmt::format("{} {}", style_.frame_name, style_.first_frame + t), kTextHeight,
-                holds_query ? kQuery : kQuietText);
+    if (static_cast<int>(i) % per_line_ % named == 0) {
+      canvas.text(first.x, first.y - line_rise(look), name(t), look.text_height,
+                  holds_query ? look.query : look.quiet_text);
+    }
     const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
     draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
-                     style_.video_frame(t), over, evicted_in(volume, t, size));
+                     style_.video_frame(t), over, evicted_in(volume, t, size), look);
   }
 }
 
 PixelRect Filmstrip::bar() const {
-  const int top = cell(0, 0, 0).y;
-  const int bottom = cell(static_cast<int64_t>(per_line_) * (lines_ - 1), 0, 0).y + frame_height();
-  return {frames_right() + kBarGap, top, kBarWidth, bottom - top};
+  const PictureStyle& look = style_.look;
+  const int top = cell(frames_.front(), 0, 0).y;
+  const auto last = static_cast<size_t>(per_line_) * static_cast<size_t>(lines_ - 1);
+  const int bottom = cell(frames_[last], 0, 0).y + frame_height();
+  return {frames_right() + look.px(kBarGap), top, look.px(kBarWidth), bottom - top};
 }
 
 }  // namespace attnscope

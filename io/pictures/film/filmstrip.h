@@ -24,6 +24,10 @@ struct FilmStyle {
   std::vector<GreyImage> video;
   FilmOver over;      ///< how the numbers lie on it
   std::string about;  ///< what else the header says of the film; may be empty
+  /// The latent frames that are drawn, ascending; empty: all. Colour ranges are of all.
+  std::vector<int64_t> frames = {};
+  int columns = 0;  ///< frames of a strip, or films of an animation, in a line; 0: chosen
+  PictureStyle look = {};
 
   const GreyImage* video_frame(int64_t t) const {
     return video.empty() ? nullptr : &video[static_cast<size_t>(t)];
@@ -34,6 +38,11 @@ struct FilmStyle {
 /// cells that hold kOutlinedMass of the volume's weight.
 FilmOver film_over_of(const FilmStyle& style, const QueryVolume& volume);
 
+/// Throws Error(usage) where a frame to be drawn is none of the `frames` that there are.
+void check_frames(const FilmStyle& style, int64_t frames);
+/// The frames to be drawn of so many.
+std::vector<int64_t> drawn_frames(const FilmStyle& style, int64_t frames);
+
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 
@@ -43,7 +52,9 @@ std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
 /// colour bar; a strip has a colour range of its own. Borrows the volumes, which must all have the
-/// grid's size.
+/// grid's size. On a page of a given width cells are as large as it leaves room, frames in lines of
+/// which each is at least a hundred pixels of the dark style wide. Throws Error(usage) where the
+/// page is too small.
 class Filmstrip {
  public:
   explicit Filmstrip(const QueryVolumes& volumes, FilmStyle style = {});
@@ -52,13 +63,24 @@ class Filmstrip {
   int height() const;
   Canvas header() const;
   Canvas strip(const QueryVolume& volume) const;
+  /// All of it.
+  Canvas page() const;
 
   int header_height() const;
   int strip_height() const;
-  /// Where a cell of a strip stands.
+  /// Where a cell of a strip stands; its frame must be one that is drawn.
   PixelRect cell(int64_t t, int64_t y, int64_t x) const;
 
  private:
+  void find_labels();
+  void choose_cells();
+  void choose_lines();
+  PageSize size_at(int cell);
+  bool shows(int64_t t) const;
+  bool has_masses() const;
+  std::vector<std::string> label_lines(const QueryVolume& volume) const;
+  int label_height() const;
+  int strip_width() const;
   void draw_label(Canvas& canvas, const QueryVolume& volume) const;
   void draw_frames(Canvas& canvas, const QueryVolume& volume, const ColourScale& scale) const;
   PixelRect bar() const;
@@ -68,11 +90,13 @@ class Filmstrip {
 
   const QueryVolumes& volumes_;
   FilmStyle style_;
-  int frames_ = 0;
-  int rows_ = 0, columns_ = 0;  ///< cells of a frame
-  int cell_ = 1;                ///< pixels of a cell's side
-  int per_line_ = 1;            ///< frames side by side
+  std::vector<int64_t> frames_;  ///< that are drawn
+  int rows_ = 0, columns_ = 0;   ///< cells of a frame
+  int cell_ = 1;                 ///< pixels of a cell's side
+  int per_line_ = 1;             ///< frames side by side
   int lines_ = 1;
+  int label_lines_ = 1;        ///< of the strip that has most
+  bool masses_below_ = false;  ///< the sums of a row have a line of their own below its label
   int width_ = 0;
 };
 

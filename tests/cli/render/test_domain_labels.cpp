@@ -12,6 +12,8 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 const std::string kMasked = "softmax domain all, of the keys that the mask leaves (causal)";
 
 /// One head of 2 frames of 3×4 tokens behind 4 text tokens.
@@ -31,8 +33,8 @@ void run(const std::vector<std::string>& arguments) {
 
 /// True where the picture begins with these lines; what stands below them may reach up to them.
 bool has_header(const Picture& picture, const PictureText& text) {
-  Canvas expected(static_cast<int>(picture.width), header_height(text), kBackground);
-  draw_header(expected, text);
+  Canvas expected(static_cast<int>(picture.width), header_height(text, kDark), kDark.background);
+  draw_header(expected, text, kDark);
   for (int y = 0; y < expected.height() - 16; ++y) {
     for (int x = 0; x < expected.width(); ++x) {
       if (expected.at(x, y) != picture.at(x, y)) return false;

@@ -18,6 +18,8 @@ using namespace attnscope;
 
 namespace {
 
+const PictureStyle kDark;
+
 bool same(Rgb a, Rgb b) { return a == b; }
 
 std::string message_of(const std::function<void()>& call) {
@@ -96,14 +98,15 @@ TEST_CASE("units, values and colours agree on every scale") {
     }
     CHECK(same(scale.colour(100), colormap_at(Colormap::inferno, 1)));
     CHECK(same(scale.colour(0.01), colormap_at(Colormap::inferno, 0)));
-    CHECK(same(scale.colour(std::nan("")), kMaskedCell));
+    CHECK(same(scale.colour(std::nan("")), kDark.masked_cell));
     CHECK(parse_scale_kind(scale_kind_name(kind)) == kind);
   }
   CHECK(ColourScale(Colormap::grey, ScaleKind::log2, {0.25, 4}).unit(1) == Approx(0.5));
   CHECK(ColourScale(Colormap::grey, ScaleKind::linear, {0, 4}).unit(1) == Approx(0.25));
   CHECK(ColourScale(Colormap::grey, ScaleKind::sqrt, {0, 4}).unit(1) == Approx(0.5));
   // Only a logarithm has no place for 0.
-  CHECK(same(ColourScale(Colormap::inferno, ScaleKind::log2, {0.25, 4}).colour(0), kMaskedCell));
+  CHECK(same(ColourScale(Colormap::inferno, ScaleKind::log2, {0.25, 4}).colour(0),
+             kDark.masked_cell));
   CHECK(same(ColourScale(Colormap::viridis, ScaleKind::linear, {0, 4}).colour(0),
              colormap_at(Colormap::viridis, 0)));
   CHECK_FALSE(parse_scale_kind("log10"));
@@ -157,7 +160,7 @@ TEST_CASE("symlog shows both sides of 0 by their octaves") {
   CHECK(uneven.unit(-1) == Approx(0).margin(1e-12));
   CHECK(uneven.unit(4) == Approx(1));
   CHECK(uneven.unit(0) == Approx(std::log2(257) / (std::log2(257) + std::log2(1025))));
-  CHECK(same(uneven.colour(std::nan("")), kMaskedCell));
+  CHECK(same(uneven.colour(std::nan("")), kDark.masked_cell));
   CHECK(same(uneven.colour(0), colormap_at(Colormap::grey, uneven.unit(0))));
   CHECK(parse_scale_kind("symlog") == ScaleKind::symlog);
   // Negative values count in the automatic range, zeros do not.
@@ -217,19 +220,19 @@ TEST_CASE("ranges are read, and refused with a reason") {
 }
 
 TEST_CASE("a colour bar rises from its low end to its high end, with ticks where they belong") {
-  Canvas canvas(200, 320, kBackground);
+  Canvas canvas(200, 320, kDark.background);
   const PixelRect bar{20, 40, kBarWidth, 256};
   const ColourScale scale(Colormap::viridis, ScaleKind::log2, {1e-8, 1});
-  draw_colour_bar(canvas, bar, scale, "weight");
+  draw_colour_bar(canvas, bar, scale, "weight", kDark);
   CHECK(same(canvas.at(20, 40), colormap_at(Colormap::viridis, 255.5 / 256)));
   CHECK(same(canvas.at(35, 295), colormap_at(Colormap::viridis, 0.5 / 256)));
   CHECK(same(canvas.at(27, 40 + 128), colormap_at(Colormap::viridis, 127.5 / 256)));
-  CHECK(same(canvas.at(27, 39), kBackground));
-  CHECK(same(canvas.at(27, 296), kBackground));
+  CHECK(same(canvas.at(27, 39), kDark.background));
+  CHECK(same(canvas.at(27, 296), kDark.background));
   // A decade is 32 pixels: ticks stand on multiples, none between.
   for (int y = 42; y < 290; ++y) {
     INFO(y);
-    CHECK(same(canvas.at(37, y), kQuietText) == ((296 - y) % 32 == 0));
+    CHECK(same(canvas.at(37, y), kDark.quiet_text) == ((296 - y) % 32 == 0));
   }
 }
 
@@ -279,14 +282,14 @@ TEST_CASE("a scale of nothing has no colour bar but says so") {
   CHECK(nothing.is_of_nothing());
   CHECK_FALSE(ColourScale::fit({}, std::vector<float>{0, 0.5f}).is_of_nothing());
   const PixelRect bar{10, 30, kBarWidth, 100};
-  Canvas canvas(160, 150, kBackground);
-  draw_colour_bar(canvas, bar, nothing, "weight");
+  Canvas canvas(160, 150, kDark.background);
+  draw_colour_bar(canvas, bar, nothing, "weight", kDark);
   int coloured = 0, written = 0;
   for (int y = 0; y < canvas.height(); ++y) {
     for (int x = 0; x < canvas.width(); ++x) {
       const Rgb c = canvas.at(x, y);
       coloured += std::max({c.r, c.g, c.b}) - std::min({c.r, c.g, c.b}) > 40 ? 1 : 0;
-      written += y > bar.y && !(c == kBackground) ? 1 : 0;
+      written += y > bar.y && !(c == kDark.background) ? 1 : 0;
     }
   }
   CHECK(coloured == 0);

@@ -13,6 +13,8 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 bool same(Rgb a, Rgb b) { return a == b; }
 constexpr Rgb kLine{0x3c, 0x44, 0x4d};
 
@@ -132,12 +134,12 @@ TEST_CASE("an axis names text and frames, and leaves out what does not fit") {
   CHECK(names[1].text == "t 0");
   CHECK(names[1].pixel == 7 + 1);
   CHECK(axis.numbers()[2].text == "1576");
-  const auto fitting = fitting_labels(names, 12, -1);
+  const auto fitting = fitting_labels(names, 12, -1, kDark.text_height);
   REQUIRE(fitting.size() >= 4);
   CHECK(fitting[0].text == "text");
   for (size_t i = 1; i < fitting.size(); ++i) {
     CHECK(fitting[i].pixel >=
-          fitting[i - 1].pixel + text_width(fitting[i - 1].text, kTextHeight) + 12);
+          fitting[i - 1].pixel + text_width(fitting[i - 1].text, kDark.text_height) + 12);
     // Under the text there is no room for t 0.
     CHECK(fitting[i].text != "t 0");
   }
@@ -181,21 +183,22 @@ TEST_CASE("long lines of a header are broken at their separators, never cut ther
   const std::string part(40, 'm');
   const PictureText text{"title", {joined_parts({part, part, "", "softmax domain all"}), "short"}};
   const PictureText one{"title", {"short"}};
-  const int line = header_height({"title", {"a", "b"}}) - header_height({"title", {"a"}});
-  CHECK(header_height(text) == header_height(one) + 2 * line);
-  CHECK(header_width(text) <= 1040);
-  CHECK(header_width({"title", {joined_parts({std::string(200, 'm'), "short"})}}) <= 1040);
+  const int line =
+      header_height({"title", {"a", "b"}}, kDark) - header_height({"title", {"a"}}, kDark);
+  CHECK(header_height(text, kDark) == header_height(one, kDark) + 2 * line);
+  CHECK(header_width(text, kDark) <= 1040);
+  CHECK(header_width({"title", {joined_parts({std::string(200, 'm'), "short"})}}, kDark) <= 1040);
   CHECK(joined_parts({"a", "", "b"}) == "a  ·  b");
-  CHECK(elided("abcdef", 400, kTextHeight) == "abcdef");
-  for (const int size : {kSmallHeight, kTextHeight, kTitleHeight}) {
+  CHECK(elided("abcdef", 400, kDark.text_height) == "abcdef");
+  for (const int size : {kDark.small_height, kDark.text_height, kDark.title_height}) {
     const std::string cut = elided(std::string(100, 'm') + "…", 40 * size, size);
     CHECK(text_width(cut, size) <= 40 * size);
     CHECK(text_width(cut, size) > 38 * size);
     CHECK(cut.ends_with("…"));
   }
   // Characters of several bytes stay whole, or are left out.
-  const std::string dots = elided("·····················", 60, kTextHeight);
+  const std::string dots = elided("·····················", 60, kDark.text_height);
   CHECK(valid_utf8(dots));
-  CHECK(text_ink(dots, kTextHeight).size() > 3);
-  CHECK(elided("abcdef", 1, kTextHeight) == "…");
+  CHECK(text_ink(dots, kDark.text_height).size() > 3);
+  CHECK(elided("abcdef", 1, kDark.text_height) == "…");
 }

@@ -17,6 +17,8 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 /// Writes any colour type, depth and interlacing with libpng's own defaults.
 void write_any(const std::string& path, int width, int height, int type, int depth, int interlace,
                const std::vector<std::vector<uint8_t>>& rows) {
@@ -146,14 +148,14 @@ TEST_CASE("the smaller the weight, the more is seen of the video") {
   CHECK(overlaid(100, 0, scale) == Rgb{85, 85, 85});
   CHECK(overlaid(100, 1, scale) == Rgb{232, 232, 232});
   const GreyImage video{2, 1, {0, 200}};
-  Canvas canvas(40, 20, kBackground);
+  Canvas canvas(40, 20, kDark.background);
   const std::vector<float> weights{0, 0, 1, 1};
   draw_frame_cells(canvas, {4, 4, 2, 2, 8}, weights, scale, &video);
   CHECK(canvas.at(4, 4) == Rgb{0, 0, 0});
   CHECK(canvas.at(19, 11) == Rgb{170, 170, 170});
   CHECK(canvas.at(4, 12) == Rgb{217, 217, 217});
   CHECK(canvas.at(19, 19) == Rgb{247, 247, 247});
-  CHECK(canvas.at(20, 4) == kBackground);
+  CHECK(canvas.at(20, 4) == kDark.background);
 }
 
 TEST_CASE("cells that have no weight are hatched, with a video and without") {
@@ -162,16 +164,16 @@ TEST_CASE("cells that have no weight are hatched, with a video and without") {
   const std::vector<float> weights{1, 1};
   const std::vector<uint8_t> absent{0, 1};
   for (const GreyImage* under : {static_cast<const GreyImage*>(nullptr), &video}) {
-    Canvas canvas(40, 20, kBackground);
+    Canvas canvas(40, 20, kDark.background);
     draw_frame_cells(canvas, {4, 4, 1, 2, 8}, weights, scale, under, {}, absent);
     int stripes = 0, ground = 0;
     for (int y = 4; y < 12; ++y) {
       for (int x = 12; x < 20; ++x) {
-        stripes += canvas.at(x, y) == kEmptyHatch ? 1 : 0;
-        ground += canvas.at(x, y) == kMaskedCell ? 1 : 0;
+        stripes += canvas.at(x, y) == kDark.empty_hatch ? 1 : 0;
+        ground += canvas.at(x, y) == kDark.masked_cell ? 1 : 0;
       }
-      CHECK_FALSE(canvas.at(4, y) == kEmptyHatch);
-      CHECK_FALSE(canvas.at(4, y) == kMaskedCell);
+      CHECK_FALSE(canvas.at(4, y) == kDark.empty_hatch);
+      CHECK_FALSE(canvas.at(4, y) == kDark.masked_cell);
     }
     CHECK(stripes + ground == 64);
     CHECK((stripes > 10 && ground > 30));

@@ -12,6 +12,8 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 bool same(Rgb a, Rgb b) { return a == b; }
 
 TableNames numbered(size_t rows, size_t columns) {
@@ -62,7 +64,7 @@ TEST_CASE("a heat table colours its cells, prints numbers and hatches what is mi
       for (int x = at.x; x < at.x + at.width; ++x) {
         const Rgb colour = read.at(x, y);
         ink += same(colour, {0, 0, 0}) || same(colour, {0xff, 0xff, 0xff});
-        hatch += same(colour, kEmptyHatch);
+        hatch += same(colour, kDark.empty_hatch);
       }
     }
     if (i == 6) {
@@ -95,10 +97,10 @@ TEST_CASE("a large heat table has no numbers, and cells of at least 8 pixels") {
   CHECK(wrong == 0);
   const PixelRect corner = picture.cell(0, 199);
   const int bar_x = corner.x + corner.width + 24 + 8;
-  CHECK_FALSE(same(read.at(bar_x, corner.y + 80), kBackground));
+  CHECK_FALSE(same(read.at(bar_x, corner.y + 80), kDark.background));
   // Without a value there is no range, and no bar that claims one.
   table.values.assign(60 * 200, std::numeric_limits<float>::quiet_NaN());
-  CHECK(same(HeatTablePicture(table).draw().at(bar_x, corner.y + 80), kBackground));
+  CHECK(same(HeatTablePicture(table).draw().at(bar_x, corner.y + 80), kDark.background));
   table.values.pop_back();
   CHECK_THROWS(HeatTablePicture(table));
 }
@@ -128,7 +130,7 @@ TEST_CASE("a mosaic's maps have their own range, or all the same") {
       }
     }
     const PixelRect missing = picture.cell(1, 2, 0, 0);
-    CHECK(same(read.at(missing.x, missing.y), kEmptyHatch));
+    CHECK(same(read.at(missing.x, missing.y), kDark.empty_hatch));
   }
 }
 

@@ -19,6 +19,8 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 bool same(Rgb a, Rgb b) { return a == b; }
 
 /// An animation as giflib reads it back.
@@ -164,7 +166,7 @@ TEST_CASE("a film plays its frames with the query outlined in its own") {
         CHECK(same(read.at(t, at.x + at.width / 2, at.y + at.height / 2), expected));
       }
       const PixelRect query = cells.at(2, 3);
-      CHECK(same(read.at(t, query.x - 1, query.y + 5), kQuery) == (t == 1));
+      CHECK(same(read.at(t, query.x - 1, query.y + 5), kDark.query) == (t == 1));
     }
   }
   // The frames' numbers differ.

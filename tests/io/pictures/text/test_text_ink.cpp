@@ -17,9 +17,11 @@ using namespace attnscope::test;
 
 namespace {
 
+const PictureStyle kDark;
+
 namespace fs = std::filesystem;
 
-constexpr std::array kSizes{kSmallHeight, kTextHeight, kTitleHeight};
+const std::array kSizes{kDark.small_height, kDark.text_height, kDark.title_height};
 
 /// A system without any font.
 const SystemFonts& no_fonts() {
@@ -92,7 +94,7 @@ TEST_CASE("every letter of the embedded font is drawn, and no two are alike") {
   for (const char* symbol :
        {"·", "×", "–", "—", "…", "→", "−", "≤", "∞", "√", "■", "«", "„", "€"}) {
     INFO(symbol);
-    const auto ink = text_ink(symbol, kTextHeight, &no_fonts());
+    const auto ink = text_ink(symbol, kDark.text_height, &no_fonts());
     REQUIRE(ink.size() == 1);
     // Not the box of a missing letter.
     CHECK(ink[0].height < 20);
@@ -120,9 +122,9 @@ TEST_CASE("capitals and digits fill their height, from the upper edge to the bas
 }
 
 TEST_CASE("text is as wide as its letters together, in every script and size") {
-  CHECK(text_width("", kTextHeight) == 0);
-  CHECK(text_ink("", kTextHeight).empty());
-  CHECK(text_ink(" \t ", kTextHeight).empty());
+  CHECK(text_width("", kDark.text_height) == 0);
+  CHECK(text_ink("", kDark.text_height).empty());
+  CHECK(text_ink(" \t ", kDark.text_height).empty());
   // Advances of DejaVu Sans in units of 2048 to the em, capitals of 1493.
   CHECK(text_width("0", 1493) == 1303);
   CHECK(text_width("Hello", 1493) == 1540 + 1260 + 569 + 569 + 1253);
@@ -143,25 +145,26 @@ TEST_CASE("text is as wide as its letters together, in every script and size") {
       for (const LetterInk& letter : ink) CHECK(is_sound(letter));
     }
   }
-  CHECK(fitting_bytes("жук", kTextHeight, text_width("жу", kTextHeight)) == 4);
-  CHECK(fitting_bytes("жук", kTextHeight, 0) == 0);
+  CHECK(fitting_bytes("жук", kDark.text_height, text_width("жу", kDark.text_height)) == 4);
+  CHECK(fitting_bytes("жук", kDark.text_height, 0) == 0);
 }
 
 TEST_CASE("marks that only say how to write take no place") {
-  CHECK(text_width("a\u200b\u00ad\ufe0f\ufeffb", kTextHeight, &no_fonts()) ==
-        text_width("ab", kTextHeight));
-  CHECK(text_ink("a\u200db", kTextHeight, &no_fonts()).size() == 2);
+  CHECK(text_width("a\u200b\u00ad\ufe0f\ufeffb", kDark.text_height, &no_fonts()) ==
+        text_width("ab", kDark.text_height));
+  CHECK(text_ink("a\u200db", kDark.text_height, &no_fonts()).size() == 2);
   // A combining accent stands over its letter.
-  CHECK(text_width("e\u0301", kTextHeight, &no_fonts()) == text_width("e", kTextHeight));
+  CHECK(text_width("e\u0301", kDark.text_height, &no_fonts()) ==
+        text_width("e", kDark.text_height));
 }
 
 TEST_CASE("bytes that are no UTF-8 are each seen as one odd letter") {
   const int odd = text_width("\ufffd\ufffd\ufffd\ufffd", 1493, &no_fonts()) / 4;
   for (const std::string bytes : {"\xff", "\xc3", "\xe7\x8c", "\x80", "\xf0\x9f\x98"}) {
     CHECK(text_width(bytes, 1493, &no_fonts()) == odd);
-    CHECK(text_ink("a" + bytes + "b", kTextHeight, &no_fonts()).size() == 3);
+    CHECK(text_ink("a" + bytes + "b", kDark.text_height, &no_fonts()).size() == 3);
   }
-  CHECK(text_ink("\xff\xc3", kTextHeight, &no_fonts()).size() == 2);
+  CHECK(text_ink("\xff\xc3", kDark.text_height, &no_fonts()).size() == 2);
 }
 
 TEST_CASE("a letter that no font has is a box with its code") {
@@ -240,7 +243,7 @@ TEST_CASE("a font file that is none is passed over") {
 TEST_CASE("text mixes with what it is written on, and is cut off at the edges") {
   const Rgb paper{10, 20, 30}, colour{250, 150, 50};
   Canvas canvas(40, 20, paper);
-  canvas.text(2, 3, "HI", kTextHeight, colour);
+  canvas.text(2, 3, "HI", kDark.text_height, colour);
   int full = 0, between = 0;
   for (int y = 0; y < 20; ++y) {
     for (const Rgb c : canvas.row(y)) {
@@ -255,7 +258,7 @@ TEST_CASE("text mixes with what it is written on, and is cut off at the edges") 
   CHECK(between > 20);
   for (const auto& [x, y] :
        {std::pair{-8, 3}, {35, 3}, {2, -9}, {2, 15}, {-500, -500}, {500, 500}}) {
-    canvas.text(x, y, "\u732bHÅg", kTitleHeight, colour);
+    canvas.text(x, y, "\u732bHÅg", kDark.title_height, colour);
   }
 }
 
@@ -266,11 +269,11 @@ TEST_CASE("a sheet of text looks as it did, to the pixel") {
                                        "Ξεσκεπάζω την ψυχοφθόρα βδελυγμία",
                                        "Съешь ещё этих мягких французских булок",
                                        "\u732b \U0001f600 \xff"};
-  Canvas canvas(760, 330, kBackground);
+  Canvas canvas(760, 330, kDark.background);
   int y = 12;
   for (const std::string& line : lines) {
     // Drawn without the system's fonts, which differ.
-    for (const LetterInk& letter : text_ink(line, kTextHeight, &no_fonts())) {
+    for (const LetterInk& letter : text_ink(line, kDark.text_height, &no_fonts())) {
       for (int i = 0; i < letter.width * letter.height; ++i) {
         const auto level = static_cast<uint8_t>(letter.levels[static_cast<size_t>(i)] * 17);
         if (level == 0) continue;
@@ -280,9 +283,9 @@ TEST_CASE("a sheet of text looks as it did, to the pixel") {
     }
     y += 30;
   }
-  canvas.text(12, y, lines[0], kSmallHeight, kText);
-  canvas.text(12, y + 24, lines[1], kTitleHeight, kQuery);
-  canvas.text(12, y + 60, lines[4], kTitleHeight, kKey);
+  canvas.text(12, y, lines[0], kDark.small_height, kDark.text);
+  canvas.text(12, y + 24, lines[1], kDark.title_height, kDark.query);
+  canvas.text(12, y + 60, lines[4], kDark.title_height, kDark.key);
   const fs::path golden = fs::path(project_folder()) / "tests/golden/text.png";
   if (std::getenv("ATTNSCOPE_UPDATE_GOLDEN") != nullptr) write_canvas_png(canvas, golden, true);
   const Picture then = read_png(golden.string());
