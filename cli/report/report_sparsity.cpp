@@ -379,6 +379,7 @@ std::optional<ReportSection> sparsity_section(ReportWork& work, std::vector<std:
   });
   std::string text = curves.is_null() ? "" : curves_text();
   const bool any_curve = !curves.is_null();
+  if (!curves.is_null()) facts["ticks"] = density_ticks(curves);
   add_part("curves", std::move(curves), kNoCurves, facts, lacks);
   text += add_kept(work, heads, facts, lacks);
   OrderedJson sinks = sparsity_sinks(work.records);
@@ -417,6 +418,7 @@ std::optional<ReportSection> sparsity_of_records(std::span<const HeadRecord> rec
         "How many of a row's largest weights hold a share of it: mean over rows, then over the "
         "heads of a layer, in keys: a table does not say how many a row may see.";
   }
+  if (!curves.is_null()) facts["ticks"] = density_ticks(curves);
   add_part("curves", std::move(curves), kNoCurves, facts, lacks);
   lacks.emplace_back("not what sparse masks keep: they are measured on a capture");
   add_part("sinks", std::move(sinks), kNoSinks, facts, lacks);

@@ -10,6 +10,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/problem/key_segments.h"
 #include "core/products/tokens/token_piece.h"
 
@@ -166,6 +167,17 @@ OrderedJson sparsity_curves(std::span<const HeadRecord> records, const KeysSeen&
     curves.push_back(std::move(line));
   }
   return curves.empty() ? OrderedJson() : curves;
+}
+
+OrderedJson density_ticks(const OrderedJson& curves) {
+  constexpr int kMostTicks = 12;
+  double low = 0.5;
+  for (const OrderedJson& curve : curves) {
+    for (const OrderedJson& share : curve.value("density", OrderedJson::array())) {
+      if (share.is_number() && share > 0) low = std::min(low, share.get<double>());
+    }
+  }
+  return log_ticks(low, 1, kMostTicks);
 }
 
 OrderedJson sparsity_sinks(std::span<const HeadRecord> records) {

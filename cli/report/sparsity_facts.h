@@ -33,6 +33,9 @@ using KeysSeen = std::function<std::optional<double>(const HeadRecord& record)>;
 /// (`keys`) and, of heads whose keys seen are known, as shares of these (`density`). Layers none of
 /// whose heads count keys are left out.
 OrderedJson sparsity_curves(std::span<const HeadRecord> records, const KeysSeen& keys_seen);
+/// Shares of keys at which an axis of their logarithms has its ticks: from the least density of
+/// these curves, half of all keys at most, to all of them.
+OrderedJson density_ticks(const OrderedJson& curves);
 
 /// Heads whose heaviest column has at least this mass are listed as sinks, at most so many.
 inline constexpr double kSinkMass = 0.1;

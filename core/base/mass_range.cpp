@@ -1,5 +1,7 @@
 #include "core/base/mass_range.h"
 
+#include <algorithm>
+
 namespace attnscope {
 
 double mass_keeping_end(double quantile, std::span<const ValueMass> beyond, double total) {
@@ -19,6 +21,23 @@ double mass_covering_end(size_t count, const std::function<ValueMass(size_t)>& a
     if (mass > kMostMassBelow * total || i + 1 == count) return each.value;
   }
   return 0;
+}
+
+MassEnds mass_ends(std::span<const ValueMass> cells) {
+  constexpr double kMostCellsBeyond = 0.001;
+  double total = 0, count = 0;
+  for (const ValueMass& each : cells) {
+    total += each.mass;
+    count += each.count;
+  }
+  size_t behind = cells.size();
+  for (double beyond = 0; behind > 1; --behind) {
+    beyond += cells[behind - 1].count;
+    if (beyond > kMostCellsBeyond * count) break;
+  }
+  const double high = mass_keeping_end(cells[behind - 1].value, cells.subspan(behind), total);
+  const auto at = [&](size_t i) { return cells[i]; };
+  return {std::min(mass_covering_end(cells.size(), at, total), high), high};
 }
 
 }  // namespace attnscope

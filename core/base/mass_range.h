@@ -13,6 +13,7 @@ namespace attnscope {
 struct ValueMass {
   double value = 0;
   double mass = 0;
+  double count = 1;  ///< of the cells
 };
 
 /// The share of the mass that may lie in values beyond the high end. A quantile alone cuts off the
@@ -29,5 +30,13 @@ double mass_keeping_end(double quantile, std::span<const ValueMass> beyond, doub
 /// The low end of a log scale: the largest of `count` values, ascending, below which no more than
 /// kMostMassBelow of `total` lies; 0 where there are none.
 double mass_covering_end(size_t count, const std::function<ValueMass(size_t)>& at, double total);
+
+/// Both ends on a log scale, low ≤ high, for cells whose mass is not their value (blocks by their
+/// largest weight): from mass_covering_end() to mass_keeping_end() of the value that a thousandth
+/// of the cells lies beyond. `cells`, ascending, at least one.
+struct MassEnds {
+  double low = 0, high = 0;
+};
+MassEnds mass_ends(std::span<const ValueMass> cells);
 
 }  // namespace attnscope

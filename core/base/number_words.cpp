@@ -15,8 +15,8 @@ namespace {
 /// Decimals from here on, up to kMostDecimal.
 constexpr double kLeastDecimal = 1e-3;
 constexpr int kMostDecimal = 6;  ///< digits before the point
-/// Of a share, below which per cent have too many zeros.
-constexpr double kLeastPercent = 1e-8;
+/// Of a share: below and above, per cent have too many zeros.
+constexpr double kLeastPercent = 1e-8, kMostPercent = 1e4;
 constexpr int kMostDigits = 15;
 
 /// A size as its digits, without zeros behind them, of which the first counts 10^exponent.
@@ -119,7 +119,7 @@ std::string number_words(double value, int digits) {
 
 std::string share_words(double share, int digits) {
   const double size = std::abs(share);
-  if (!std::isfinite(share) || (size > 0 && size < kLeastPercent)) {
+  if (!std::isfinite(share) || (size > 0 && size < kLeastPercent) || size > kMostPercent) {
     return number_words(share, digits);
   }
   if (size == 0) return "0 %";

@@ -14,8 +14,9 @@ namespace attnscope {
 /// on ("3.2×10⁻⁵", "10⁻⁸"). "inf", "-inf" and "nan" where it is no number.
 std::string number_words(double value, int digits = 3);
 
-/// A part of 1 in per cent, of `digits` digits: "12.3 %", "0.000276 %"; parts below 10⁻⁸ as
-/// number_words(). What is less than all gets more digits rather than "100 %": "99.98 %".
+/// A part of 1 in per cent, of `digits` digits: "12.3 %", "0.000276 %"; parts below 10⁻⁸ (and
+/// what is no part) as number_words(). What is less than all gets more digits rather than "100 %":
+/// "99.98 %".
 std::string share_words(double share, int digits = 3);
 
 /// "10⁻⁵".

@@ -1,4 +1,5 @@
-"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM FOLDER PLAIN_ROWS;
+"""The page of `attnscope figure`, opened from a disk in Chromium. Usage: test_figure.py PROGRAM FOLDER PLAIN_ROWS
+WRITTEN_NUMBERS;
 exits with 77 where there is no Chromium. Its pictures stay in FOLDER."""
 
 import base64
@@ -16,7 +17,7 @@ from figure_page import FOLDER, FigurePage, attnscope, read_npy
 from hostile_words import HOSTILE, name_hostile_words
 from plain_capture import write_call
 
-PLAIN_ROWS = os.path.abspath(sys.argv[3])
+PLAIN_ROWS, WRITTEN_NUMBERS = map(os.path.abspath, sys.argv[3:5])
 
 
 class FigureTest(FigurePage):
@@ -26,6 +27,20 @@ class FigureTest(FigurePage):
         self.show("map.html")
         for number in (0, 17, 767):
             self.compare(self.row(number), self.expected_row(number))
+        self.check_quiet()
+
+    def test_numbers_are_written_as_in_pictures_and_windows(self):
+        self.show("map.html")
+        expected = json.loads(subprocess.run([WRITTEN_NUMBERS], capture_output=True, text=True, check=True).stdout)
+        self.browser.run("""window.written = (bits) => bits.map((word) => {
+          const view = new DataView(new ArrayBuffer(8));
+          view.setBigUint64(0, BigInt('0x' + word));
+          const value = view.getFloat64(0);
+          return [word, numberWords(value), numberWords(value, 2), shareWords(value)];
+        })""")
+        for begin in range(0, len(expected), 500):
+            part = expected[begin:begin + 500]
+            self.assertEqual(self.browser.run(f"window.written({json.dumps([each[0] for each in part])})"), part)
         self.check_quiet()
 
     def test_types_that_are_stored(self):
@@ -214,7 +229,7 @@ class FigureTest(FigurePage):
 
 
 if __name__ == "__main__":
-    del sys.argv[1:4]
+    del sys.argv[1:5]
     os.makedirs(FOLDER, exist_ok=True)
     if chromium() is None:
         print("skipped: no chromium on the path")

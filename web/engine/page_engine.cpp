@@ -1,5 +1,7 @@
 #include "web/engine/page_engine.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <exception>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/mass_range.h"
 #include "web/engine/page_map.h"
 
 #define ATTNSCOPE_EXPORT(name) __attribute__((export_name(#name)))
@@ -18,6 +21,7 @@ namespace {
 
 std::unique_ptr<PageMap> open_map;
 std::vector<float> texels;
+std::array<double, 2> ends{};
 std::string problem_text;
 
 /// Runs it; exceptions become what attnscope_problem() says, and a `Result` of 0.
@@ -116,6 +120,21 @@ const float* attnscope_texels(int level, int row, int rows, int col, int cols) {
     texels.resize(2 * count);
     map().texels(level, down, across, texels.data(), texels.data() + count);
     return texels.data();
+  });
+}
+
+ATTNSCOPE_EXPORT(attnscope_mass_ends)
+const double* attnscope_mass_ends(const float* values, const float* masses, int count) {
+  return answer([&]() -> const double* {
+    if (count < 1) throw usage_error("no cell has a value");
+    std::vector<ValueMass> cells;
+    cells.reserve(static_cast<size_t>(count));
+    for (int i = 0; i < count; ++i) cells.push_back({values[i], masses[i]});
+    std::sort(cells.begin(), cells.end(),
+              [](const ValueMass& a, const ValueMass& b) { return a.value < b.value; });
+    const MassEnds found = mass_ends(cells);
+    ends = {found.low, found.high};
+    return ends.data();
   });
 }
 

@@ -27,6 +27,10 @@ const float* attnscope_entries(int row, int rows, int key, int cols, int quantit
 /// PageMap::texels: [2, rows, cols], the maxima and then the means. Until the next call.
 const float* attnscope_texels(int level, int row, int rows, int col, int cols);
 
+/// The two ends (low, high) of mass_ends() over `count` cells, at least one, in any order: their
+/// values above 0 and their masses. Until the next call.
+const double* attnscope_mass_ends(const float* values, const float* masses, int count);
+
 /// PageMap::lse; NaN also where it fails.
 double attnscope_lse(int row);
 

@@ -40,7 +40,7 @@ const addressText = () => {
   if (pool === 1) words.push('c=mean');
   if (tableName !== Object.keys(facts.colours)[0]) words.push('m=' + tableName);
   if (rangeBy === 'all') words.push('r=all');
-  if (rangeBy === 'hand') words.push('r=' + range.map((octave) => shortNumber(2 ** octave)).join());
+  if (rangeBy === 'hand') words.push('r=' + range.map((octave) => Number((2 ** octave).toPrecision(3))).join());
   return words.join('&');
 };
 const tellAddress = () => {

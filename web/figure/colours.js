@@ -14,55 +14,32 @@ const setTable = (name) => {
   for (let i = 0; i < 768; ++i) table[i] = parseInt(text.substr(2 * i, 2), 16);
 };
 
-/// Log₂ of the weights at the ends, so that what lies below the low one holds a thousandth of the mass. Above the high
-/// one lie a thousandth of the cells and at most a tenth of the mass. `each` hands over the cells that are not 0: a
-/// code as the base has them, and the cell's mass. Null where there are none.
-const massRange = (each) => {
-  const counts = new Float64Array(65536), masses = new Float64Array(65536);
-  let count = 0, total = 0;
-  each((code, mass) => {
-    ++count;
-    total += mass;
-    ++counts[code];
-    masses[code] += mass;
-  });
-  if (count === 0) return null;
-  let low = 0, byCount = 0, byMass = 0, above = 0, mass = 0;
-  for (let code = 65535; code > 0; --code) {
-    if (counts[code] === 0) continue;
-    low = code;
-    above += counts[code];
-    mass += masses[code];
-    if (byCount === 0 && above > count / 1000) byCount = code;
-    if (byMass === 0 && mass > total / 10) byMass = code;
-    if (mass >= 0.999 * total) break;
-  }
-  return widened(octaves(low), octaves(Math.max(low, byCount, byMass)));
-};
 /// At least an octave, so that an even map is shown in the middle of the colours.
 const widened = (low, high) => {
   const more = Math.max(0, 1 - (high - low)) / 2;
   return [low - more, high + more];
 };
-const eachBaseCell = (hand) => {
-  const count = facts.texels[0] * facts.texels[1];
-  for (let i = 0; i < count; ++i) {
-    const code = base[pool * count + i];
-    if (code !== 0) hand(code, 2 ** octaves(base[count + i]));
-  }
-};
 const largestOctave = base.reduce((most, code) => Math.max(most, octaves(code)), -Infinity);
 /// Log₂ of the weights that the colour bar reaches from and to.
 const barEnds = () => [Math.min(facts.range[0], range[0]), Math.max(facts.range[1], largestOctave, range[1])];
-/// How the range is chosen: by the mass of the whole map, by what is seen, of all that is there, or by hand.
+/// How the range is chosen: by the mass of the whole map, of all that is there, or by hand. The engine finds that of
+/// what is seen.
 let rangeBy = 'mass', range = facts.range.slice();
 const rangeWays = {
-  mass: () => massRange(eachBaseCell),
-  view: () => massRange(eachSeenCell),
+  mass: () => widened(...facts.mass_ends[pool]),
   all: () => facts.range.slice(),
   hand: () => range,
 };
-const chooseRange = () => { range = rangeWays[rangeBy]() || range; };
+const chooseRange = () => { range = rangeWays[rangeBy](); };
+/// Where the mass of what is seen is; null where all of that is 0.
+const seenRange = async () => {
+  const values = [], masses = [];
+  eachSeenCell((value, mass) => { values.push(value); masses.push(mass); });
+  if (values.length === 0) return null;
+  const [cells, held] = [values, masses].map((list) => new Float32Array(list).buffer);
+  const ends = await ask({what: 'mass_ends', cells, masses: held, count: values.length}, [cells, held]);
+  return widened(...Array.from(ends, Math.log2));
+};
 
 const unitOf = (octave) => Math.max(0, Math.min(1, (octave - range[0]) / (range[1] - range[0])));
 /// Red, green and blue of a weight that is not 0.

@@ -11,7 +11,7 @@ const paintBar = () => {
   legend.picture.height = 1;
   canvasPen(legend.picture.getContext('2d')).image(picture(256, 1, (i) => low + (high - low) * i / 255), 0, 0, 256, 1);
   legend.handles.forEach((handle, end) => {
-    const text = largestOctave === -Infinity ? '–' : shortNumber(2 ** range[end]);   // –: nothing to scale
+    const text = largestOctave === -Infinity ? '–' : numberWords(2 ** range[end]);   // –: nothing to scale
     handle.style.left = 100 * unitOnBar(range[end]) + '%';
     handle.setAttribute('aria-valuemin', low.toFixed(2));
     handle.setAttribute('aria-valuemax', high.toFixed(2));
@@ -39,10 +39,12 @@ const moveEnd = (end, octave) => {
   recolour();
 };
 /// This view's range is taken once, so that colours do not change while one moves.
-const chooseWay = (way) => {
-  rangeBy = way;
-  chooseRange();
-  if (way === 'view') rangeBy = 'hand';
+const chooseWay = async (way) => {
+  if (way === 'view') {
+    const seen = await seenRange().catch((error) => { say(error.message); return null; });
+    if (seen) range = seen;
+  }
+  rangeBy = way === 'view' ? 'hand' : way;
   recolour();
 };
 const makeHandle = (end) => {

@@ -18,7 +18,7 @@ const drawNumbers = (pen, rows, cols) => {
   for (let r = rows[0]; r < rows[1]; ++r) {
     for (let c = cols[0]; c < cols[1]; ++c) {
       const value = values[(r - rows[0]) * width + c - cols[0]];
-      const text = shortNumber(value), [x, y] = [xOf(c + 0.5), yOf(r + 0.5)], half = textWidth(text, size) / 2;
+      const text = numberWords(value), [x, y] = [xOf(c + 0.5), yOf(r + 0.5)], half = textWidth(text, size) / 2;
       // A part of a number could be taken for another number.
       if (x - half < area.x || x + half > area.x + area.width || y - size / 2 < area.y || y + size / 2 > area.y + area.height) continue;
       pen.text(x, y, text, {size, colour: value === 0 ? front : inkOn(rgbOf(Math.log2(value)))});

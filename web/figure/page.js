@@ -29,12 +29,32 @@ const makeWords = (tag, parent, name, text) => {
   return element;
 };
 
-/// At most three digits: 0.26, 2.6e-5, 1.03e-25.
-const shortNumber = (value) => {
-  if (value === 0 || !Number.isFinite(value)) return String(value);
-  const size = Math.abs(value);
-  const text = size >= 0.01 && size < 1000 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
-  return text.replace(/\.?0+e/, 'e').replace('e+', 'e');
+// Numbers as core/base/number_words.h has them for pictures and windows: a test holds these two to it. They are here, and
+// not in the engine, since a page is drawn before it has an engine, and without one.
+/// [the digits, those of whole numbers all; the power of ten of the first].
+const roundedDigits = (value, digits) => {
+  const parts = (count) => value.toExponential(count - 1).split('e').map(Number), found = parts(digits);
+  return found[1] >= digits && found[1] < 6 ? parts(found[1] + 1) : found;
+};
+/// Three digits: 0.26, 17776, 2.6×10⁻⁵.
+const numberWords = (value, digits = 3) => {
+  if (!Number.isFinite(value)) return Number.isNaN(value) ? 'nan' : value < 0 ? '-inf' : 'inf';
+  if (value === 0) return '0';
+  const [first, power] = roundedDigits(value, digits);
+  if (power >= -3 && power < 6) return String(Number(first + 'e' + power));
+  const raised = (power < 0 ? '⁻' : '') + String(Math.abs(power)).replace(/\d/g, (digit) => '⁰¹²³⁴⁵⁶⁷⁸⁹'[digit]);
+  return (Math.abs(first) === 1 ? (first < 0 ? '-' : '') : first + '×') + '10' + raised;
+};
+/// A part of 1: 12.3 %, 0.00028 %, 99.98 %.
+const shareWords = (share) => {
+  const size = Math.abs(share);
+  if (!Number.isFinite(share) || size > 0 && size < 1e-8 || size > 1e4) return numberWords(share);
+  if (share === 0) return '0 %';
+  let [first, power] = roundedDigits(100 * share, 3);
+  for (let digits = 4; size < 1 && power > 1 && digits <= 8; ++digits) {
+    [first, power] = (100 * share).toExponential(digits - 1).split('e').map(Number);
+  }
+  return Number(first + 'e' + power) + ' %';
 };
 /// The smallest of 1, 2, 5, 10, 20 … that is not below `value`.
 const roundStep = (value) => {

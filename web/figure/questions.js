@@ -68,5 +68,5 @@ const entryOf = async (row, key) => {
   const logit = linear ? NaN : (await ask({what: 'entries', row, rows: 1, key, keys: 1, quantity: 1}))[0];
   return {weight, logit};
 };
-const entryText = (entry) => 'weight ' + shortNumber(entry.weight) + besideUniform(entry.weight) +
-    (Number.isNaN(entry.logit) ? '' : '   logit ' + (entry.logit === -Infinity ? 'masked' : shortNumber(entry.logit)));
+const entryText = (entry) => 'weight ' + numberWords(entry.weight) + besideUniform(entry.weight) +
+    (Number.isNaN(entry.logit) ? '' : '   logit ' + (entry.logit === -Infinity ? 'masked' : numberWords(entry.logit)));

@@ -88,7 +88,7 @@ const drawWords = (values, side) => {
       span.style.background = cssOf(colour);
       span.style.color = inkOn(colour);
     }
-    span.title = placeText(side, i) + ': ' + shortNumber(values[i]);
+    span.title = placeText(side, i) + ': ' + numberWords(values[i]);
     words.appendChild(document.createTextNode(' '));
   }
 };
@@ -104,8 +104,8 @@ const drawTable = (values, side) => {
   for (const i of order) {
     const line = make('tr', body);
     make('td', line, '', placeText(side, i));
-    make('td', line, 'number', shortNumber(values[i]));
-    make('td', line, 'number', facts.score === 'softmax' ? shortNumber(values[i] * K.total) : '–');
+    make('td', line, 'number', numberWords(values[i]));
+    make('td', line, 'number', facts.score === 'softmax' ? numberWords(values[i] * K.total) : '–');
   }
 };
 /// Film and words: all that has colours.
@@ -121,9 +121,9 @@ const titleOf = (values, lse) => {
   const name = (picked.isKey ? 'key ' : 'query ') + placeText(own(picked), picked.at);
   if (!(values[best] > 0)) return name + ': all weights are 0 or masked';
   const text = name + ': largest weight ' +
-      shortNumber(values[best]) + ' ' + (picked.isKey ? 'of query ' : 'on key ') + placeText(listed(picked), best);
-  if (picked.isKey) return text + '; the queries here give it ' + shortNumber(sum / values.length) + ' on average';
-  return text + '; mass of the keys here ' + shortNumber(sum) + (Number.isNaN(lse) ? '' : '; LSE ' + lse.toPrecision(6));
+      numberWords(values[best]) + ' ' + (picked.isKey ? 'of query ' : 'on key ') + placeText(listed(picked), best);
+  if (picked.isKey) return text + '; the queries here give it ' + numberWords(sum / values.length) + ' on average';
+  return text + '; mass of the keys here ' + numberWords(sum) + (Number.isNaN(lse) ? '' : '; LSE ' + lse.toPrecision(6));
 };
 const show = async (wanted) => {
   picked = wanted;

@@ -21,7 +21,7 @@ const drawFrameOf = (pen, {width, height, title, head}) => {
   title.forEach((line, i) => {
     pen.text(gap, (kHead / 2 + kTitleLine * i) * ratio - head, line, {size: 13 * ratio, colour: front, align: 'start'});
   });
-  const ends = [shortNumber(2 ** range[0]), shortNumber(2 ** range[1]) + ' (log)'];
+  const ends = [numberWords(2 ** range[0]), numberWords(2 ** range[1]) + ' (log)'];
   const [before, after] = ends.map((text) => textWidth(text, size));
   const bar = document.createElement('canvas'), low = Math.max(area.x, before + 2 * gap);
   const length = Math.min(200 * ratio, width - low - after - 2 * gap);

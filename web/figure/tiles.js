@@ -58,7 +58,7 @@ const eachSeenTile = (level, hand) => {
     for (let col = Math.floor(keys[0] / size); col * size < keys[1]; ++col) hand(row, col);
   }
 };
-/// The cells that are seen, as massRange() takes them: of tiles where these are there, else of the base.
+/// Hands over the value and the mass of each cell that is seen and not 0: of tiles where these are there, else of the base.
 const eachSeenCell = (hand) => {
   const level = shownLevel(), found = [];
   let complete = hasTiles();
@@ -81,7 +81,7 @@ const eachSeenCell = (hand) => {
         const key = (tile.col + c) * side;
         if (key + side <= keys[0] || key >= keys[1]) continue;
         const at = r * tile.cols + c, value = tile.decode(tile.values[pool * offset + at]);
-        if (value > 0) hand(Math.max(1, Math.round(1 + 512 * (127 + Math.log2(value)))), tile.decode(tile.values[offset + at]));
+        if (value > 0) hand(value, tile.decode(tile.values[offset + at]));
       }
     }
   }

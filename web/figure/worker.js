@@ -52,6 +52,13 @@ const makeEngine = () => {
     open,
     entries: (m) => take(engine.attnscope_entries(m.row, m.rows, m.key, m.keys, m.quantity, 1), m.rows * m.keys),
     texels: (m) => take(engine.attnscope_texels(m.level, m.row, m.rows, m.col, m.cols), 2 * m.rows * m.cols),
+    mass_ends: (m) => {
+      const places = [m.cells, m.masses].map(put);
+      const found = engine.attnscope_mass_ends(...places, m.count);
+      places.forEach((at) => engine.attnscope_release(at));
+      if (!found) throw new Error(problem());
+      return new Float64Array(engine.memory.buffer, found, 2).slice();
+    },
     lse: (m) => new Float64Array([engine.attnscope_lse(m.row)]),
   };
 

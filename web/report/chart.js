@@ -3,19 +3,6 @@
 const narrow = matchMedia('(max-width: 640px)');
 const chartBox = () => ({...(narrow.matches ? {width: 380, height: 300} : {width: 720, height: 360}), left: 58, right: 26, top: 14, bottom: 46});
 const missed = (recall) => -Math.log10(Math.max(1e-4, 1 - recall));
-/// 1, 2, 5, or more, times powers of ten from `low` to `high`.
-const logTicks = (low, high) => {
-  const ticks = [];
-  const factors = high / low < 8 ? [1, 2, 3, 4, 5, 7] : [1, 2, 5];
-  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); ++power) {
-    for (const factor of factors) {
-      const tick = Number((factor + 'e' + power));
-      if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
-    }
-  }
-  return ticks;
-};
-const shareText = (share) => share === null || share === undefined ? '–' : shortNumber(100 * share) + ' %';
 const dark = matchMedia('(prefers-color-scheme: dark)'), paper = matchMedia('print');
 /// The part of the colours that is seen on the page's own, dark or light.
 const curveColour = (unit) => cssOf(rgbAt((dark.matches && !paper.matches ? 0.32 : 0) + 0.66 * unit));
@@ -25,16 +12,16 @@ const chartPlaces = (curves) => {
   const low = Math.min(...shares, 0.5), high = 1, box = chartBox(), {width, height, left, right, top, bottom} = box;
   const [least, most] = [missed(Math.min(...recalls)), missed(Math.max(...recalls))];
   return {
-    low, high, box, recalls: [...new Set(recalls)].sort((a, b) => a - b),
+    box, recalls: [...new Set(recalls)].sort((a, b) => a - b),
     x: (share) => left + (width - left - right) * Math.log(Math.max(low, share) / low) / Math.log(high / low),
     y: (recall) => height - bottom - (height - top - bottom) * (most > least ? (missed(recall) - least) / (most - least) : 0.5),
   };
 };
-const drawAxes = (svg, places) => {
+const drawAxes = (svg, places, ticks) => {
   const {width, height, left, right, top, bottom} = places.box;
   const axes = makeSvg('g', svg, {class: 'axes', 'aria-hidden': 'true'});
   let free = -Infinity;
-  for (const tick of logTicks(places.low, places.high)) {
+  for (const tick of ticks) {
     const x = places.x(tick);
     makeSvg('line', axes, {x1: x, x2: x, y1: top, y2: height - bottom});
     if (x < free) continue;
@@ -56,22 +43,23 @@ const knownPoints = (curve) => {
   const known = curve.density.map((share, at) => [share, curve.recall[at]]).filter(([share]) => share !== null);
   return {name: curve.name, density: known.map(([share]) => share), recall: known.map(([, recall]) => recall)};
 };
-const makeChart = (parent, all) => {
+/// `ticks`: shares of keys that the axis names.
+const makeChart = (parent, all, ticks) => {
   const curves = all.map(knownPoints).filter((curve) => curve.density.length);
   if (!curves.length) return;
   const holder = make('figure', parent, 'chart');
   const draw = () => {
     holder.replaceChildren();
-    drawChart(holder, curves);
+    drawChart(holder, curves, ticks);
   };
   draw();
   for (const media of [dark, paper, narrow]) media.addEventListener('change', draw);
 };
-const drawChart = (holder, curves) => {
+const drawChart = (holder, curves, ticks) => {
   const places = chartPlaces(curves), {width, height} = places.box;
   const svg = makeSvg('svg', holder, {viewBox: '0 0 ' + width + ' ' + height, role: 'application', tabindex: '0', 'aria-label':
       'recall against density, a curve for each of ' + curves.length + ' layers. Up and down choose a layer, left and right a point.'});
-  drawAxes(svg, places);
+  drawAxes(svg, places, ticks);
   const lines = curves.map((curve) => makeSvg('polyline', svg, {class: 'curve', points: curve.density.map((share, at) =>
     places.x(share).toFixed(1) + ',' + places.y(curve.recall[at]).toFixed(1)).join(' ')}));
   const dot = makeSvg('circle', svg, {class: 'dot', r: 5, visibility: 'hidden'});

@@ -75,8 +75,7 @@ const makeBar = (parent, share, text) => {
   parent.style.setProperty('--share', Math.max(0, Math.min(1, share)).toFixed(4));
   make('span', parent, '', text);
 };
-const percent = (share, decimals = 1) => share === null || share === undefined ? '–' :
-    share > 0 && share < 0.5 * 10 ** (-2 - decimals) ? shortNumber(100 * share) + ' %' : (100 * share).toFixed(decimals) + ' %';
+const shareText = (share) => share === null || share === undefined ? '–' : shareWords(share);
 const kSvg = 'http://www.w3.org/2000/svg';
 const makeSvg = (tag, parent, values, text) => {
   const element = document.createElementNS(kSvg, tag);

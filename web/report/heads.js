@@ -62,14 +62,14 @@ const titleOf = (number) => number.label && number.label !== number.text && numb
 const numberText = (number, value) => {
   if (value === null || value === undefined) return '–';
   const size = Math.abs(value), decimals = number.decimals || 0;
-  return size !== 0 && (size < 0.5 * 10 ** -decimals || size >= 1e6) ? shortNumber(value) : value.toFixed(decimals);
+  return size !== 0 && (size < 0.5 * 10 ** -decimals || size >= 1e6) ? numberWords(value) : value.toFixed(decimals);
 };
 const valueOf = (name, i) => heads.values[name] ? heads.values[name][i] : null;
 const errorOf = (name, i) => heads.errors && heads.errors[name] ? heads.errors[name][i] : null;
 /// "0.412 ± 0.003".
 const fullText = (number, i) => {
   const error = errorOf(number.name, i);
-  return numberText(number, valueOf(number.name, i)) + (error === null || error === undefined ? '' : ' ± ' + shortNumber(error));
+  return numberText(number, valueOf(number.name, i)) + (error === null || error === undefined ? '' : ' ± ' + numberWords(error));
 };
 /// A link that opens a head's details.
 const headLink = (parent, i) => {

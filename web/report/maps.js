@@ -23,7 +23,7 @@ const makePixels = (bytes, rows, cols, overPicture) => {
   context.putImageData(image, 0, 0);
   return canvas;
 };
-const octaveText = (octave) => octave === null || octave === undefined ? '–' : shortNumber(2 ** octave);
+const octaveText = (octave) => octave === null || octave === undefined ? '–' : numberWords(2 ** octave);
 
 // --- maps ---
 /// A head's small map: {bytes, rows, cols, low, high}; null where it has none.

@@ -22,11 +22,11 @@ const makeKept = (section, kept) => {
   const body = make('tbody', table_);
   for (const one of kept) {
     const line = make('tr', body);
-    make('th', line, '', percent(one.keep, 0)).scope = 'row';
-    if (known) make('td', line, '', percent(one.density));
-    for (const what of [one.blocks, one.entries]) makeBar(make('td', line, 'number'), what ? what.recall : 0, what ? percent(what.recall) : '–');
+    make('th', line, '', shareText(one.keep)).scope = 'row';
+    if (known) make('td', line, '', shareText(one.density));
+    for (const what of [one.blocks, one.entries]) makeBar(make('td', line, 'number'), what ? what.recall : 0, what ? shareText(what.recall) : '–');
     for (const what of [one.blocks, one.entries]) {
-      const cell = make('td', line, 'number', what && what.worst !== undefined ? percent(what.worst) + ' ' : '–');
+      const cell = make('td', line, 'number', what && what.worst !== undefined ? shareText(what.worst) + ' ' : '–');
       if (what && Number.isInteger(what.worst_head)) headOrNumber(cell, what.worst_head);
     }
   }
@@ -35,12 +35,12 @@ const makeKeptByLayer = (section, lines) => {
   const more = make('details', section), keeps = lines[0].keep;
   make('summary', more, '', 'By layer');
   const table_ = makeTable(more, 'kept', 'mass that is kept, by layer');
-  makeHeads(table_, ['layer', ...keeps.map((keep) => 'blocks, ' + percent(keep, 0)), ...keeps.map((keep) => 'entries, ' + percent(keep, 0))]);
+  makeHeads(table_, ['layer', ...keeps.map((keep) => 'blocks, ' + shareText(keep)), ...keeps.map((keep) => 'entries, ' + shareText(keep))]);
   const body = make('tbody', table_);
   for (const one of lines) {
     const line = make('tr', body);
     make('th', line, '', one.layer === null ? 'all' : String(one.layer)).scope = 'row';
-    for (const share of [...one.blocks, ...one.entries]) makeBar(make('td', line, 'number'), share || 0, percent(share));
+    for (const share of [...one.blocks, ...one.entries]) makeBar(make('td', line, 'number'), share || 0, shareText(share));
   }
 };
 const makeSinks = (section, sinks) => {
@@ -57,7 +57,7 @@ const makeSinks = (section, sinks) => {
     for (const key of one.keys) {
       const item = make('li', list);
       makeWords('bdi', item, '', key.name);
-      makeBar(make('span', item, 'number'), key.mass, percent(key.mass));
+      makeBar(make('span', item, 'number'), key.mass, shareText(key.mass));
     }
   }
 };
@@ -73,11 +73,11 @@ const makeFrames = (section, frames) => {
     makeWords('th', line, '', names[at]).scope = 'row';
     row.forEach((share, to) => {
       const cell = make('td', line, '', share === null ? '–' : (100 * share).toFixed(share < 0.0995 ? 1 : 0));
-      cell.title = names[at] + ' to ' + names[to] + ': ' + percent(share, 2);
+      cell.title = names[at] + ' to ' + names[to] + ': ' + shareText(share, 2);
       if (share !== null) paint(cell, rgbAt(share / high));
     });
   });
-  makeScale(section, '0', percent(high), 'even scale');
+  makeScale(section, '0', shareText(high), 'even scale');
 };
 const makeSparsity = () => {
   const sparsity = facts.sparsity;
@@ -86,7 +86,7 @@ const makeSparsity = () => {
   if (sparsity.text) makeIntro(section, sparsity.text);
   if (full(sparsity.curves)) {
     make('h3', section, '', 'How few keys hold the mass');
-    makeChart(section, sparsity.curves);
+    makeChart(section, sparsity.curves, sparsity.ticks);
     makeCurveTable(section, sparsity.curves);
   }
   if (full(sparsity.kept)) makeKept(section, sparsity.kept);

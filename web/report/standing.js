@@ -16,7 +16,7 @@ const makeRules = (section) => {
       const line = make('li', heads_), look = lookOf(one.head);
       const link = makeWords('a', line, 'head', heads.names[one.head]);
       link.href = look >= 0 ? '#at=look-' + look : '#' + new URLSearchParams([['head', heads.names[one.head]]]);
-      make('span', line, 'value', number ? numberText(number, one.value) : shortNumber(one.value));
+      make('span', line, 'value', number ? numberText(number, one.value) : numberWords(one.value));
       if (one.text) makeWords('span', line, 'meaning', sentence(one.text));
     }
   }

@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/mass_range.h"
@@ -134,5 +135,14 @@ TEST_CASE("the ends that keep the mass are some of the values") {
   CHECK(low_of({{1e-30, 0.4}, {2, 0.6}, {3, 1}, {4, 998}}) == 3);
   CHECK(low_of({{1e-30, 0.4}, {2, 0.7}, {3, 1}, {4, 998}}) == 2);
   CHECK(low_of({{5, 1}}) == 5);
+
+  const auto ends_of = [](const std::vector<ValueMass>& cells) {
+    const MassEnds ends = mass_ends(cells);
+    return std::pair(ends.low, ends.high);
+  };
+  // One of 2000 cells lies beyond by its count, but not where it holds a fifth of the mass.
+  CHECK(ends_of({{1, 0.1, 100}, {2, 99.9, 1899}, {9, 0.01, 1}}) == std::pair(2.0, 2.0));
+  CHECK(ends_of({{1, 0.2, 100}, {2, 99.9, 1899}, {9, 25, 1}}) == std::pair(1.0, 9.0));
+  CHECK(ends_of({{3, 1}}) == std::pair(3.0, 3.0));
   CHECK(low_of({}) == 0);
 }

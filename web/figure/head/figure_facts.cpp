@@ -114,6 +114,7 @@ OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const
       {"level", map.pyramid.level},
       {"texels", {map.pyramid.rows, map.pyramid.cols}},
       {"range", {map.pyramid.low, map.pyramid.high}},
+      {"mass_ends", map.pyramid.mass},
       {"colours", colours_json()}};
   if (source.call.timestep) facts["timestep"] = *source.call.timestep;
   return facts;

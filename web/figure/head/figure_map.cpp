@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "core/base/checked_math.h"
+#include "core/base/mass_range.h"
 #include "core/stream/norm_sink.h"
 #include "web/engine/page_map.h"
 #include "web/figure/head/figure_mask.h"
@@ -86,6 +88,27 @@ void set_range(FigurePyramid& pyramid) {
   if (pyramid.high - pyramid.low < 1) pyramid.low = pyramid.high - 1;
 }
 
+/// Codes are few: what cells have of each is added up.
+void set_mass_ends(FigurePyramid& pyramid) {
+  const size_t texels = pyramid.codes.size() / 2;
+  for (size_t pool = 0; pool < 2; ++pool) {
+    std::map<uint16_t, ValueMass> by_code;
+    for (size_t i = 0; i < texels; ++i) {
+      const uint16_t code = pyramid.codes[pool * texels + i];
+      if (code == 0) continue;
+      ValueMass& all =
+          by_code.try_emplace(code, ValueMass{weight_of_code(code), 0, 0}).first->second;
+      all.mass += weight_of_code(pyramid.codes[texels + i]);
+      all.count += 1;
+    }
+    if (by_code.empty()) continue;
+    std::vector<ValueMass> cells;
+    for (const auto& [code, all] : by_code) cells.push_back(all);
+    const MassEnds ends = mass_ends(cells);
+    pyramid.mass[pool] = {std::log2(ends.low), std::log2(ends.high)};
+  }
+}
+
 /// The problem that the page has.
 AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map,
                                  std::span<const RowNorm> norms) {
@@ -138,6 +161,7 @@ FigurePyramid base_of(const FigureCut& cut, const AttentionProblem& problem,
     }
   }
   set_range(pyramid);
+  set_mass_ends(pyramid);
   return pyramid;
 }
 

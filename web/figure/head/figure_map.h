@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -23,6 +24,8 @@ struct FigurePyramid {
   /// log₂ of the weights at which colours begin and end: of the maxima that are not 0, 1 % lie
   /// below the first, 0.1 % above the last.
   double low = -1, high = 0;
+  /// log₂ of mass_ends() of the maxima, then of the means; each cell holds its mean.
+  std::array<std::array<double, 2>, 2> mass{{{-1, 0}, {-1, 0}}};
 };
 
 /// The weight that a texel's code stands for.
