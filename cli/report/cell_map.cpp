@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
+
+#include "core/base/mass_range.h"
 
 namespace attnscope {
 namespace {
@@ -45,16 +48,16 @@ void CellMap::add_row(int64_t row, std::span<const float> weights) {
 
 CodedMap coded_map(std::span<const float> weights) {
   CodedMap map;
-  std::vector<double> logs;
+  std::vector<ValueMass> cells;
   for (const float w : weights) {
-    if (w > 0) logs.push_back(std::log2(static_cast<double>(w)));
+    if (w > 0) cells.push_back({double{w}, double{w}});
   }
-  if (!logs.empty()) {
-    const auto low = logs.begin() + std::ssize(logs) / 100;
-    std::nth_element(logs.begin(), low, logs.end());
-    map.low = *low;
-    map.high = *std::max_element(logs.begin(), logs.end());
-    if (map.high - map.low < 1) map.low = map.high - 1;
+  if (!cells.empty()) {
+    std::sort(cells.begin(), cells.end(),
+              [](const ValueMass& a, const ValueMass& b) { return a.value < b.value; });
+    const MassEnds ends = mass_ends(cells);
+    map.high = std::log2(ends.high);
+    map.low = std::min(std::log2(ends.low), map.high - 1);
   }
   map.codes.reserve(weights.size());
   for (const float w : weights) {

@@ -38,7 +38,7 @@ struct CodedMap {
   std::vector<std::byte> codes;
   double low = -1, high = 0;  ///< log₂ of the weights at which colours begin and end
 };
-/// Of the weights that are not 0, 1 % lie below `low`; none above `high`.
+/// `low` and `high` are mass_ends() of the weights (core/base/mass_range.h), an octave at least.
 CodedMap coded_map(std::span<const float> weights);
 
 /// Draws maps of jobs from the blocks of their reduction; jobs ask for CellMap::block().

@@ -229,7 +229,11 @@ void CaptureReport::add_figures() {
     }
   }
   if (!why.empty()) {
-    parts_.lacks.push_back(fmt::format("exact maps of {} heads: {}", parts_.figures.size(), why));
+    const size_t there = parts_.figures.size();
+    parts_.lacks.push_back((there == 0
+                                ? "no exact maps: "
+                                : fmt::format("exact maps of {} alone: ", heads_text(there))) +
+                           why);
   }
 }
 

@@ -129,9 +129,6 @@ std::vector<size_t> all_standing(std::span<const StandingRule> rules) {
 std::vector<std::string> head_sentences(const StandingNumbers& head, int64_t keys) {
   const HeadMetrics& m = head.record->metrics;
   std::vector<std::string> lines;
-  if (m.head_class != HeadClass::undefined) {
-    lines.push_back(fmt::format("Class {}.", head_class_name(m.head_class)));
-  }
   if (m.keys_for_50.value && m.keys_for_95.value) {
     lines.push_back(fmt::format("Half of a row's mass lies on {:.1f} keys, 95 % on {:.1f}{}.",
                                 *m.keys_for_50.value, *m.keys_for_95.value,
