@@ -53,12 +53,12 @@ int64_t latent_frames(const std::vector<SelectedCall>& calls) {
     const TokenGrid& grid = s.call->problem->query_tokens();
     if (!grid.has_grid()) continue;
     if (frames != 0 && frames != grid.frames()) {
-      throw usage_error(
-          fmt::format("--frames: the calls have {} and {} latent frames", frames, grid.frames()));
+      throw usage_error(fmt::format("--video-frames: the calls have {} and {} latent frames",
+                                    frames, grid.frames()));
     }
     frames = grid.frames();
   }
-  if (frames == 0) throw usage_error("--frames: no call has a grid, so nothing has frames");
+  if (frames == 0) throw usage_error("--video-frames: no call has a grid, so nothing has frames");
   return frames;
 }
 
@@ -170,7 +170,7 @@ std::string other_option(const ConvertOptions& o) {
                            [](const std::string& told) { return !told.ends_with("=none"); })},
       {"--steps, --layers … (a selection)", !(o.selection == all)},
       {"--tokens", !o.tokens.empty()},
-      {"--frames", !o.frames.empty()},
+      {"--video-frames", !o.frames.empty()},
       {"--no-values", o.no_values}};
   for (const TextFact& fact : kTextFacts) {
     if (c.texts.*fact.value) return fact.option;
@@ -267,7 +267,7 @@ Command add_convert_command(CLI::App& app) {
       .type_name("FILE")
       .group(more);
   command
-      .add_option("--frames", o.frames,
+      .add_option("--video-frames,--frames", o.frames,
                   "pictures to record: .png files, one a latent frame or those of the whole video")
       .type_name("DIR")
       .group(more);
@@ -286,7 +286,7 @@ Command add_convert_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope convert dump/ --steps 10 --layers 12 --heads 3,7 -o two-heads\n"
       "  attnscope convert dump/ --no-values -o less --dry-run\n"
-      "  attnscope convert dump/ --tokens tokens.json --frames pictures/ -o complete\n"
+      "  attnscope convert dump/ --tokens tokens.json --video-frames pictures/ -o complete\n"
       "  attnscope convert --stitch dump/ -o whole\n"
       "  attnscope convert dump/ --layers 12 -o cut-{shard} --shard 0/4   # then: attnscope merge\n"
       "  attnscope convert --q q.npy --k k.npy --preset cogvideox-5b -o call.safetensors");

@@ -150,7 +150,7 @@ attnscope_room(io/export/read "What reads it back: maps, blocks, shards, stats, 
 attnscope_room(io/pictures/text "Words to pixels: font files, the embedded font, the system's, ink."
   MAY core io/files USES posix fmt stb LIBRARY io_pictures)
 attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, matrix, mosaic, tables, PNG. No HDF5."
-  MAY core io/files io/pictures/text USES posix fmt png LIBRARY io_pictures)
+  MAY core io/files io/pictures/text USES posix fmt png zlib LIBRARY io_pictures)
 attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over the video, files that move."
   MAY core io/files io/pictures/text io/pictures USES posix fmt gif LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."

@@ -20,9 +20,9 @@ namespace {
 constexpr size_t kPageLines = 40, kPageColumns = 80;
 constexpr size_t kPageExamples = 3;
 /// Beginnings of the headings that many commands have: --help has what stands under them, last.
-constexpr std::array<std::string_view, 8> kSharedHeadings{
-    "Bare tensors", "A CAPTURE",        "Facts",   "Selection",
-    "Computation",  "Several machines", "Colours", "Side B"};
+constexpr std::array<std::string_view, 9> kSharedHeadings{
+    "Bare tensors",     "A CAPTURE", "Facts",  "Selection",    "Computation",
+    "Several machines", "Colours",   "Side B", "The picture's"};
 
 constexpr std::array<std::string_view, 4> kClauseEnds{"; ", ": ", ", ", " ("};
 

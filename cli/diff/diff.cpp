@@ -367,8 +367,8 @@ void add_map_options(CommandParser& command, DiffOptions& o) {
   command
       .add_option("--product", o.product,
                   "pooled[:N] (blocks of N x N, 64), frames (frame x frame) or volume (of a\n"
-                  "query, or of the mean query of the video), into -o .h5 or .png; volume also\n"
-                  ".npy and .gif; frames without -o: printed")
+                  "query, or of the mean query of the video), into -o .h5, .png, .svg or .pdf;\n"
+                  "volume also .npy, .gif, .mp4; frames without -o: printed")
       .words(map_product_words())
       .type_name("NAME")
       .group(group);
@@ -400,9 +400,10 @@ Command add_diff_command(CLI::App& app) {
                   "the capture, export or table that side B is of (default: the first)")
       .type_name("SECOND");
   command
-      .add_option("-o", o.out,
-                  "write .json, .csv or .h5 (of --product .h5 or .png); else a line a pair is\n"
-                  "printed, of one pair all that is told; -: as CSV")
+      .add_option(
+          "-o", o.out,
+          "write .json, .csv or .h5 (of --product .h5 or a picture); else a line a pair is\n"
+          "printed, of one pair all that is told; -: as CSV")
       .type_name("FILE");
   take_standard_output(command, o);
   command.add_option("--sample", o.sample, "compare N evenly spread rows of each head")
@@ -423,6 +424,8 @@ Command add_diff_command(CLI::App& app) {
   command.add_flag("--segments", o.by_segment,
                    "compare segment by segment also where the tokens are the same");
   add_map_options(command, o);
+  add_picture_options(command, o.page);
+  command.after_parsing([command, &o] { check_picture_options(command, o.out); });
   add_other_options(command, o.other);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);

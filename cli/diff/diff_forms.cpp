@@ -107,7 +107,7 @@ class PooledForm final : public DiffForm {
     running.before_end();
     write_pooled_picture(
         {job_.sides, job_.pairs, pool_, map_scale(job_.options, ScaleKind::symlog)},
-        std::move(maps), job_.options.out, job_.options.force);
+        std::move(maps), picture_target(job_.options));
   }
 
   const DiffJob job_;
@@ -189,8 +189,8 @@ class FrameForm final : public DiffForm {
     if (!o.out.empty() && is_hdf5(o)) {
       write_file(found);
     } else if (!o.out.empty()) {
-      write_part_picture(job_.sides, job_.pairs, found, map_scale(o, ScaleKind::linear), o.out,
-                         o.force);
+      write_part_picture(job_.sides, job_.pairs, found, map_scale(o, ScaleKind::linear),
+                         picture_target(o));
     }
     report(found, running.console);
   }
@@ -271,6 +271,10 @@ PairMapsLayout maps_layout(const DiffJob& job) {
   layout.texts.emplace_back("Conventions", "CF-1.8");
   layout.pairs = pair_columns(json["pairs"]);
   return layout;
+}
+
+PictureTarget picture_target(const DiffOptions& options) {
+  return {options.out, options.force, style_of(options.page, options.out)};
 }
 
 ScaleKind map_scale(const DiffOptions& options, ScaleKind usual) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/diff/diff_options.h"
+#include "cli/diff/diff_pictures.h"
 #include "cli/diff/pair_runner.h"
 #include "io/files/json_types.h"
 #include "io/pictures/colour_scale.h"
@@ -55,6 +56,8 @@ std::unique_ptr<const DiffForm> make_volume_form(const DiffJob& job,
 OrderedJson maps_json(const DiffJob& job);
 /// A file's attributes and pairs, without axes and variables.
 PairMapsLayout maps_layout(const DiffJob& job);
+/// The picture of -o.
+PictureTarget picture_target(const DiffOptions& options);
 /// The scale that --colour-scale names; `usual` without it.
 ScaleKind map_scale(const DiffOptions& options, ScaleKind usual);
 /// Says that it was written; prints the JSON with --json.

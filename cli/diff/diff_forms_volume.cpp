@@ -91,10 +91,11 @@ class VolumeForm final : public DiffForm {
     volumes_.capture = joined_parts({"A: " + job.sides.a.path().filename().string(),
                                      "B: " + job.sides.b.path().filename().string()});
     volumes_.domain = "all";
-    if (extension() == ".png") {
-      check_film_size(o.out, volumes_.grid, std::ssize(pairs), style({}));
+    if (is_animation_name(o.out)) {
+      check_animation(o.out, volumes_, style({}));
+    } else if (is_drawn()) {
+      check_filmstrip(o.out, volumes_, style({}));
     }
-    if (extension() == ".gif") check_animation_size(o.out, std::ssize(pairs));
   }
 
   std::unique_ptr<PairSink> make_sink(const ComparedPair&) const override {
@@ -134,6 +135,8 @@ class VolumeForm final : public DiffForm {
     return std::filesystem::path(job_.options.out).extension().string();
   }
 
+  bool is_drawn() const { return extension() != ".npy" && extension() != ".h5"; }
+
   void describe(const ComparedPair& pair, const ChosenTokens& chosen) {
     QueryVolume volume;
     volume.chosen = volumes_.list_chosen(chosen.tokens);
@@ -145,7 +148,7 @@ class VolumeForm final : public DiffForm {
   }
 
   FilmStyle style(std::span<const float> values) const {
-    FilmStyle style;
+    FilmStyle style = film_style_of(job_.options.page, job_.options.out, volumes_.grid[0]);
     style.colours = difference_colours(values, map_scale(job_.options, ScaleKind::symlog));
     style.unit = "A − B";
     style.about = "exact, one range for all";
@@ -159,8 +162,8 @@ class VolumeForm final : public DiffForm {
       values.insert(values.end(), volume.video.begin(), volume.video.end());
     }
     if (extension() == ".npy") return write_volumes_npy(volumes, o.out, o.force);
-    if (extension() == ".png") return write_film_png(volumes, style(values), o.out, o.force);
-    if (extension() == ".gif") return write_film_gif(volumes, style(values), o.out, o.force);
+    if (is_animation_name(o.out)) return write_animation(volumes, style(values), o.out, o.force);
+    if (is_drawn()) return write_filmstrip(volumes, style(values), o.out, o.force);
     write_file(volumes, rows);
   }
 

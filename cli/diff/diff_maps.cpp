@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "io/results/film_files.h"
 
 namespace attnscope {
 namespace {
@@ -45,14 +47,17 @@ ProductChoice parse_map_product(const std::string& product) {
 
 void check_map_options(const DiffOptions& o, MapForm form) {
   const std::string extension = std::filesystem::path(o.out).extension().string();
-  const bool of_volumes = extension == ".npy" || extension == ".gif";
-  const bool known = extension == ".h5" || extension == ".png" ||
-                     (form == MapForm::volume && of_volumes) ||
+  const bool of_volumes = extension == ".npy" || is_animation_name(o.out);
+  const auto pictures = picture_endings();
+  const bool drawn = std::find(pictures.begin(), pictures.end(), extension) != pictures.end();
+  const bool known = extension == ".h5" || drawn || (form == MapForm::volume && of_volumes) ||
                      (form == MapForm::frames && o.out.empty());
   if (!known) {
-    throw usage_error(fmt::format(
-        "--product {}: -o FILE must end in {} (got \"{}\")", o.product,
-        form == MapForm::volume ? ".h5, .npy, .png or .gif" : ".h5 or .png", extension));
+    throw usage_error(fmt::format("--product {}: -o FILE must end in {} (got \"{}\")", o.product,
+                                  form == MapForm::volume
+                                      ? ".h5, .npy, .png, .svg, .pdf, .gif or .mp4"
+                                      : ".h5, .png, .svg or .pdf",
+                                  extension));
   }
   if (form != MapForm::volume && o.queries.any()) {
     throw usage_error(

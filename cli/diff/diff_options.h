@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/common/capture_options.h"
+#include "cli/common/picture_options.h"
 #include "cli/common/query_options.h"
 #include "cli/diff/other_heads.h"
 
@@ -23,6 +24,7 @@ struct DiffOptions {
   std::string product;  ///< empty: numbers
   QueryOptions queries;
   std::string pool = "max", colour_scale;  ///< empty: what suits the picture
+  PictureOptions page;
   bool by_segment = false;
   int64_t sample = 0;
   std::optional<int64_t> top;  ///< of several pairs rows are listed where it is given

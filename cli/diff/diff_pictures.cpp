@@ -31,10 +31,14 @@ std::vector<float> all_values(const std::vector<PooledMap>& maps, Pool pool) {
   return all;
 }
 
+void write_to(const PictureTarget& target, const PictureText& text, const Canvas& canvas) {
+  write_picture(canvas, target.look, text.title, target.path, target.force);
+}
+
 /// Maps in the places of A's heads.
 void write_difference_mosaic(MosaicContent content, const DiffSides& sides,
                              const std::vector<ComparedPair>& pairs, std::vector<PooledMap> maps,
-                             const std::string& path, bool force) {
+                             const PictureTarget& target) {
   std::vector<HeadName> names;
   for (const ComparedPair& pair : pairs) names.push_back(pair.a.name);
   HeadTable table = table_of_heads(names);
@@ -43,7 +47,8 @@ void write_difference_mosaic(MosaicContent content, const DiffSides& sides,
   for (size_t i = 0; i < maps.size(); ++i) content.maps[table.places[i]] = std::move(maps[i]);
   content.text = difference_text(sides, pairs);
   content.value_name = "A − B";
-  write_canvas_png(MosaicPicture(content).draw(), path, force);
+  content.look = target.look;
+  write_to(target, content.text, MosaicPicture(content).draw());
 }
 
 }  // namespace
@@ -76,7 +81,7 @@ PictureText difference_text(const DiffSides& sides, const std::vector<ComparedPa
 }
 
 void write_pooled_picture(const PooledPicture& p, std::vector<PooledMap> maps,
-                          const std::string& path, bool force) {
+                          const PictureTarget& target) {
   const ColourChoice colours = difference_colours(all_values(maps, p.pool), p.scale);
   const int64_t block = maps.front().block_rows;
   if (maps.size() > 1) {
@@ -84,8 +89,7 @@ void write_pooled_picture(const PooledPicture& p, std::vector<PooledMap> maps,
     content.pool = p.pool;
     content.cell_text = block_text(block, p.pool);
     content.colours = colours;
-    return write_difference_mosaic(std::move(content), p.sides, p.pairs, std::move(maps), path,
-                                   force);
+    return write_difference_mosaic(std::move(content), p.sides, p.pairs, std::move(maps), target);
   }
   const ComparedPair& pair = p.pairs.front();
   MatrixContent content;
@@ -102,12 +106,13 @@ void write_pooled_picture(const PooledPicture& p, std::vector<PooledMap> maps,
   for (const float value : content.map.values(p.pool)) {
     content.missing.push_back(std::isnan(value) ? 1 : 0);
   }
-  write_canvas_png(MatrixPicture(content).draw(), path, force);
+  content.look = target.look;
+  write_to(target, content.text, MatrixPicture(content).draw());
 }
 
 void write_part_picture(const DiffSides& sides, const std::vector<ComparedPair>& pairs,
                         const std::vector<PartDifference>& found, ScaleKind scale,
-                        const std::string& path, bool force) {
+                        const PictureTarget& target) {
   std::vector<PooledMap> maps;
   for (const PartDifference& each : found) {
     PooledMap map;
@@ -123,7 +128,7 @@ void write_part_picture(const DiffSides& sides, const std::vector<ComparedPair>&
     MosaicContent content;
     content.cell_text = cells;
     content.colours = colours;
-    return write_difference_mosaic(std::move(content), sides, pairs, std::move(maps), path, force);
+    return write_difference_mosaic(std::move(content), sides, pairs, std::move(maps), target);
   }
   MetricTable table;
   table.text = difference_text(sides, pairs);
@@ -135,7 +140,8 @@ void write_part_picture(const DiffSides& sides, const std::vector<ComparedPair>&
   table.value_name = "A − B";
   table.values = std::move(maps.front().mean);
   table.colours = colours;
-  write_canvas_png(HeatTablePicture(table).draw(), path, force);
+  table.look = target.look;
+  write_to(target, table.text, HeatTablePicture(table).draw());
 }
 
 }  // namespace attnscope

@@ -26,13 +26,20 @@ struct PooledPicture {
   Pool pool = Pool::max;
   ScaleKind scale = ScaleKind::symlog;
 };
+
+/// Where a picture goes, and how it looks.
+struct PictureTarget {
+  std::string path;
+  bool force = false;
+  PictureStyle look;
+};
 /// Writes it; `maps`: of each pair.
 void write_pooled_picture(const PooledPicture& picture, std::vector<PooledMap> maps,
-                          const std::string& path, bool force);
+                          const PictureTarget& target);
 
 /// Sums over parts, a table a pair; one alone has its numbers in it.
 void write_part_picture(const DiffSides& sides, const std::vector<ComparedPair>& pairs,
                         const std::vector<PartDifference>& found, ScaleKind scale,
-                        const std::string& path, bool force);
+                        const PictureTarget& target);
 
 }  // namespace attnscope

@@ -413,7 +413,7 @@ std::vector<std::string> missing_parts(const Capture& capture,
     lines.push_back("the text's tokens, to find words by: " + convert + "--tokens FILE -o NEW");
   }
   if (frames) {
-    lines.push_back("pictures of the video, to draw on: " + convert + "--frames DIR -o NEW");
+    lines.push_back("pictures of the video, to draw on: " + convert + "--video-frames DIR -o NEW");
   }
   if (outputs) {
     lines.emplace_back(

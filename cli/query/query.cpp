@@ -12,6 +12,7 @@
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/output_options.h"
+#include "cli/common/picture_options.h"
 #include "cli/common/pixel_query.h"
 #include "cli/query/query_compute.h"
 #include "cli/query/query_evictions.h"
@@ -221,7 +222,7 @@ struct SegmentQuery {
   QueryTasks q;
   QueryVolumes volumes;
   TokenGrid shown;
-  std::optional<VolumeFormat> format{};  ///< of the first process, where there is -o
+  std::optional<VolumeOutput> output{};  ///< of the first process, where there is -o
   std::optional<VolumePart> part{};
 };
 
@@ -269,8 +270,11 @@ std::vector<SelectedCall> QueryWork::choose() {
   // None is written where one of them could not be.
   for (const auto& t : segments_) {
     if (!team_.is_first()) break;
-    t->format = choose_format(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())},
+    t->output = choose_output(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())}, t->volumes,
                               count_averages(mean_, t->volumes));
+  }
+  for (const auto& t : segments_) {
+    if (t->output && t->output->page) tell_large_film(t->o.out, *t->output->page, console_);
   }
   // Before a share may leave nothing of them.
   const QueryTasks& q = segments_.front()->q;
@@ -294,11 +298,12 @@ void QueryWork::keep_own_share(SegmentQuery& t) {
 std::optional<QueryValues> QueryWork::compute_together(const SegmentQuery& t) {
   LseCache cache(cache_folders(o_.selection.cache, capture()), capture().inputs());
   if (o_.dry_run) {
-    if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, &team_}, cache);
+    const auto page = t.output ? t.output->page : std::nullopt;
+    if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, page, &team_}, cache);
     return std::nullopt;
   }
   const QueryTasks own = tasks_of(t.q, own_heads(team_, t.q));
-  auto computed = compute({t.o, own, backend(), budget(), console_, &team_}, cache);
+  auto computed = compute({t.o, own, backend(), budget(), console_, {}, &team_}, cache);
   capture().require_unchanged();
   collect_values(team_, t.q, budget(), *computed);
   return team_.is_first() ? std::move(computed) : std::nullopt;
@@ -317,7 +322,7 @@ void QueryWork::write(const SegmentQuery& t) const {
   if (t.part) {
     write_volume_part(t.volumes, *t.part, t.o.out, o_.force);
   } else {
-    write_volumes(*t.format, t.volumes, t.o.out, o_.force);
+    write_volumes(t.output->format, t.volumes, t.output->film, t.o.out, o_.force);
   }
   say_written(t.o, t.volumes, console_);
 }
@@ -342,7 +347,7 @@ void QueryWork::run(SegmentQuery& t) {
   if (mean_.any()) computed->lse.clear();
   std::vector<QuerySummary> heads =
       set_all_values(t.o, t.shown, {std::move(computed->values), computed->lse}, t.volumes);
-  if (t.format) {
+  if (t.output) {
     mark_evicted(t.q, mean_.any(), t.volumes);
     write(t);
   }
@@ -370,10 +375,10 @@ Command add_query_command(CLI::App& app) {
                         "one token's attention over the video, as a T x H x W volume");
   add_capture_options(command, o.capture);
   command
-      .add_option(
-          "-o", o.out,
-          "write .npy [n,T,H,W], .h5, .csv, a .png filmstrip or a .gif that plays it; without it,\n"
-          "a line a head is printed, of one head all that is told; -: as CSV")
+      .add_option("-o", o.out,
+                  "write .npy [n,T,H,W], .h5, .csv, a filmstrip (.png, .svg, .pdf) or a film "
+                  "(.gif, .mp4);\n"
+                  "without it, a line a head is printed, of one head all that is told; -: as CSV")
       .type_name("FILE");
   take_standard_output(command, o);
   add_query_options(command, o.queries, false);
@@ -420,6 +425,8 @@ Command add_query_command(CLI::App& app) {
                   "frame_mass or lse, the largest first; NAME:asc: the smallest")
       .words(query_numbers("video"))
       .type_name("NAME");
+  add_picture_options(command, o.page);
+  command.after_parsing([command, &o] { check_picture_options(command, o.out); });
   add_head_run_options(command, o);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
@@ -428,6 +435,7 @@ Command add_query_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --sort weight\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --heads 0 -o film.png\n"
+      "  attnscope query dump/ --query 3,8,7 --heads 0 --style paper --width 85mm -o film.pdf\n"
       "  attnscope query dump/ --query 3,8,7 --layers 2 --track -o path.csv\n"
       "  attnscope query dump/ --query 3,6:10,5:9 --domain video -o volume.npy\n"
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"

@@ -165,7 +165,8 @@ int query_export(QueryRequest& o, const Console& console) {
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();
   const auto inputs = files_of_export(maps.path(), maps.stored());
-  const auto format = choose_format(o, {keys, false, inputs}, count_averages(mean, volumes));
+  const auto output =
+      choose_output(o, {keys, false, inputs}, volumes, count_averages(mean, volumes));
   MemoryBudget budget(memory_limit(o.run));
   // The results, and a row's sums and chunks.
   const MemoryReservation memory = budget.reserve(
@@ -183,8 +184,8 @@ int query_export(QueryRequest& o, const Console& console) {
   if (mean.any()) average_volumes(mean, volumes, values, budget);
   if (mean.any()) lse.clear();
   std::vector<QuerySummary> summaries = set_all_values(o, keys, {std::move(values), lse}, volumes);
-  if (format) {
-    write_volumes(*format, volumes, o.out, o.force);
+  if (output) {
+    write_volumes(output->format, volumes, output->film, o.out, o.force);
     say_written(o, volumes, console, " of an export");
   }
   print_summaries(o, volumes, std::move(summaries));

@@ -35,21 +35,23 @@ std::string describe_output(const QueryVolumes& volumes) {
 
 }  // namespace
 
-std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequence& shown,
-                                          size_t count) {
+std::optional<VolumeOutput> choose_output(const QueryRequest& o, const ShownSequence& shown,
+                                          const QueryVolumes& described, size_t count) {
   if (o.track && !shown.tokens.has_grid()) {
     throw usage_error(fmt::format("--track: the {} have no token grid (--grid TxHxW)",
                                   shown.reverse ? "queries" : "keys"));
   }
   if (o.out.empty()) return std::nullopt;
   constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
-                                       VolumeFormat::png, VolumeFormat::gif};
+                                       VolumeFormat::png, VolumeFormat::svg,  VolumeFormat::pdf,
+                                       VolumeFormat::gif, VolumeFormat::mp4};
   const TokenGrid& tokens = shown.tokens;
   const VolumeFormat format = volume_format_of(o.out, kFormats);
   if (o.track && (format == VolumeFormat::npy || format == VolumeFormat::hdf5)) {
-    throw usage_error(fmt::format(
-        "--track -o {}: a track is a table (.csv), drawn into a film (.png, .gif), or printed",
-        o.out));
+    throw usage_error(
+        fmt::format("--track -o {}: a track is a table (.csv), drawn into a film (.png, .pdf, "
+                    ".gif), or printed",
+                    o.out));
   }
   const bool text = !tokens.text_range().empty();
   const bool suits =
@@ -63,10 +65,13 @@ std::optional<VolumeFormat> choose_format(const QueryRequest& o, const ShownSequ
                           "TxHxW, or write a .csv",
                           o.out, shown.reverse ? "queries" : "keys"));
   }
-  check_volume_count(format, o.out, {tokens.frames(), tokens.height(), tokens.width()},
-                     static_cast<int64_t>(count));
+  VolumeOutput output{format, {}, std::nullopt};
+  if (is_picture(format)) {
+    output.film = film_style_of(o.page, o.out, tokens.frames());
+    output.page = check_film(format, o.out, described, count, output.film);
+  }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
-  return format;
+  return output;
 }
 
 std::vector<QuerySummary> set_all_values(const QueryRequest& o, const TokenGrid& shown,

@@ -19,11 +19,19 @@ struct ShownSequence {
   std::vector<std::filesystem::path> inputs;
 };
 
-/// The format that the name of -o asks for, or nothing without -o; checks what can be checked
-/// before the work: `count` volumes of the sequence are to be written. Throws Error(usage) where
-/// the name or the sequence do not suit, Error(file) for a target that cannot be written.
-std::optional<VolumeFormat> choose_format(const QueryRequest& request, const ShownSequence& shown,
-                                          size_t count);
+/// How volumes are written, and what is drawn of them.
+struct VolumeOutput {
+  VolumeFormat format = VolumeFormat::npy;
+  FilmStyle film;
+  std::optional<PageSize> page;  ///< of a picture
+};
+
+/// What the name of -o asks for, or nothing without -o; checks what can be checked before the work:
+/// `count` volumes of the sequence are to be written, of which `described` tells all but the
+/// values. Throws Error(usage) where the name, the picture's options or the sequence do not suit,
+/// Error(file) for a target that cannot be written.
+std::optional<VolumeOutput> choose_output(const QueryRequest& request, const ShownSequence& shown,
+                                          const QueryVolumes& described, size_t count);
 
 /// The values that were found for the volumes.
 struct FoundValues {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common/picture_options.h"
 #include "cli/common/query_options.h"
 #include "cli/run/head_run_options.h"
 #include "core/products/query_volumes.h"
@@ -28,6 +29,7 @@ struct QueryRequest : HeadRunOptions {
   bool track = false;
   /// The largest tokens that are listed of each head; tables of heads list them where it is given.
   std::optional<int64_t> top;
+  PictureOptions page;
   std::string sort;  ///< the number that printed heads stand by; empty: in capture order
 
   int64_t top_count() const { return top.value_or(5); }

@@ -80,7 +80,7 @@ OverlayFiles find_overlay(const std::string& text, const Capture& capture) {
   if (capture.frames().empty()) {
     throw usage_error(
         "--overlay capture: the capture has no frames; give a folder of .png files, or add them "
-        "with attnscope convert --frames DIR");
+        "with attnscope convert --video-frames DIR");
   }
   for (const FrameFile& frame : capture.frames()) {
     overlay.files.push_back(frame.file);

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 #include "cli/common/command.h"
 #include "cli/common/unknown_state.h"
@@ -36,8 +38,11 @@ ScaleKind usual_scale(PictureKind kind, bool over_video) {
 }
 
 void check_name(const std::string& out, PictureKind kind) {
-  if (kind == PictureKind::filmstrip) return require_ending(out, {".png", ".gif"});
-  require_ending(out, {".png"});
+  std::vector<std::string_view> endings = picture_endings();
+  const bool film =
+      kind == PictureKind::filmstrip || kind == PictureKind::text || kind == PictureKind::offsets;
+  if (film) endings.insert(endings.end(), {".gif", ".mp4"});
+  require_ending(out, endings);
 }
 
 int run_render(const CommandParser& command, RenderRequest o) {
@@ -56,6 +61,7 @@ int run_render(const CommandParser& command, RenderRequest o) {
   }
   const ColourChoice colours = parse_colours(colour_options, usual_scale(kind, !o.overlay.empty()));
   check_name(o.out, kind);
+  style_of(o.page, o.out);
   if (is_export_file(o.capture.capture)) return render_export(o, kind, console);
   const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "render");
@@ -94,6 +100,8 @@ Command add_render_command(CLI::App& app) {
       "  attnscope render dump/ --picture matrix --layers 2 --heads 0 -o map.png\n"
       "  attnscope render dump/ --picture mosaic -o heads.png\n"
       "  attnscope render dump/ --picture frames --layers 2 --heads 0 -o frames.png\n"
+      "  attnscope render dump/ --picture matrix --layers 2 --heads 0 --style paper --width 85mm "
+      "-o map.pdf\n"
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --layers 2 -o film.png\n"
       "  attnscope render dump/ --picture filmstrip --query 3,8,7 --overlay frames/ -o film.gif\n"
       "  attnscope render dump/ --picture text --layers 0 --heads 3 -o words.png\n"

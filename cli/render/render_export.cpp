@@ -143,7 +143,8 @@ void set_text(PictureText& text, const ExportPicture& picture, const std::string
 void write_picture(const ExportPicture& picture, const Canvas& canvas, int64_t missing,
                    int64_t cells, const OrderedJson& facts) {
   const RenderRequest& o = picture.request;
-  write_canvas_png(canvas, o.out, o.force);
+  const std::string& title = picture.first().model;
+  write_picture(canvas, style_of(o.page, o.out), one_line(title), o.out, o.force);
   OrderedJson all_facts{{"pool", o.pool}};
   all_facts.update(facts);
   all_facts["missing_cells"] = missing;
@@ -166,9 +167,12 @@ void draw_matrix(const ExportPicture& picture) {
   }
   const ExportedMap& map = picture.first();
   const Crop part = crop_of(picture, map);
-  const int64_t block = block_of(picture, part.longer(), kMatrixCells);
+  const PictureStyle look = style_of(picture.request.page, picture.request.out);
+  const int64_t block = block_of(picture, part.longer(), cells_on_page(look, kMatrixCells));
   MemoryBudget budget(memory_limit(picture.request.run));
-  const int64_t side = std::max<int64_t>(ceil_div(part.longer(), block), 1024) + 512;
+  const int64_t side = std::max<int64_t>({ceil_div(part.longer(), block) * std::max(1, look.cell),
+                                          look.page_width, look.px(1024)}) +
+                       look.px(512);
   const int64_t cells = ceil_div(part.rows.size(), block) * ceil_div(part.cols.size(), block);
   const MemoryReservation memory = budget.reserve(
       cells * kStoredCellBytes + side * side * 3 + picture.maps.buffer_bytes(), "the picture");
@@ -185,6 +189,7 @@ void draw_matrix(const ExportPicture& picture) {
   content.colours = colours_of(picture);
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";
   content.domain = domain_of(picture);
+  content.look = look;
   set_text(content.text, picture, head_label(map.name));
   if (pooled.missing_cells > 0) {
     content.text.lines.push_back(
@@ -227,6 +232,7 @@ void draw_mosaic(const ExportPicture& picture) {
   content.value_name = picture.maps.is_logits() ? "logit" : "weight";
   content.domain = domain_of(picture);
   content.alike = picture.request.alike;
+  content.look = style_of(picture.request.page, picture.request.out);
   set_text(content.text, picture, "attention maps, queries down, keys to the right");
   if (missing > 0) {
     content.text.lines.push_back(

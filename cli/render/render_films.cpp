@@ -18,7 +18,6 @@
 #include "core/products/row_collector.h"
 #include "core/products/text_columns.h"
 #include "core/products/tokens/text_token.h"
-#include "io/pictures/film/film_animation.h"
 #include "io/pictures/joined_parts.h"
 #include "io/results/film_files.h"
 
@@ -60,9 +59,7 @@ std::array<int64_t, 3> grid_of(const RenderJob& job, const TokenGrid& tokens, co
   return {tokens.frames(), tokens.height(), tokens.width()};
 }
 
-bool is_animation(const RenderJob& job) {
-  return std::filesystem::path(job.request.out).extension() == ".gif";
-}
+bool is_animation(const RenderJob& job) { return is_animation_name(job.request.out); }
 
 /// The moments that a film shows, and the video under it.
 struct FilmUnder {
@@ -106,17 +103,22 @@ QueryVolumes over_video(const FilmUnder& under, Overlay& overlay, QueryVolumes v
   return volumes_at(std::move(volumes), under.moments);
 }
 
+/// The page of `count` volumes, of which `described` tells all but the values and the frames shown.
+PageSize check_page(const RenderJob& job, QueryVolumes described, std::array<int64_t, 3> shown,
+                    size_t count, const FilmStyle& style) {
+  described.grid = shown;
+  described.volumes.resize(count);
+  return is_animation(job) ? check_animation(job.request.out, described, style)
+                           : check_filmstrip(job.request.out, described, style);
+}
+
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   style.colours = job.colours;
   job.capture.require_unchanged();
-  if (is_animation(job)) {
-    write_film_gif(volumes, style, job.request.out, job.request.force);
-    const FilmAnimation film(volumes, style);
-    return report_picture(job, film.width(), film.height());
-  }
-  write_film_png(volumes, style, job.request.out, job.request.force);
-  const Filmstrip film(volumes, style);
-  report_picture(job, film.width(), film.height());
+  const auto write = is_animation(job) ? write_animation : write_filmstrip;
+  write(volumes, style, job.request.out, job.request.force);
+  const PageSize page = check_page(job, volumes, volumes.grid, volumes.volumes.size(), style);
+  report_picture(job, page.width, page.height);
 }
 
 void check_text_domain(const RenderJob& job, SoftmaxDomain domain) {
@@ -199,16 +201,13 @@ void render_filmstrip(RenderJob& job) {
   if (volumes.chosen_alike()) job.facts["tokens"] = tasks.tokens_of(0).tokens;
   const TokenGrid& shown = tasks.shown(0);
   const auto grid = grid_of(job, shown, request.reverse ? "queries" : "keys");
-  const auto count = static_cast<int64_t>(count_averages(mean, volumes));
   const FilmUnder under =
       film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
-  if (is_animation(job)) {
-    check_animation_size(request.out, count);
-  } else {
-    check_film_size(request.out, under.shown, count, {});
-  }
+  FilmStyle style = film_style_of(job.request.page, request.out, under.shown[0]);
+  const PageSize page = check_page(job, volumes, under.shown, count_averages(mean, volumes), style);
+  tell_large_film(request.out, page, job.console);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
-  const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console};
+  const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console, page};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return;
@@ -217,7 +216,6 @@ void render_filmstrip(RenderJob& job) {
     set_values(volumes.volumes[i], shown, std::move(computed->values[i]));
   }
   mark_evicted(tasks, mean.any(), volumes);
-  FilmStyle style;
   const MemoryReservation memory = job.run.budget().reserve(
       film_bytes(under.shown) * static_cast<int64_t>(volumes.volumes.size()), "the film");
   volumes = over_video(under, overlay, std::move(volumes), job, style);
@@ -248,10 +246,10 @@ void render_text(RenderJob& job) {
     strips += chosen.back().size();
   }
   if (strips == 0) throw usage_error("--picture text: all of the text is padding");
-  FilmStyle style;
-  style.frame_side = kWordSide;
   const FilmUnder under = film_under(job, grid, geometry_of(job, *job.heads.front().call, false));
-  check_film_size(o.out, under.shown, static_cast<int64_t>(strips), style);
+  FilmStyle style = film_style_of(o.page, o.out, under.shown[0]);
+  style.frame_side = kWordSide;
+  check_page(job, empty_volumes(job, grid), under.shown, strips, style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);
@@ -293,12 +291,12 @@ void render_offsets(RenderJob& job) {
     tasks.push_back({&problem, head.batch, head.head, grid.video_range(), {}, grid.video_range()});
   }
   const auto [T, H, W] = grid_of(job, tasks.front().problem->key_tokens(), "keys");
-  FilmStyle style;
+  FilmStyle style = film_style_of(job.request.page, job.request.out, 2 * T - 1);
   style.unit = "mass";
   style.frame_name = "dt";
   style.first_frame = 1 - T;
   QueryVolumes volumes = empty_volumes(job, {2 * T - 1, 2 * H - 1, 2 * W - 1});
-  check_film_size(job.request.out, volumes.grid, static_cast<int64_t>(tasks.size()), style);
+  check_page(job, volumes, volumes.grid, tasks.size(), style);
   auto kernels = offset_kernels(tasks, job.run);
   if (kernels.empty()) return;
   volumes.query_text =

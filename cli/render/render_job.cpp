@@ -113,9 +113,13 @@ void require_alike_grids(const RenderJob& job) {
   }
 }
 
+PictureStyle picture_look(const RenderJob& job) {
+  return style_of(job.request.page, job.request.out);
+}
+
 void write_picture(RenderJob& job, const Canvas& canvas) {
   job.capture.require_unchanged();
-  write_canvas_png(canvas, job.request.out, job.request.force);
+  write_picture(canvas, picture_look(job), page_title(job), job.request.out, job.request.force);
   report_picture(job, canvas.width(), canvas.height());
 }
 

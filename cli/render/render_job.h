@@ -67,6 +67,8 @@ void require_one_head(const RenderJob& job, const std::string& instead);
 /// Throws Error(usage) unless all heads' queries and keys are like the first head's.
 void require_alike_grids(const RenderJob& job);
 
+/// The style of the picture.
+PictureStyle picture_look(const RenderJob& job);
 /// Writes the canvas to -o.
 void write_picture(RenderJob& job, const Canvas& canvas);
 /// Says, or prints as JSON, that it was written.

@@ -126,6 +126,7 @@ void draw_frame_table(RenderJob& job, const SegmentMass& mass) {
   table.value_name = "mass";
   table.values.assign(mass.mass.begin(), mass.mass.end());
   table.colours = job.colours;
+  table.look = picture_look(job);
   job.facts["mass"] = mass.mass;
   write_picture(job, HeatTablePicture(table).draw());
 }
@@ -139,6 +140,7 @@ void draw_mosaic(RenderJob& job, MosaicContent content, const std::vector<Pooled
   content.domain = domain_text(job, "all");
   content.colours = job.colours;
   content.alike = job.request.alike;
+  content.look = picture_look(job);
   const MosaicPicture picture(content);
   const auto pixels = job.run.budget().reserve(
       static_cast<int64_t>(picture.width()) * picture.height() * 3, "the picture");
@@ -151,9 +153,12 @@ void render_matrix(RenderJob& job) {
   require_one_head(job, "take --picture mosaic");
   const std::vector<HeadTask> tasks = map_tasks(job);
   const HeadTask& task = tasks.front();
-  const int64_t block = chosen_block(job, tasks, kMatrixCells);
+  const PictureStyle look = picture_look(job);
+  const int64_t block = chosen_block(job, tasks, cells_on_page(look, kMatrixCells));
   const int64_t longer = ceil_div(std::max(task.num_rows(), task.keys.size()), block);
-  const int64_t side = std::max<int64_t>(longer, 1024) + 512;
+  const int64_t side =
+      std::max<int64_t>({longer * std::max(1, look.cell), look.page_width, look.px(1024)}) +
+      look.px(512);
   const MemoryReservation memory = reserve_picture(job, tasks, block, side * side);
   const auto maps = pooled_maps(tasks, block, job.run);
   if (maps.empty()) return;
@@ -169,6 +174,7 @@ void render_matrix(RenderJob& job) {
   content.text.title = page_title(job);
   content.text.lines = {
       joined_parts({capture_text(job), head_label(job.heads.front()), crop_text(task)})};
+  content.look = look;
   hatch_evicted(job, task, block, content);
   job.facts["block"] = block;
   job.facts["pool"] = job.request.pool;
@@ -243,6 +249,7 @@ void render_heatmap(RenderJob& job) {
   table.text.lines = {joined_parts({capture_text(job), metric, "exact", domain_text(job, "all")})};
   table.value_name = metric;
   table.colours = job.colours;
+  table.look = picture_look(job);
   job.facts["metric"] = metric;
   job.facts["values"] = std::move(values);
   write_picture(job, HeatTablePicture(table).draw());

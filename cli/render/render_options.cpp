@@ -50,6 +50,8 @@ const std::vector<OptionUse>& option_uses() {
                                            {"--reverse", {filmstrip}},
                                            {"--weighting", {filmstrip}},
                                            {"--mean", {filmstrip}},
+                                           {"--frames", {filmstrip, text, offsets}},
+                                           {"--columns", {filmstrip, text, offsets}},
                                            {"--cache", {filmstrip}}};
   return uses;
 }
@@ -64,7 +66,10 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .one_of({kPictures.begin(), kPictures.end()})
       .required()
       .type_name("NAME");
-  command.add_option("-o", o.out, "the picture: .png; a filmstrip also as .gif, which plays it")
+  command
+      .add_option("-o", o.out,
+                  "the picture: .png, .svg, .pdf; of filmstrip, text and offsets also\n"
+                  "one that moves: .gif, .mp4")
       .required()
       .type_name("FILE");
   command.add_option("--rows", o.rows, "matrix, mosaic: query rows A:B (half-open)")
@@ -176,6 +181,7 @@ void add_render_options(CommandParser& command, RenderRequest& o) {
                   "filmstrip: show this segment of a capture's token map instead of its video")
       .type_name("NAME");
   add_colour_options(command, o.colours);
+  add_picture_options(command, o.page);
   add_head_run_options(command, o);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cli/common/parser.h"
+#include "cli/common/picture_options.h"
 #include "cli/common/query_options.h"
 #include "cli/run/head_run_options.h"
 #include "core/products/pooled_map.h"
@@ -48,6 +49,7 @@ struct RenderRequest : HeadRunOptions {
   bool reverse = false;
   std::vector<std::string> text_tokens;
   int64_t block = 0;  ///< 0: chosen
+  PictureOptions page;
   bool alike = false;
 };
 

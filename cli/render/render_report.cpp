@@ -10,9 +10,10 @@ namespace attnscope {
 
 void report_written(const RenderRequest& request, const Console& console,
                     const WrittenPicture& written) {
-  console.say(fmt::format("wrote {} ({}, {}, {} × {} pixels{})", request.out, written.picture,
-                          heads_text(static_cast<int64_t>(written.heads)), written.width,
-                          written.height, written.note));
+  console.say(fmt::format(
+      "wrote {} ({}, {}, {}{})", request.out, written.picture,
+      heads_text(static_cast<int64_t>(written.heads)),
+      page_text(written.width, written.height, style_of(request.page, request.out)), written.note));
   if (!request.json) return;
   OrderedJson json{{"format", "attnscope-render/1"}, {"file", request.out},
                    {"picture", written.picture},     {"heads", written.heads},

@@ -136,8 +136,9 @@ int render_stats(const RenderRequest& o, const Console& console) {
   // Of a few numbers none is an outlier.
   if (colours.range == "auto") colours.range = "p0:p100";
   table.colours = parse_colours(colours, ScaleKind::linear);
+  table.look = style_of(o.page, o.out);
   const Canvas canvas = HeatTablePicture(table).draw();
-  write_canvas_png(canvas, o.out, o.force);
+  write_picture(canvas, table.look, table.text.title, o.out, o.force);
   report_written(o, console,
                  {"heatmap",
                   selected.size(),

@@ -239,7 +239,7 @@ void RolloutRun::write(const std::vector<double>& influence) {
     set_values(volumes.volumes.front(), layers_.front().problem().key_tokens(), values);
   }
   if (format_) {
-    write_volumes(*format_, volumes, o_.out, o_.force);
+    write_volumes(*format_, volumes, {}, o_.out, o_.force);
     console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
   }
   print_result(

@@ -24,6 +24,7 @@ void print_plan_json(const RunPlan& p) {
   add("file_bytes", p.file_bytes);
   if (p.payload_bytes) json["at_most"] = p.at_most;
   if (p.free_bytes >= 0) json["free_bytes"] = p.free_bytes;
+  if (p.picture) json["picture"] = {{"width", (*p.picture)[0]}, {"height", (*p.picture)[1]}};
   json["expected_seconds"] = p.seconds;
   json["entries"] = p.entries;
   json["flops"] = p.flops;
@@ -92,6 +93,9 @@ void print_plan(const RunPlan& p, bool json) {
   const char* most = p.at_most ? "at most " : "";
   if (p.payload_bytes) print_line(p.payload_word, most + format_bytes(*p.payload_bytes));
   if (p.file_bytes) print_line("file", most + format_bytes(*p.file_bytes) + free_text(p));
+  if (p.picture) {
+    print_line("picture", fmt::format("{} × {} pixels", (*p.picture)[0], (*p.picture)[1]));
+  }
   print_line("entries", format_count(static_cast<double>(p.entries)));
   print_line("arithmetic", format_count(p.flops) + "FLOP");
   print_line("expected time",

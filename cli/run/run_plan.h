@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,12 +31,13 @@ struct RunPlan {
   std::optional<int64_t> payload_bytes{};
   std::string_view payload_word = "payload";
   std::optional<int64_t> file_bytes{};
-  bool at_most = false;        ///< payload and file depend on the values
-  int64_t free_bytes = -1;     ///< of the disk; −1: not asked, or the system cannot say
-  int64_t entries = 0;         ///< of the maps, that are computed
-  double flops = 0;            ///< of the products
-  double seconds = -1;         ///< expected, of computation; −1: not estimated
-  std::string seconds_note{};  ///< what to add to them in text
+  bool at_most = false;     ///< payload and file depend on the values
+  int64_t free_bytes = -1;  ///< of the disk; −1: not asked, or the system cannot say
+  std::optional<std::array<int, 2>> picture{};  ///< width and height of what is drawn
+  int64_t entries = 0;                          ///< of the maps, that are computed
+  double flops = 0;                             ///< of the products
+  double seconds = -1;                          ///< expected, of computation; −1: not estimated
+  std::string seconds_note{};                   ///< what to add to them in text
   int64_t memory_bytes = 0;
   int64_t budget_bytes = 0;
   int workers = 0;

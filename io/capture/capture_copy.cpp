@@ -313,7 +313,8 @@ int64_t check_capture_copy(const CaptureCopy& copy, const fs::path& out) {
                     out.string(), copy.calls.size()));
   }
   if (single && !copy.frames.empty()) {
-    throw usage_error("--frames: pictures need a folder; " + out.string() + " is a single file");
+    throw usage_error("--video-frames: pictures need a folder; " + out.string() +
+                      " is a single file");
   }
   int64_t bytes = 0, place = -1;
   for (const SelectedCall& s : copy.calls) {

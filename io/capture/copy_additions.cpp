@@ -95,7 +95,7 @@ std::vector<fs::path> frame_pictures(const fs::path& folder, int64_t frames) {
   const auto count = static_cast<int64_t>(pictures.size());
   if (count == frames) return pictures;
   if (frames < 2 || count < frames || (count - 1) % (frames - 1) != 0) {
-    throw usage_error("--frames " + folder.string() + ": has " + std::to_string(count) +
+    throw usage_error("--video-frames " + folder.string() + ": has " + std::to_string(count) +
                       " .png files; expected " + std::to_string(frames) +
                       ", one a latent frame, or all of the video (1 + n x " +
                       std::to_string(frames - 1) + ")");

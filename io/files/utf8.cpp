@@ -50,4 +50,20 @@ char32_t next_character(std::string_view text, size_t& at) {
   return decode(text, at).value_or(kReplacementCharacter);
 }
 
+void append_character(char32_t c, std::string& text) {
+  const auto add = [&](char32_t byte) { text.push_back(static_cast<char>(byte)); };
+  if (c < 0x80) return add(c);
+  if (c < 0x800) {
+    add(0xc0 | c >> 6);
+  } else if (c < 0x10000) {
+    add(0xe0 | c >> 12);
+    add(0x80 | (c >> 6 & 0x3f));
+  } else {
+    add(0xf0 | (c >> 18 & 7));
+    add(0x80 | (c >> 12 & 0x3f));
+    add(0x80 | (c >> 6 & 0x3f));
+  }
+  add(0x80 | (c & 0x3f));
+}
+
 }  // namespace attnscope

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace attnscope {
@@ -15,5 +16,8 @@ constexpr char32_t kReplacementCharacter = 0xfffd;
 /// The character at byte `at` of a text, which is moved behind it. Where a sequence is broken, or
 /// none that valid_utf8() knows, what there is of it is one kReplacementCharacter.
 char32_t next_character(std::string_view text, size_t& at);
+
+/// Appends a character as UTF-8; one beyond U+10FFFF loses its upper bits.
+void append_character(char32_t code, std::string& text);
 
 }  // namespace attnscope

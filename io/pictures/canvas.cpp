@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "io/pictures/text/font_subset.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -90,9 +91,12 @@ void Canvas::paste(const Canvas& other, int x, int y) {
 void Canvas::text(int x, int y, std::string_view text, int cap_height, Rgb colour) {
   if (keeps_marks_) {
     marks_.emplace_back(TextMark{x, y, std::string(text), cap_height, colour});
-    return;
   }
-  for (const LetterInk& letter : text_ink(text, cap_height)) {
+  // A vector file brings the fonts of its letters along where these can be cut.
+  const auto drawn = [&](const FontFace* face) {
+    return !keeps_marks_ || face == nullptr || !has_truetype_outlines(*face);
+  };
+  for (const LetterInk& letter : text_ink_of(text, cap_height, drawn)) {
     const uint8_t* level = letter.levels.data();
     for (int row = y + letter.y; row < y + letter.y + letter.height; ++row) {
       for (int column = x + letter.x; column < x + letter.x + letter.width; ++column, ++level) {

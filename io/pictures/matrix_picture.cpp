@@ -66,7 +66,7 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
   const int usual = map_side_cell(map, look_);
   const int cell = fitting_cell(
       look_, usual, look_.px(kMostMatrixCell), [this](int side) { return lay_out(side); },
-      "take fewer cells with a larger --block or --rows and --cols, or more --dpi");
+      "take fewer cells with a larger --block or --rows and --cols");
   lay_out(cell);
   if (look_.page_width > 0) width_ = look_.page_width;
 }
@@ -77,7 +77,9 @@ PageSize MatrixPicture::lay_out(int cell) {
   cols_ = MatrixAxis(content_.key_tokens, content_.cols, content_.map.block_cols, cell);
   const int text = look_.text_height, band = look_.px(kBand), gap = look_.px(kBandGap);
   name_width_ = widest(rows_.names(), "", text);
-  number_width_ = widest(rows_.numbers(), "query", text);
+  // Without names of frames both headings stand in one line.
+  number_width_ = widest(rows_.numbers(), cols_.names().empty() ? "query  key" : "query", text) +
+                  (cols_.names().empty() ? 2 * look_.px(kLabelGap) : 0);
   left_ = look_.margin + (name_width_ > 0 ? name_width_ + look_.px(kLabelGap) : 0) + number_width_ +
           gap + band + gap;
   top_ =

@@ -110,9 +110,8 @@ HeatTablePicture::HeatTablePicture(const MetricTable& table)
                                   table.values.size()));
   }
   const int side = fitting_cell(
-      look_, cell_side(table.names, look_), look_.px(kMostTableCell),
-      [this](int pixels) { return size_of(grid_of(pixels)); },
-      "select fewer heads, or take more --dpi");
+      look_, cell_side(table.names, look_), 2 * look_.px(kMostTableCell),
+      [this](int pixels) { return size_of(grid_of(pixels)); }, "select fewer heads");
   grid_ = grid_of(side);
   const PageSize size = size_of(grid_);
   width_ = look_.page_width > 0 ? look_.page_width : size.width;

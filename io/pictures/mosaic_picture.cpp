@@ -15,6 +15,8 @@ namespace {
 
 constexpr int kPageWidth = 1400;
 constexpr int kMostThumbnail = 192;
+/// A side of a map on a page of a given width.
+constexpr int kMostOnPage = 2 * kMostThumbnail;
 constexpr int kThumbnailGap = 6;
 
 /// Cells of the largest map.
@@ -66,10 +68,10 @@ MosaicPicture::MosaicPicture(const MosaicContent& content)
                                   content.names.rows.size(), content.names.columns.size()));
   }
   const int most =
-      std::max(1, look_.px(kMostThumbnail) / std::max(most_rows(content), most_columns(content)));
+      std::max(1, look_.px(kMostOnPage) / std::max(most_rows(content), most_columns(content)));
   pixels_ = fitting_cell(
       look_, pixels_, most, [this](int pixels) { return size_of(grid_of(pixels)); },
-      "select fewer heads, take a larger --block, or more --dpi");
+      "select fewer heads, or take a larger --block");
   grid_ = grid_of(pixels_);
   const PageSize size = size_of(grid_);
   width_ = look_.page_width > 0 ? look_.page_width : size.width;

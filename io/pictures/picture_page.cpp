@@ -7,7 +7,9 @@
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
 #include "io/pictures/joined_parts.h"
+#include "io/pictures/pdf_writer.h"
 #include "io/pictures/png_writer.h"
+#include "io/pictures/svg_writer.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -17,7 +19,6 @@ namespace {
 /// wider by a long name.
 constexpr int kTitleWidth = 1260;
 constexpr int kLineWidth = 1040;
-constexpr double kMillimetres = 25.4;
 
 int text_room(const PictureStyle& look, int usual) {
   return look.page_width > 0 ? std::max(1, look.page_width - 2 * look.margin) : look.px(usual);
@@ -100,17 +101,29 @@ std::vector<std::string> wrapped_words(std::string_view text, int width, int cap
 void check_page(const PictureStyle& look, PageSize least, std::string_view way_out) {
   const auto length = [&](int pixels) {
     return fmt::format("{} pixels ({:.1f} mm at {:g} dpi)", pixels,
-                       pixels / look.dpi * kMillimetres, look.dpi);
+                       pixels / look.dpi * kMillimetresAnInch, look.dpi);
   };
   if (look.page_width > 0 && least.width > look.page_width) {
-    throw usage_error(fmt::format("--width: this picture needs at least {} (got {}): {}",
-                                  length(least.width), look.page_width, way_out));
+    throw usage_error(
+        fmt::format("--width: this picture needs at least {} (got {}): {}, or a smaller "
+                    "--font-size; of a width in mm more --dpi helps too",
+                    length(least.width), look.page_width, way_out));
   }
   if (look.page_height > 0 && least.height > look.page_height) {
     throw usage_error(
-        fmt::format("--size: this picture is at least {} high at this width (got {}): {}",
+        fmt::format("--size: this picture is at least {} high at this width (got {}): {}, or a "
+                    "smaller --font-size",
                     length(least.height), look.page_height, way_out));
   }
+}
+
+int64_t cells_on_page(const PictureStyle& look, int64_t usual) {
+  // Numbers of tokens and a colour bar beside the map, a header above it.
+  constexpr int kBeside = 330, kAbove = 240, kFewest = 16;
+  int64_t cells = usual;
+  if (look.page_width > 0) cells = std::min<int64_t>(cells, look.page_width - look.px(kBeside));
+  if (look.page_height > 0) cells = std::min<int64_t>(cells, look.page_height - look.px(kAbove));
+  return std::max<int64_t>(cells / std::max(1, look.cell), kFewest);
 }
 
 int fitting_cell(const PictureStyle& look, int usual, int most,
@@ -173,11 +186,34 @@ void draw_header(Canvas& canvas, const PictureText& text, const PictureStyle& lo
   }
 }
 
-void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force) {
+void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force,
+                      double dpi) {
   StagedFile file(path, force);
-  PngWriter png(file, canvas.width(), canvas.height());
+  PngWriter png(file, canvas.width(), canvas.height(), dpi);
   for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
   png.finish();
+  file.commit();
+}
+
+std::vector<std::string_view> picture_endings() { return {".png", ".svg", ".pdf"}; }
+
+bool is_vector_name(const std::filesystem::path& path) {
+  return path.extension() == ".svg" || path.extension() == ".pdf";
+}
+
+double told_dpi(const PictureStyle& look) {
+  const bool as_screens = look.dpi == PictureStyle().dpi && look.page_width == 0;
+  return as_screens ? 0 : look.dpi;
+}
+
+void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
+                   const std::filesystem::path& path, bool force) {
+  if (!is_vector_name(path)) return write_canvas_png(canvas, path, force, told_dpi(look));
+  const std::string& name = look.title ? *look.title : title;
+  const std::string bytes =
+      path.extension() == ".pdf" ? pdf_of(canvas, look.dpi, name) : svg_of(canvas, look.dpi, name);
+  StagedFile file(path, force);
+  file.append(std::as_bytes(std::span(bytes)));
   file.commit();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <string>
@@ -39,6 +40,8 @@ struct PageSize {
 /// helps.
 int fitting_cell(const PictureStyle& look, int usual, int most,
                  const std::function<PageSize(int)>& size_of, std::string_view way_out);
+/// The cells a side of a map that a page has room for beside labels and legend; at most `usual`.
+int64_t cells_on_page(const PictureStyle& look, int64_t usual);
 /// Throws that Error(usage) where the page of a picture that needs `least` does not have it.
 void check_page(const PictureStyle& look, PageSize least, std::string_view way_out);
 
@@ -48,6 +51,18 @@ std::string elided(const std::string& text, int width, int cap_height);
 
 /// Writes a PNG through PATH.part; an existing file is replaced with `force` only. Throws
 /// Error(file).
-void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force);
+void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force,
+                      double dpi = 0);
+
+/// The endings of pictures that do not move: .png, .svg, .pdf.
+std::vector<std::string_view> picture_endings();
+/// True of those that keep texts and lines as such (PictureStyle::vector).
+bool is_vector_name(const std::filesystem::path& path);
+/// Writes a page as the ending of its name says: .svg and .pdf with the size that the style's dpi
+/// gives, .png with its dpi in it where these are not a screen's. As write_canvas_png().
+void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
+                   const std::filesystem::path& path, bool force);
+/// The dpi that a .png tells; 0: none.
+double told_dpi(const PictureStyle& look);
 
 }  // namespace attnscope

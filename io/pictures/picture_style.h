@@ -11,6 +11,8 @@
 
 namespace attnscope {
 
+inline constexpr double kMillimetresAnInch = 25.4;
+
 /// The looks that pictures come in: as on a screen; for print; large, to be projected.
 enum class StyleName : uint8_t { dark, paper, slide };
 std::optional<StyleName> parse_style_name(std::string_view name);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -11,8 +14,11 @@ namespace attnscope {
 /// Writes an 8-bit RGB PNG row by row, so that the picture never is in memory. Not thread-safe.
 class PngWriter {
  public:
-  /// Borrows `file`. Throws Error(file).
-  PngWriter(StagedFile& file, int width, int height);
+  using Put = std::function<void(std::span<const std::byte>)>;
+  /// Borrows `file`. With `dpi` the file says how many pixels an inch has. Throws Error(file).
+  PngWriter(StagedFile& file, int width, int height, double dpi = 0);
+  /// Gives the file's bytes to `put`, in order; `name` is how messages call it.
+  PngWriter(Put put, const std::filesystem::path& name, int width, int height, double dpi = 0);
   ~PngWriter();
 
   /// `width` pixels; called `height` times.

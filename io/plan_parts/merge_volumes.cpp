@@ -72,7 +72,7 @@ MergeResult merge_volumes(const std::vector<fs::path>& parts, const fs::path& ou
   MemoryReservation held;
   const QueryVolumes whole = join_volumes(parts, how, budget, held);
   if (how.dry_run) return {};
-  write_volumes(format, whole, out, force);
+  write_volumes(format, whole, {}, out, force);
   MergeResult result;
   result.bytes_written = InputFile(out).size();
   return result;

@@ -3,10 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string>
 
 #include "core/base/error.h"
 #include "io/files/staged_file.h"
 #include "io/pictures/film/film_animation.h"
+#include "io/pictures/film/film_writer.h"
 #include "io/pictures/film/gif_writer.h"
 #include "io/pictures/png_writer.h"
 #include "io/results/volume_check.h"
@@ -19,26 +21,33 @@ constexpr int kMaxPictureHeight = 65000;
 
 }  // namespace
 
-void check_film_size(const std::filesystem::path& path, std::array<int64_t, 3> grid,
-                     int64_t volumes, const FilmStyle& style) {
-  QueryVolumes empty;
-  empty.grid = grid;
-  const Filmstrip film(empty, style);
+bool is_animation_name(const std::filesystem::path& path) {
+  return path.extension() == ".gif" || path.extension() == ".mp4";
+}
+
+PageSize check_filmstrip(const std::filesystem::path& path, const QueryVolumes& volumes,
+                         const FilmStyle& style) {
+  const Filmstrip film(volumes, style);
+  const auto count = static_cast<int>(volumes.volumes.size());
   const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
-  if (volumes <= most) return;
+  if (count <= most) return {film.width(), film.height()};
   throw usage_error(
       fmt::format("{}: {} heads do not fit one picture (at most {} of this size): select fewer, or "
                   "write a .npy",
-                  path.string(), volumes, most));
+                  path.string(), count, most));
 }
 
-void write_film_png(const QueryVolumes& volumes, const FilmStyle& style,
-                    const std::filesystem::path& path, bool force) {
+void write_filmstrip(const QueryVolumes& volumes, const FilmStyle& style,
+                     const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
-  check_film_size(path, volumes.grid, static_cast<int64_t>(volumes.volumes.size()), style);
+  check_filmstrip(path, volumes, style);
   const Filmstrip film(volumes, style);
+  if (is_vector_name(path)) {
+    const std::string title = film_header(volumes, style).title;
+    return write_picture(film.page(), style.look, title, path, force);
+  }
   StagedFile file(path, force);
-  PngWriter png(file, film.width(), film.height());
+  PngWriter png(file, film.width(), film.height(), told_dpi(style.look));
   const auto write = [&png](const Canvas& canvas) {
     for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
   };
@@ -48,25 +57,34 @@ void write_film_png(const QueryVolumes& volumes, const FilmStyle& style,
   file.commit();
 }
 
-void check_animation_size(const std::filesystem::path& path, int64_t volumes) {
-  if (volumes <= FilmAnimation::kMostVolumes) return;
-  throw usage_error(fmt::format(
-      "{}: {} heads do not fit one animation (at most {}): select fewer, or write a .png",
-      path.string(), volumes, FilmAnimation::kMostVolumes));
+PageSize check_animation(const std::filesystem::path& path, const QueryVolumes& volumes,
+                         const FilmStyle& style) {
+  const int64_t count = std::ssize(volumes.volumes);
+  if (count > FilmAnimation::kMostVolumes) {
+    throw usage_error(fmt::format(
+        "{}: {} heads do not fit one animation (at most {}): select fewer, or write a .png",
+        path.string(), count, FilmAnimation::kMostVolumes));
+  }
+  if (path.extension() == ".mp4") check_mp4(path);
+  const FilmAnimation film(volumes, style);
+  return {film.width(), film.height()};
 }
 
-void write_film_gif(const QueryVolumes& volumes, const FilmStyle& style,
-                    const std::filesystem::path& path, bool force) {
+void write_animation(const QueryVolumes& volumes, const FilmStyle& style,
+                     const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
-  check_animation_size(path, static_cast<int64_t>(volumes.volumes.size()));
+  check_animation(path, volumes, style);
   const FilmAnimation film(volumes, style);
   GifOptions options;
   // A long video plays in about four seconds, a short one slowly enough to be seen.
   options.delay_ms = std::clamp(4000 / film.frames(), 80, 400);
   // With a video under the weights there are more colours than one palette has.
   options.shared_palette = style.video.empty();
-  write_gif(
-      film.frames(), [&](int t) { return film.frame(t); }, options, path, force);
+  const auto draw = [&](int i) { return film.frame(i); };
+  if (path.extension() == ".mp4") {
+    return write_mp4(film.frames(), draw, std::max(1, 1000 / options.delay_ms), path, force);
+  }
+  write_gif(film.frames(), draw, options, path, force);
 }
 
 }  // namespace attnscope

@@ -22,8 +22,14 @@ std::string_view extension_of(VolumeFormat format) {
       return ".csv";
     case VolumeFormat::png:
       return ".png";
+    case VolumeFormat::svg:
+      return ".svg";
+    case VolumeFormat::pdf:
+      return ".pdf";
     case VolumeFormat::gif:
       return ".gif";
+    case VolumeFormat::mp4:
+      return ".mp4";
   }
   return {};
 }
@@ -40,13 +46,18 @@ VolumeFormat volume_format_of(const std::filesystem::path& path,
   });
 }
 
-void check_volume_count(VolumeFormat format, const std::filesystem::path& path,
-                        std::array<int64_t, 3> grid, int64_t volumes) {
-  if (format == VolumeFormat::png) check_film_size(path, grid, volumes, {});
-  if (format == VolumeFormat::gif) check_animation_size(path, volumes);
+bool is_picture(VolumeFormat format) { return format >= VolumeFormat::png; }
+
+PageSize check_film(VolumeFormat format, const std::filesystem::path& path, QueryVolumes described,
+                    size_t count, const FilmStyle& film) {
+  described.volumes.resize(count);
+  if (format == VolumeFormat::gif || format == VolumeFormat::mp4) {
+    return check_animation(path, described, film);
+  }
+  return check_filmstrip(path, described, film);
 }
 
-void write_volumes(VolumeFormat format, const QueryVolumes& volumes,
+void write_volumes(VolumeFormat format, const QueryVolumes& volumes, const FilmStyle& film,
                    const std::filesystem::path& path, bool force) {
   switch (format) {
     case VolumeFormat::npy:
@@ -56,9 +67,12 @@ void write_volumes(VolumeFormat format, const QueryVolumes& volumes,
     case VolumeFormat::csv:
       return write_volumes_csv(volumes, path, force);
     case VolumeFormat::png:
-      return write_film_png(volumes, {}, path, force);
+    case VolumeFormat::svg:
+    case VolumeFormat::pdf:
+      return write_filmstrip(volumes, film, path, force);
     case VolumeFormat::gif:
-      return write_film_gif(volumes, {}, path, force);
+    case VolumeFormat::mp4:
+      return write_animation(volumes, film, path, force);
   }
 }
 

@@ -6,25 +6,29 @@
 #include <span>
 
 #include "core/products/query_volumes.h"
+#include "io/pictures/film/filmstrip.h"
 
 namespace attnscope {
 
-/// The formats of query volumes: .npy, .h5, .csv, a .png filmstrip, a .gif that plays it.
-enum class VolumeFormat : uint8_t { npy, hdf5, csv, png, gif };
+/// The formats of query volumes: .npy, .h5, .csv, a filmstrip (.png, .svg, .pdf), a film that moves
+/// (.gif, .mp4).
+enum class VolumeFormat : uint8_t { npy, hdf5, csv, png, svg, pdf, gif, mp4 };
 
 /// The format that the extension of `path` asks for, one of `allowed`. Throws Error(usage) that
 /// names these: "-o FILE: the name must end in .npy or .csv (got ".txt")".
 VolumeFormat volume_format_of(const std::filesystem::path& path,
                               std::span<const VolumeFormat> allowed);
 
-/// Throws Error(usage) when more volumes than a picture or an animation can hold are to be drawn,
-/// before they exist.
-void check_volume_count(VolumeFormat format, const std::filesystem::path& path,
-                        std::array<int64_t, 3> grid, int64_t volumes);
+/// True of the formats that are drawn.
+bool is_picture(VolumeFormat format);
+/// The page that `count` volumes would make, of which `described` tells all but the values. Throws
+/// Error(usage) where they do not fit a picture, Error(unavailable) where an .mp4 cannot be made.
+PageSize check_film(VolumeFormat format, const std::filesystem::path& path, QueryVolumes described,
+                    size_t count, const FilmStyle& film);
 
 /// Writes a complete file or throws Error(file) and leaves nothing behind under `path` (written as
 /// PATH.part, renamed at the end; a file that is there is replaced with `force` only).
-void write_volumes(VolumeFormat format, const QueryVolumes& volumes,
+void write_volumes(VolumeFormat format, const QueryVolumes& volumes, const FilmStyle& film,
                    const std::filesystem::path& path, bool force);
 
 }  // namespace attnscope

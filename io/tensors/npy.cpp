@@ -211,22 +211,6 @@ std::pair<NpyHeader, int64_t> read_header(const ByteSource& file, const std::str
   return {DictParser(text, name).parse(), prefix + length};
 }
 
-void append_character(uint32_t c, std::string& text) {
-  const auto add = [&](uint32_t byte) { text.push_back(static_cast<char>(byte)); };
-  if (c < 0x80) return add(c);
-  if (c < 0x800) {
-    add(0xc0 | c >> 6);
-  } else if (c < 0x10000) {
-    add(0xe0 | c >> 12);
-    add(0x80 | (c >> 6 & 0x3f));
-  } else {
-    add(0xf0 | (c >> 18 & 7));
-    add(0x80 | (c >> 12 & 0x3f));
-    add(0x80 | (c >> 6 & 0x3f));
-  }
-  add(0x80 | (c & 0x3f));
-}
-
 /// NumPy's strings: bytes, or characters of 4 bytes; zeros fill them up.
 std::string string_of(const std::string& descr, const std::string& data) {
   std::string text;

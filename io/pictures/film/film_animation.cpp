@@ -17,7 +17,7 @@ constexpr int kManySide = 280;
 constexpr int kMostPanelCell = 36;
 constexpr int kPanelGap = 28;
 
-constexpr std::string_view kPanelWayOut = "take other --columns, select fewer heads, or more --dpi";
+constexpr std::string_view kPanelWayOut = "take other --columns, or select fewer heads";
 
 int panel_label_height(const PictureStyle& look) { return look.text_height + look.px(36); }
 

@@ -31,7 +31,7 @@ constexpr int kMassRoom = 320;
 constexpr int kLeastFrameWidth = 100;
 
 constexpr std::string_view kStripWayOut =
-    "choose fewer with --frames, other --columns, fewer heads, or more --dpi";
+    "choose fewer with --frames, other --columns, or fewer heads";
 
 bool any_evicted(const QueryVolumes& volumes) {
   return std::any_of(volumes.volumes.begin(), volumes.volumes.end(), [](const QueryVolume& v) {
@@ -272,7 +272,10 @@ Canvas Filmstrip::strip(const QueryVolume& volume) const {
 
 void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   const PictureStyle& look = style_.look;
-  canvas.fill({look.margin, 0, width_ - 2 * look.margin, look.px(1)}, look.rule);
+  const bool alone = look.title && look.title->empty() && volumes_.volumes.size() == 1;
+  if (!alone) {
+    canvas.fill({look.margin, 0, width_ - 2 * look.margin, look.px(1)}, look.rule);
+  }
   int y = look.px(kLabelTop);
   for (const std::string& line : label_lines(volume)) {
     canvas.text(look.margin, y, line, look.text_height, look.text);

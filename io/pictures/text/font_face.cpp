@@ -11,6 +11,7 @@ namespace attnscope {
 
 struct FontFace::Impl {
   stbtt_fontinfo info{};
+  std::span<const unsigned char> file;
   int number = 0;
   int units_per_em = 0;
 
@@ -33,10 +34,15 @@ std::optional<FontFace> FontFace::of(std::span<const unsigned char> font, int nu
   if (offset < 0) return std::nullopt;
   auto impl = std::make_unique<Impl>();
   if (stbtt_InitFont(&impl->info, font.data(), offset) == 0) return std::nullopt;
+  impl->file = font;
   impl->number = number;
   impl->units_per_em = static_cast<int>(std::lround(1 / impl->scale(1)));
   return FontFace(std::move(impl));
 }
+
+std::span<const unsigned char> FontFace::file() const { return impl_->file; }
+
+int FontFace::offset() const { return impl_->info.fontstart; }
 
 int FontFace::number() const { return impl_->number; }
 

@@ -27,6 +27,9 @@ class FontFace {
   FontFace& operator=(FontFace&&) noexcept;
   ~FontFace();
 
+  /// The font file that it is of, and where in it its table of tables begins.
+  std::span<const unsigned char> file() const;
+  int offset() const;
   /// The number within its file.
   int number() const;
   /// The glyph of a character; 0: the face has none.

@@ -20,13 +20,6 @@ const FontFace& embedded_face() {
   return face;
 }
 
-/// Pixels of the em at which the embedded font's capitals have this height. Fonts of other scripts
-/// get the same em.
-double em_pixels(int cap_height) {
-  const FontFace& plain = embedded_face();
-  return static_cast<double>(cap_height) * plain.units_per_em() / plain.cap_height();
-}
-
 int64_t advance_parts(const FontFace& face, int glyph, int cap_height) {
   const FontFace& plain = embedded_face();
   const int64_t parts = kPenParts * cap_height * plain.units_per_em() * face.advance(glyph);
@@ -146,9 +139,23 @@ int pixels(int64_t parts) { return static_cast<int>((parts + kPenParts - 1) / kP
 
 }  // namespace
 
+/// Fonts of other scripts get the em of the embedded one.
+double em_pixels(int cap_height) {
+  const FontFace& plain = embedded_face();
+  return static_cast<double>(cap_height) * plain.units_per_em() / plain.cap_height();
+}
+
 std::vector<LetterInk> text_ink(std::string_view text, int cap_height, const SystemFonts* others) {
+  return text_ink_of(
+      text, cap_height, [](const FontFace*) { return true; }, others);
+}
+
+std::vector<LetterInk> text_ink_of(std::string_view text, int cap_height,
+                                   const std::function<bool(const FontFace*)>& chosen,
+                                   const SystemFonts* others) {
   std::vector<LetterInk> inks;
   for_each_letter(text, cap_height, others, [&](const Letter& letter) {
+    if (!chosen(letter.face)) return true;
     LetterInk ink = letter.face != nullptr
                         ? glyph_ink(*letter.face, letter.glyph, letter.begin, cap_height)
                         : CodeBox(letter.code, cap_height).ink(letter.begin);
@@ -156,6 +163,18 @@ std::vector<LetterInk> text_ink(std::string_view text, int cap_height, const Sys
     return true;
   });
   return inks;
+}
+
+std::vector<PlacedLetter> placed_letters(std::string_view text, int cap_height,
+                                         const SystemFonts* others) {
+  std::vector<PlacedLetter> letters;
+  for_each_letter(text, cap_height, others, [&](const Letter& letter) {
+    letters.push_back({letter.code, letter.face,
+                       static_cast<double>(letter.begin) / static_cast<double>(kPenParts),
+                       static_cast<double>(letter.end) / static_cast<double>(kPenParts)});
+    return true;
+  });
+  return letters;
 }
 
 int text_width(std::string_view text, int cap_height, const SystemFonts* others) {

@@ -2,11 +2,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
 #include <vector>
 
 namespace attnscope {
 
+class FontFace;
 class SystemFonts;
 
 // One line of UTF-8 text as pixels. Sizes are heights of the capitals in pixels. Letters come from
@@ -29,6 +31,20 @@ struct LetterInk {
 /// without ink, such as spaces, are left out.
 std::vector<LetterInk> text_ink(std::string_view text, int cap_height,
                                 const SystemFonts* others = nullptr);
+/// The ink of those letters alone that `chosen` tells of.
+std::vector<LetterInk> text_ink_of(std::string_view text, int cap_height,
+                                   const std::function<bool(const FontFace*)>& chosen,
+                                   const SystemFonts* others = nullptr);
+/// A letter in its place, as text_ink() draws it: pixels from the text's beginning.
+struct PlacedLetter {
+  char32_t code = 0;
+  const FontFace* face = nullptr;  ///< null: no font has it, and a box with its code stands for it
+  double begin = 0, end = 0;
+};
+std::vector<PlacedLetter> placed_letters(std::string_view text, int cap_height,
+                                         const SystemFonts* others = nullptr);
+/// Pixels of the em of fonts whose letters stand in a text with such capitals.
+double em_pixels(int cap_height);
 /// Pixels that the text takes.
 int text_width(std::string_view text, int cap_height, const SystemFonts* others = nullptr);
 /// Bytes of the longest beginning of the text, in whole characters, that takes at most `width`

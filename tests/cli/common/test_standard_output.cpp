@@ -143,7 +143,8 @@ TEST_CASE("what belongs to a file is refused of standard output") {
       {{"export", capture}, "-o -: an export is not for standard output"},
       {{"convert", capture}, "-o -: a capture is not for standard output"},
       {{"synth", "--grid", "4x4x4"}, "-o -: a capture is not for standard output"},
-      {{"render", capture, "--picture", "mosaic"}, "-o -: a .png is not for standard output"},
+      {{"render", capture, "--picture", "mosaic"},
+       "-o -: a .png, .svg or .pdf is not for standard output"},
   };
   for (const auto& [command, words] : cases) {
     INFO(text_of(command));

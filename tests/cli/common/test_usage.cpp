@@ -74,7 +74,8 @@ TEST_CASE("the help --help shows a command's own options before shared ones, in 
                                         "Selection (",
                                         "Computation:",
                                         "Several machines",
-                                        "Side B ("};
+                                        "Side B (",
+                                        "The picture's look:"};
   for (const std::string command : {"info", "export", "query", "stats", "render", "mask", "diff",
                                     "rollout", "figure", "view", "serve", "convert", "verify"}) {
     INFO(command);

@@ -288,9 +288,11 @@ TEST_CASE("maps of differences that cannot be had are one clear line") {
   refusal({"--product", "pooled:0", "-o", h5}, "expected pooled:N");
   refusal({"--product", "pooled:x", "-o", h5}, "expected pooled:N");
   refusal({"--product", "frame", "-o", h5}, "did you mean frames?");
-  refusal({"--product", "pooled:8"}, "must end in .h5 or .png");
-  refusal({"--product", "pooled:8", "-o", captures.folder / "x.npy"}, "must end in .h5 or .png");
-  refusal({"--product", "volume", "-o", captures.folder / "x.csv"}, ".h5, .npy, .png or .gif");
+  refusal({"--product", "pooled:8"}, "must end in .h5, .png, .svg or .pdf");
+  refusal({"--product", "pooled:8", "-o", captures.folder / "x.npy"},
+          "must end in .h5, .png, .svg or .pdf");
+  refusal({"--product", "volume", "-o", captures.folder / "x.csv"},
+          ".h5, .npy, .png, .svg, .pdf, .gif or .mp4");
   refusal({"--product", "volume", "--query", "2,0,0", "-o", h5}, "2");
   refusal({"--product", "frames", "--query", "1,0,0", "-o", h5}, "choose the rows of --product");
   refusal({"--product", "frames", "--sample", "4", "-o", h5}, "--sample does not apply");

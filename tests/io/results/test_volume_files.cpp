@@ -156,7 +156,7 @@ TEST_CASE("volumes as HDF5, with axes and facts") {
 TEST_CASE("a filmstrip has each cell in its colour and the query outlined") {
   const TemporaryFolder folder;
   const QueryVolumes volumes = sample_volumes();
-  write_volumes(VolumeFormat::png, volumes, folder / "v.png", false);
+  write_volumes(VolumeFormat::png, volumes, {}, folder / "v.png", false);
   const Picture picture = read_png(folder / "v.png");
   const Filmstrip film(volumes);
   REQUIRE(picture.width == static_cast<uint32_t>(film.width()));
@@ -220,7 +220,7 @@ TEST_CASE("volumes that do not fit, or cannot be written, leave nothing") {
   const auto code_of = [](VolumeFormat format, const QueryVolumes& volumes,
                           const std::string& path) {
     try {
-      write_volumes(format, volumes, path, false);
+      write_volumes(format, volumes, {}, path, false);
     } catch (const Error& error) {
       return error.code();
     }

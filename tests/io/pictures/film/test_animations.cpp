@@ -149,7 +149,7 @@ TEST_CASE("a film plays its frames with the query outlined in its own") {
     volume.query = std::array<int64_t, 3>{1, 2, 3};
     volumes.volumes.push_back(volume);
   }
-  write_film_gif(volumes, {}, folder / "f.gif", false);
+  write_animation(volumes, {}, folder / "f.gif", false);
   const Animation read = read_gif(folder / "f.gif");
   const FilmAnimation film(volumes);
   REQUIRE(read.images.size() == 3);
@@ -172,7 +172,7 @@ TEST_CASE("a film plays its frames with the query outlined in its own") {
   // The frames' numbers differ.
   CHECK(read.images[0] != read.images[1]);
   volumes.volumes.resize(17, volumes.volumes.front());
-  CHECK_THROWS_AS(write_film_gif(volumes, {}, folder / "many.gif", false), Error);
+  CHECK_THROWS_AS(write_animation(volumes, {}, folder / "many.gif", false), Error);
   CHECK_FALSE(std::filesystem::exists(folder / "many.gif"));
 }
 

@@ -1,0 +1,253 @@
+#include <cmath>
+
+#include "core/base/error.h"
+#include "io/pictures/film/film_animation.h"
+#include "io/pictures/film/filmstrip.h"
+#include "io/pictures/matrix_picture.h"
+#include "io/pictures/metric_table.h"
+#include "io/pictures/text/text_ink.h"
+#include "tests/support/catch.h"
+
+using namespace attnscope;
+
+namespace {
+
+const std::vector<StyleName> kStyles{StyleName::dark, StyleName::paper, StyleName::slide};
+
+/// Relative luminance of WCAG 2.1.
+double luminance(Rgb c) {
+  const auto channel = [](uint8_t value) {
+    const double v = value / 255.0;
+    return v <= 0.03928 ? v / 12.92 : std::pow((v + 0.055) / 1.055, 2.4);
+  };
+  return 0.2126 * channel(c.r) + 0.7152 * channel(c.g) + 0.0722 * channel(c.b);
+}
+
+double contrast(Rgb a, Rgb b) {
+  const double high = std::max(luminance(a), luminance(b));
+  const double low = std::min(luminance(a), luminance(b));
+  return (high + 0.05) / (low + 0.05);
+}
+
+QueryVolumes sample_film(int64_t frames, size_t heads) {
+  QueryVolumes volumes;
+  volumes.grid = {frames, 5, 8};
+  volumes.model = "a model of a name that is not short at all, 42 layers";
+  volumes.capture = "capture";
+  volumes.query_text = "query 1,2,3";
+  volumes.domain = "all";
+  volumes.domain_text = "softmax domain all";
+  for (size_t i = 0; i < heads; ++i) {
+    QueryVolume volume;
+    volume.label = "step 10 layer 2 cond joint batch 0 head " + std::to_string(i);
+    volume.query = {1, 2, 3};
+    for (int64_t n = 0; n < frames * 40; ++n) {
+      volume.video.push_back(static_cast<float>((n * 37) % 101) / 1e5F);
+    }
+    volumes.volumes.push_back(std::move(volume));
+  }
+  return volumes;
+}
+
+PixelRect box_of(const TextMark& text) {
+  return {text.x, text.y, text_width(text.text, text.cap_height), text.cap_height};
+}
+
+/// Each text is within the page, and on none of the others.
+void check_texts(const Canvas& page) {
+  std::vector<const TextMark*> texts;
+  for (const CanvasMark& mark : page.marks()) {
+    if (const auto* const text = std::get_if<TextMark>(&mark)) texts.push_back(text);
+  }
+  REQUIRE(texts.size() > 5);
+  std::string cut, overlapping;
+  for (size_t i = 0; i < texts.size(); ++i) {
+    const PixelRect a = box_of(*texts[i]);
+    const bool inside =
+        a.x >= 0 && a.y >= 0 && a.x + a.width <= page.width() && a.y + a.height <= page.height();
+    if (!inside) cut += texts[i]->text + "; ";
+    for (size_t j = 0; j < i; ++j) {
+      const PixelRect b = box_of(*texts[j]);
+      const bool apart = a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y ||
+                         b.y + b.height <= a.y;
+      if (!apart) overlapping += texts[j]->text + " on " + texts[i]->text + "; ";
+    }
+  }
+  CHECK(cut == "");
+  CHECK(overlapping == "");
+}
+
+PictureStyle page_of(StyleName name, int width, int height = 0) {
+  // Letters are small enough for the narrowest page.
+  PictureStyle look = picture_style(name, 96, width < 600 ? 6 : 0);
+  look.page_width = width;
+  look.page_height = height;
+  look.vector = true;
+  return look;
+}
+
+}  // namespace
+
+TEST_CASE("words stand out from the ground in every style, and curves do") {
+  for (const StyleName name : kStyles) {
+    const PictureStyle look = picture_style(name);
+    INFO(static_cast<int>(name));
+    for (const Rgb colour : {look.text, look.quiet_text, look.query, look.key}) {
+      CHECK(contrast(colour, look.background) >= 4.5);
+    }
+    for (size_t i = 0; i < 4; ++i) CHECK(contrast(look.curve(i), look.background) >= 3);
+    // What a log scale cannot show is none of the colours at the low end of a map.
+    for (const std::string& map : colormap_names()) {
+      const Rgb low = colormap_at(*parse_colormap(map), 0);
+      const Rgb masked = look.masked_cell;
+      const int apart =
+          std::abs(low.r - masked.r) + std::abs(low.g - masked.g) + std::abs(low.b - masked.b);
+      CHECK(apart > 10);
+    }
+  }
+}
+
+TEST_CASE("a style has its size of text in points, and the rest of its lengths by that") {
+  const PictureStyle paper = picture_style(StyleName::paper, 300, 7);
+  CHECK(paper.text_height == std::lround(7 * 300 / 72.0 * 0.729));
+  CHECK(paper.px(14) == paper.text_height);
+  CHECK(picture_style(StyleName::dark).text_height == PictureStyle().text_height);
+  CHECK(picture_style(StyleName::dark, 192).text_height == 28);
+  CHECK(PictureStyle().px(37) == 37);
+}
+
+TEST_CASE("a page is exactly as wide as it is told, and no text is cut or lies on another") {
+  QueryVolumes volumes = sample_film(21, 3);
+  for (int word = 0; word < 200; ++word) volumes.query_text += " word" + std::to_string(word);
+  volumes.volumes[1].label += "  ·  text token 3  \"" + volumes.query_text + "\"";
+  for (const StyleName name : kStyles) {
+    for (const int width : {300, 480, 900, 1920, 4000}) {
+      INFO(width);
+      FilmStyle film;
+      film.look = page_of(name, width);
+      const Canvas strip = Filmstrip(volumes, film).page();
+      CHECK(strip.width() == width);
+      check_texts(strip);
+      const FilmAnimation moving(volumes, film);
+      CHECK(moving.width() == width);
+    }
+  }
+}
+
+TEST_CASE("a table of 48 layers has its page, whatever its width") {
+  MetricTable table;
+  table.text = {"a title of words that are many enough for a second line on a narrow page",
+                {"capture  ·  entropy  ·  exact  ·  softmax domain all"}};
+  table.names = {"layer", "head", {}, {}};
+  table.value_name = "entropy";
+  for (int i = 0; i < 48; ++i) table.names.rows.push_back(std::to_string(i));
+  for (int i = 0; i < 24; ++i) table.names.columns.push_back(std::to_string(i));
+  for (int i = 0; i < 48 * 24; ++i) table.values.push_back(static_cast<float>(i) / 100);
+  for (const StyleName name : kStyles) {
+    for (const int width : {480, 900, 1920, 4000}) {
+      INFO(width);
+      table.look = page_of(name, width);
+      const Canvas page = HeatTablePicture(table).draw();
+      CHECK(page.width() == width);
+      check_texts(page);
+    }
+  }
+}
+
+TEST_CASE("a box is kept to, and what no page has says the least that does") {
+  const QueryVolumes volumes = sample_film(21, 2);
+  FilmStyle film;
+  film.look = page_of(StyleName::slide, 1920, 1080);
+  const Filmstrip strip(volumes, film);
+  CHECK(strip.width() == 1920);
+  CHECK(strip.height() <= 1080);
+  CHECK(strip.cell(0, 0, 0).width > 4);
+  film.look.page_width = 120;
+  film.look.page_height = 0;
+  std::string complaint;
+  try {
+    Filmstrip narrow(volumes, film);
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  INFO(complaint);
+  const size_t at = complaint.find("at least ");
+  REQUIRE(at != std::string::npos);
+  film.look.page_width = std::stoi(complaint.substr(at + 9));
+  CHECK(Filmstrip(volumes, film).width() == film.look.page_width);
+  film.look.page_width -= 1;
+  CHECK_THROWS_AS(Filmstrip(volumes, film), Error);
+}
+
+TEST_CASE("chosen frames stand in chosen columns") {
+  const QueryVolumes volumes = sample_film(21, 1);
+  FilmStyle film;
+  film.frames = {0, 4, 8, 9, 10};
+  film.columns = 2;
+  const Filmstrip strip(volumes, film);
+  CHECK(strip.cell(4, 0, 0).y == strip.cell(0, 0, 0).y);
+  CHECK(strip.cell(8, 0, 0).y > strip.cell(4, 0, 0).y);
+  CHECK(strip.cell(10, 0, 0).x == strip.cell(0, 0, 0).x);
+  CHECK(FilmAnimation(volumes, film).frames() == 5);
+  film.frames = {21};
+  CHECK_THROWS_AS(Filmstrip(volumes, film), Error);
+}
+
+TEST_CASE("a picture without title and legend begins with its cells") {
+  MetricTable table;
+  table.text = {"title", {"line"}};
+  table.names = {"layer", "head", {"0"}, {"0", "1"}};
+  table.values = {1, 2};
+  table.look.title = "";
+  table.look.legend = false;
+  const HeatTablePicture bare(table);
+  CHECK(bare.cell(0, 0).y < 100);
+  CHECK(bare.width() < 200 + 2 * bare.cell(0, 0).width);
+  table.look.title = "Another";
+  table.look.vector = true;
+  const Canvas named = HeatTablePicture(table).draw();
+  CHECK(std::get<TextMark>(named.marks()[0]).text == "Another");
+}
+
+TEST_CASE("a line is drawn with smooth edges where it stands, once where its pieces meet") {
+  Canvas canvas(40, 20, Rgb{0, 0, 0});
+  const std::vector<PixelPoint> points{{5, 10}, {20, 10}, {35, 10}};
+  canvas.polyline(points, 2, {200, 100, 0});
+  CHECK(canvas.at(20, 9) == Rgb{200, 100, 0});
+  CHECK(canvas.at(20, 10) == Rgb{200, 100, 0});
+  CHECK(canvas.at(20, 8) == Rgb{0, 0, 0});
+  CHECK(canvas.at(2, 10) == Rgb{0, 0, 0});
+  const std::vector<PixelPoint> slope{{0, 0}, {40, 20}};
+  Canvas other(40, 20, Rgb{0, 0, 0});
+  other.polyline(slope, 1, {255, 255, 255});
+  double ink = 0;
+  for (int y = 0; y < 20; ++y) {
+    for (int x = 0; x < 40; ++x) ink += other.at(x, y).r / 255.0;
+  }
+  // A line's ink is its length times its width.
+  CHECK(ink == Approx(std::sqrt(40.0 * 40 + 20 * 20)).epsilon(0.06));
+}
+
+TEST_CASE("a matrix has its page in every style, with and without a grid") {
+  MatrixContent content;
+  content.map.rows = content.map.cols = 60;
+  content.map.block_rows = content.map.block_cols = 4;
+  for (int i = 0; i < 3600; ++i) content.map.max.push_back(static_cast<float>(i + 1) / 1e4F);
+  content.map.mean = content.map.max;
+  content.rows = content.cols = {0, 240};
+  content.text = {"title", {"capture  ·  step 10 layer 2 cond joint batch 0 head 3"}};
+  content.domain = "softmax domain all";
+  for (const bool grid : {false, true}) {
+    content.query_tokens = content.key_tokens =
+        grid ? TokenGrid::video(240, {4, 6, 8}, 48, TextPlace::start) : TokenGrid::unknown(240);
+    for (const StyleName name : kStyles) {
+      for (const int width : {480, 900, 1920, 4000}) {
+        INFO(width);
+        content.look = page_of(name, width);
+        const MatrixPicture picture(content);
+        CHECK(picture.width() == width);
+        check_texts(picture.draw());
+      }
+    }
+  }
+}

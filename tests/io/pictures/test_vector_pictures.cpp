@@ -1,0 +1,158 @@
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "io/pictures/film/filmstrip.h"
+#include "io/pictures/page_fonts.h"
+#include "io/pictures/pdf_writer.h"
+#include "io/pictures/picture_page.h"
+#include "io/pictures/text/embedded_font.h"
+#include "tests/support/catch.h"
+#include "tests/support/picture_compare.h"
+#include "tests/support/png_picture.h"
+#include "tests/support/skip.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A page with words, cells and a line, for pixels or for a vector file.
+Canvas sample_page(const PictureStyle& look) {
+  Canvas page(look.page_width, 420, look);
+  for (int i = 0; i < 60; ++i) {
+    page.fill({40 + 12 * (i % 10), 120 + 12 * (i / 10), 12, 12},
+              colormap_at(Colormap::viridis, i / 59.0));
+  }
+  page.text(40, 40, "Kopf 3 · layer 12: p < 0.5 & “ж” → 10⁻⁵", look.text_height, look.text);
+  page.text(40, 80, "query 3,8,7", look.text_height, look.query);
+  const std::vector<PixelPoint> curve{{250, 300}, {400, 150}, {600, 280}, {900, 200}};
+  page.polyline(curve, 4, look.curve(0));
+  return page;
+}
+
+PictureStyle paper(bool vector) {
+  PictureStyle look = picture_style(StyleName::paper);
+  look.page_width = 1004;  // 85 mm
+  look.vector = vector;
+  return look;
+}
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+bool is_there(const std::string& program) {
+  return std::system((program + " > /dev/null 2>&1").c_str()) == 0;
+}
+
+/// Mean difference of a channel, of 1.
+double mean_difference(const Picture& a, const Picture& b) {
+  REQUIRE(a.width == b.width);
+  REQUIRE(a.height == b.height);
+  double sum = 0;
+  for (uint32_t y = 0; y < a.height; ++y) {
+    for (uint32_t x = 0; x < a.width; ++x) {
+      const Rgb p = a.at(static_cast<int>(x), static_cast<int>(y));
+      const Rgb q = b.at(static_cast<int>(x), static_cast<int>(y));
+      sum += std::abs(p.r - q.r) + std::abs(p.g - q.g) + std::abs(p.b - q.b);
+    }
+  }
+  return sum / (3.0 * 255 * a.width * a.height);
+}
+
+}  // namespace
+
+TEST_CASE("a PDF looks like the PNG, has its size in points, and its words can be found") {
+  if (!is_there("pdftocairo -v")) {
+    skip_test("poppler-utils is not installed (scripts/setup tests)");
+    return;
+  }
+  const TemporaryFolder folder;
+  const fs::path pdf = folder.path() / "p.pdf", png = folder.path() / "p.png";
+  write_picture(sample_page(paper(true)), paper(true), "a title", pdf, false);
+  write_picture(sample_page(paper(false)), paper(false), "a title", png, false);
+  const std::string back = (folder.path() / "back").string();
+  REQUIRE(std::system(("pdftocairo -png -r 300 -singlefile '" + pdf.string() + "' '" + back + "'")
+                          .c_str()) == 0);
+  const Picture drawn = read_png(png), read = read_png(back + ".png");
+  CHECK(mean_difference(drawn, read) < 0.02);
+  CHECK(compare_pictures(drawn, read, drawn.height).similarity > 0.98);
+  const std::string words = (folder.path() / "words").string();
+  REQUIRE(std::system(("pdftotext '" + pdf.string() + "' '" + words + "'").c_str()) == 0);
+  const std::string text = read_file(words);
+  CHECK(text.find("Kopf 3 · layer 12: p < 0.5 & “ж” → 10⁻⁵") != std::string::npos);
+  CHECK(text.find("query 3,8,7") != std::string::npos);
+  REQUIRE(std::system(("pdfinfo '" + pdf.string() + "' > '" + words + "'").c_str()) == 0);
+  const std::string facts = read_file(words);
+  const size_t at = facts.find("Page size:");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(facts.substr(at + 10)) == Approx(85 / 25.4 * 72).margin(0.2));
+  CHECK(facts.find("Date") == std::string::npos);
+  REQUIRE(std::system(("pdffonts '" + pdf.string() + "' > '" + words + "'").c_str()) == 0);
+  CHECK(read_file(words).find("TrueType") != std::string::npos);
+}
+
+TEST_CASE("an SVG looks like the PNG") {
+  if (!is_there("rsvg-convert --version")) {
+    skip_test("librsvg2-bin is not installed (scripts/setup tests)");
+    return;
+  }
+  const TemporaryFolder folder;
+  const fs::path svg = folder.path() / "p.svg", png = folder.path() / "p.png";
+  write_picture(sample_page(paper(true)), paper(true), "a title", svg, false);
+  write_picture(sample_page(paper(false)), paper(false), "a title", png, false);
+  const std::string back = (folder.path() / "back.png").string();
+  REQUIRE(std::system(
+              ("rsvg-convert -w 1004 -h 420 '" + svg.string() + "' -o '" + back + "'").c_str()) ==
+          0);
+  CHECK(mean_difference(read_png(png), read_png(back)) < 0.02);
+  const std::string text = read_file(svg);
+  CHECK(text.find("width=\"85.0053mm\"") != std::string::npos);
+  CHECK(text.find("p &lt; 0.5 &amp; “ж”") != std::string::npos);
+}
+
+TEST_CASE("vector pages give the same bytes again, and pictures of pixels say their dpi") {
+  const Canvas page = sample_page(paper(true));
+  CHECK(pdf_of(page, 300, "t") == pdf_of(page, 300, "t"));
+  CHECK(page.at(45, 45) == paper(true).background);
+  const TemporaryFolder folder;
+  write_picture(sample_page(paper(false)), paper(false), "t", folder / "p.png", false);
+  const std::string png = read_file(folder / "p.png");
+  const size_t at = png.find("pHYs");
+  REQUIRE(at != std::string::npos);
+  // 300 pixels an inch are 11811 a metre.
+  CHECK(png.substr(at + 4, 9) == std::string("\0\0\x2e\x23\0\0\x2e\x23\x01", 9));
+  write_picture(Canvas(4, 4, Rgb{}), {}, "t", folder / "plain.png", false);
+  CHECK(read_file(folder / "plain.png").find("pHYs") == std::string::npos);
+}
+
+TEST_CASE("a subset of a font has its letters as they were") {
+  const auto face = FontFace::of(embedded_font(), 0);
+  REQUIRE(face);
+  REQUIRE(has_truetype_outlines(*face));
+  // Å is put together of others.
+  const std::vector<char32_t> codes{U'A', U'g', U'Å', U'ж'};
+  const FontSubset subset = make_font_subset(*face, codes);
+  CHECK(subset.bytes.size() < 20000);
+  const auto small = FontFace::of(subset.bytes, 0);
+  REQUIRE(small);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    INFO(i);
+    REQUIRE(small->glyph(codes[i]) == static_cast<int>(i) + 1);
+    CHECK(small->advance(small->glyph(codes[i])) == face->advance(face->glyph(codes[i])));
+    const GlyphCoverage a = face->draw(face->glyph(codes[i]), 40, 0);
+    const GlyphCoverage b = small->draw(small->glyph(codes[i]), 40, 0);
+    CHECK(a.pixels == b.pixels);
+    CHECK(a.width > 5);
+  }
+  CHECK(small->glyph(U'B') == 0);
+}
