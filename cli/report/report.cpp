@@ -1,4 +1,3 @@
-#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -17,21 +16,13 @@
 namespace attnscope {
 namespace {
 
-/// Captures whose names end as tables' do.
-bool is_index_of_capture(const std::filesystem::path& path) {
-  const std::string name = path.filename().string();
-  return name == "capture.json" || name.ends_with(".safetensors.index.json");
-}
-
 int run_report(const ReportRequest& o) {
   const Console console(o.quiet);
   check_report_options(o);
   refuse_list_as_output(o.selection.from, o.out);
   if (!o.second.empty()) return report_pair(o, console);
   const std::string& path = o.capture.capture;
-  if (!path.empty() && !is_index_of_capture(path) && is_number_table(path)) {
-    return report_table(o, console);
-  }
+  if (is_number_table(path)) return report_table(o, console);
   if (!path.empty() && is_export_file(path)) return report_export(o, console);
   return report_capture(o, console);
 }

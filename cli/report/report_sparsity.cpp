@@ -8,14 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
-#include <tuple>
 
 #include "cli/report/sparsity_facts.h"
+#include "cli/run/call_heads.h"
 #include "core/base/error.h"
 #include "core/patterns/build_mask.h"
-#include "core/patterns/keys_seen.h"
 #include "core/patterns/mask_measurement.h"
-#include "core/problem/sampled_rows.h"
 
 namespace attnscope {
 namespace {
@@ -30,56 +28,16 @@ int64_t block_of(const AttentionProblem& problem) {
   return block;
 }
 
-/// A head of the capture.
-struct SparseHead {
-  const CallEntry* call = nullptr;  ///< null: not of the selection
-  int64_t batch = 0, head = 0;
-};
-
-/// The heads of the records, in their order.
-std::vector<SparseHead> heads_of(const ReportWork& work) {
-  std::map<HeadName, SparseHead> all;
-  for (const SelectedCall& selected : work.calls) {
-    for (const int64_t batch : selected.batch) {
-      for (const int64_t head : selected.heads) {
-        all[head_name(selected.call->problem->id(), batch, head)] = {selected.call, batch, head};
-      }
-    }
-  }
-  std::vector<SparseHead> heads;
+/// The heads of the records, in their order; without a call where they are not of the selection.
+std::vector<CallHead> heads_of(const ReportWork& work) {
+  const std::map<HeadName, CallHead> all = heads_by_name(work.calls);
+  std::vector<CallHead> heads;
   for (const HeadRecord& record : work.records) {
     const auto there = all.find(record.name);
-    heads.push_back(there == all.end() ? SparseHead() : there->second);
+    heads.push_back(there == all.end() ? CallHead() : there->second);
   }
   return heads;
 }
-
-/// True where the mask that was recorded has a plane a head.
-bool has_mask_of_heads(const CallEntry& call) {
-  if (call.mask == nullptr) return true;  // Told, which costs nothing to ask.
-  const std::span<const int64_t> shape = call.mask->shape();
-  return shape.size() > 2 && shape[shape.size() - 3] > 1;
-}
-
-/// Keys that rows see, looked up once a call and item where all heads have one mask.
-class SeenKeys {
- public:
-  std::optional<double> of(const SparseHead& head) {
-    if (head.call == nullptr) return std::nullopt;
-    const AttentionProblem& problem = *head.call->problem;
-    const int64_t plane = has_mask_of_heads(*head.call) ? head.head : 0;
-    const auto [there, is_new] = seen_.try_emplace({&problem, head.batch, plane});
-    if (is_new) {
-      there->second =
-          mean_keys_seen(problem, head.batch, plane,
-                         sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows));
-    }
-    return there->second;
-  }
-
- private:
-  std::map<std::tuple<const AttentionProblem*, int64_t, int64_t>, std::optional<double>> seen_;
-};
 
 /// What masks of the shares of kKept keep of one head.
 struct KeptShare {
@@ -88,7 +46,7 @@ struct KeptShare {
 using KeptShares = std::array<KeptShare, kKept.size()>;
 
 /// Nothing where the head has no row that sees a key.
-std::optional<KeptShares> measure_kept(const SparseHead& head, ReportWork& work) {
+std::optional<KeptShares> measure_kept(const CallHead& head, ReportWork& work) {
   const AttentionProblem& problem = *head.call->problem;
   MemoryBudget& budget = work.run.budget();
   std::vector<MaskPattern> patterns(kKept.size());
@@ -143,7 +101,7 @@ class RecallSummary {
 /// `kept` and `kept_by_layer`, of heads chosen and measured a layer's after the other.
 class KeptMasks {
  public:
-  KeptMasks(ReportWork& work, const std::vector<SparseHead>& heads)
+  KeptMasks(ReportWork& work, const std::vector<CallHead>& heads)
       : work_(work), heads_(heads), layers_(heads_by_layer(work.records)) {
     for (const LayerHeads& layer : layers_) candidates_.push_back(widest_first(layer));
     choose();
@@ -287,7 +245,7 @@ class KeptMasks {
   }
 
   ReportWork& work_;
-  const std::vector<SparseHead>& heads_;
+  const std::vector<CallHead>& heads_;
   const std::vector<LayerHeads> layers_;
   std::vector<std::vector<size_t>> candidates_, chosen_;  ///< [layers], the widest head first
   std::map<size_t, KeptShares> shares_;                   ///< by the head's place
@@ -317,7 +275,7 @@ std::string curves_text() {
 }
 
 /// Adds `kept` and `kept_by_layer`; returns what the section's text says of them.
-std::string add_kept(ReportWork& work, const std::vector<SparseHead>& heads, OrderedJson& facts,
+std::string add_kept(ReportWork& work, const std::vector<CallHead>& heads, OrderedJson& facts,
                      std::vector<std::string>& lacks) {
   KeptMasks masks(work, heads);
   const auto lack = [&](std::string_view why) {
@@ -369,13 +327,14 @@ std::vector<size_t> spread_places(size_t heads, size_t count) {
 
 std::optional<ReportSection> sparsity_section(ReportWork& work, std::vector<std::string>& lacks) {
   if (work.run.is_plan_only()) return std::nullopt;
-  const std::vector<SparseHead> heads = heads_of(work);
+  const std::vector<CallHead> heads = heads_of(work);
   ReportSection section;
   OrderedJson& facts = section.facts = OrderedJson{{"text", ""}, {"command", ""}};
   facts["command"] = fmt::format("attnscope stats {} --curve", work.input_word);
   SeenKeys seen;
   OrderedJson curves = sparsity_curves(work.records, [&](const HeadRecord& record) {
-    return seen.of(heads[static_cast<size_t>(&record - work.records.data())]);
+    const CallHead& head = heads[static_cast<size_t>(&record - work.records.data())];
+    return head.call == nullptr ? std::nullopt : seen.of(head);
   });
   std::string text = curves.is_null() ? "" : curves_text();
   const bool any_curve = !curves.is_null();
@@ -389,7 +348,7 @@ std::optional<ReportSection> sparsity_section(ReportWork& work, std::vector<std:
   if (padding.is_null()) lacks.emplace_back(kNoPadding);
   facts["padding"] = std::move(padding);
   std::vector<HeadTokens> tokens;
-  for (const SparseHead& head : heads) {
+  for (const CallHead& head : heads) {
     if (head.call == nullptr) {
       tokens.emplace_back();
     } else {

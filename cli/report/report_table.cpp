@@ -5,13 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <type_traits>
-#include <variant>
+#include <utility>
 #include <vector>
 
 #include "cli/common/command.h"
@@ -26,82 +23,30 @@
 #include "io/files/output_file.h"
 #include "io/metrics/compare_tables.h"
 #include "io/metrics/read_table.h"
+#include "io/metrics/table_heads.h"
 #include "io/segments/head_name_json.h"
 
 namespace attnscope {
 namespace {
 
-void set_number(HeadMetrics& metrics, const HeadField& field, double value) {
-  std::visit(
-      [&](auto member) {
-        auto& place = metrics.*member;
-        using Place = std::remove_reference_t<decltype(place)>;
-        if constexpr (std::is_same_v<Place, Estimate>) {
-          place.value = value;
-        } else if constexpr (std::is_same_v<Place, std::optional<double>>) {
-          place = value;
-        } else {
-          place = static_cast<int64_t>(value);
-        }
-      },
-      field.member);
-}
-
-/// The heads of a table, each over all runs that have it: the mean of its numbers, the most common
-/// class.
-struct TableHeads {
+/// A table's heads as the page has them.
+struct TablePage {
   std::vector<ReportHead> heads;
-  std::vector<ReportColumn> columns;
-  std::vector<HeadRecord> records;  ///< of the numbers that stats have
+  std::vector<ReportColumn> columns;  ///< those of which any head has a number
+  std::vector<HeadRecord> records;    ///< of the numbers that stats have
 
-  TableHeads(const NumberTable& table, const std::vector<HeadName>& names);
+  TablePage(const NumberTable& table, const std::vector<HeadName>& names) {
+    TableHeads found = mean_heads(table, names);
+    for (size_t i = 0; i < names.size(); ++i) heads.push_back({names[i], found.classes[i], 0});
+    for (size_t m = 0; m < table.metrics.size(); ++m) {
+      std::vector<double>& values = found.values[m];
+      const bool any = !std::all_of(values.begin(), values.end(),
+                                    [](double value) { return std::isnan(value); });
+      if (any) columns.push_back({table.metrics[m], std::move(values), {}});
+    }
+    records = std::move(found.records);
+  }
 };
-
-std::string most_common(const std::map<std::string, int64_t>& classes) {
-  std::string best;
-  int64_t most = 0;
-  for (const auto& [name, count] : classes) {
-    if (count > most) best = name;
-    most = std::max(most, count);
-  }
-  return best;
-}
-
-TableHeads::TableHeads(const NumberTable& table, const std::vector<HeadName>& names) {
-  std::map<HeadName, std::vector<const NumberTable::Line*>> lines;
-  for (const NumberTable::Line& line : table.lines) lines[line.head].push_back(&line);
-  for (const std::string& metric : table.metrics) columns.push_back({metric, {}, {}});
-  for (const HeadName& name : names) {
-    std::map<std::string, int64_t> classes;
-    HeadRecord record;
-    record.name = name;
-    for (const NumberTable::Line* line : lines[name]) {
-      if (!line->head_class.empty()) ++classes[line->head_class];
-    }
-    for (size_t m = 0; m < columns.size(); ++m) {
-      double sum = 0;
-      int64_t count = 0;
-      for (const NumberTable::Line* line : lines[name]) {
-        if (std::isnan(line->values[m])) continue;
-        sum += line->values[m];
-        ++count;
-      }
-      const double mean =
-          count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
-      columns[m].values.push_back(mean);
-      const HeadField* const field = find_head_field(columns[m].name);
-      if (field != nullptr && !std::isnan(mean)) set_number(record.metrics, *field, mean);
-    }
-    const std::string head_class = most_common(classes);
-    record.metrics.head_class = parse_head_class(head_class).value_or(HeadClass::undefined);
-    heads.push_back({name, head_class, 0});
-    records.push_back(std::move(record));
-  }
-  std::erase_if(columns, [](const ReportColumn& column) {
-    return std::all_of(column.values.begin(), column.values.end(),
-                       [](double value) { return std::isnan(value); });
-  });
-}
 
 OrderedJson about_table(const NumberTable& table, size_t heads) {
   OrderedJson about = OrderedJson::array();
@@ -126,7 +71,7 @@ OrderedJson about_table(const NumberTable& table, size_t heads) {
   return about;
 }
 
-OrderedJson rows_json(const TableHeads& found) {
+OrderedJson rows_json(const TablePage& found) {
   OrderedJson rows = OrderedJson::array();
   for (size_t i = 0; i < found.heads.size(); ++i) {
     OrderedJson& row = rows.emplace_back(name_json(found.heads[i].name));
@@ -163,7 +108,7 @@ int report_table(ReportRequest o, const Console& console) {
   const std::vector<HeadName> all = heads_of_table(table);
   std::vector<HeadName> names;
   for (const size_t i : select_stored(all, o.selection, console)) names.push_back(all[i]);
-  const TableHeads found(table, names);
+  const TablePage found(table, names);
   ReportParts parts;
   parts.facts = first_facts(o, "table", file_name(o.capture.capture));
   parts.facts["about"] = about_table(table, names.size());

@@ -7,11 +7,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "core/base/error.h"
 #include "core/base/number_words.h"
-#include "core/problem/key_segments.h"
+#include "core/products/tokens/part_names.h"
 #include "core/products/tokens/token_piece.h"
 
 namespace attnscope {
@@ -19,13 +18,6 @@ namespace {
 
 /// Columns of a sink's list that are lighter are left out of it.
 constexpr double kListedMass = 0.01;
-
-using LayerKey = std::tuple<bool, int64_t, std::string, std::string, std::string>;
-
-LayerKey layer_key(const HeadName& name) {
-  const bool none = name.place.unrecorded.layer || name.layer == kNoLayer;
-  return {none, none ? 0 : name.layer, name.place.block, name.place.slot, name.kind};
-}
 
 /// The mean of what was added; nothing where that was nothing.
 class Mean {
@@ -41,21 +33,6 @@ class Mean {
   double sum_ = 0;
   int64_t count_ = 0;
 };
-
-/// True where weights are shares of a row, which rows of sigmoid scores have none of.
-bool has_shares(const HeadMetrics& metrics) { return metrics.entropy.value.has_value(); }
-
-/// keys_for_50 …; nothing where one is not defined.
-std::optional<std::vector<double>> curve_of(const HeadMetrics& metrics) {
-  if (!has_shares(metrics)) return std::nullopt;
-  std::vector<double> keys;
-  for (const KeysForShare& share : keys_curve()) {
-    const auto count = number_of(metrics, *share.field);
-    if (!count) return std::nullopt;
-    keys.push_back(*count);
-  }
-  return keys;
-}
 
 /// The token that a column is of: `text 3 “red”`, "(0, 4, 7)", "key 19".
 std::string sink_name(const Sink& sink) {
@@ -112,57 +89,16 @@ class PartMeans {
 
 }  // namespace
 
-std::vector<LayerHeads> heads_by_layer(std::span<const HeadRecord> records) {
-  std::map<LayerKey, LayerHeads> layers;
-  std::map<std::pair<bool, int64_t>, int64_t> alike;  // attentions of a layer
-  for (size_t i = 0; i < records.size(); ++i) {
-    LayerHeads& layer = layers[layer_key(records[i].name)];
-    layer.heads.push_back(i);
-  }
-  for (const auto& [key, layer] : layers) ++alike[{std::get<0>(key), std::get<1>(key)}];
-  std::vector<LayerHeads> all;
-  for (auto& [key, layer] : layers) {
-    const HeadName& name = records[layer.heads.front()].name;
-    ModelPlace place = name.place;
-    place.chunk = kNoChunk;
-    place.forward = {};
-    const bool has_layer = !std::get<0>(key);
-    if (has_layer) layer.layer = std::get<1>(key);
-    const bool single = alike[{std::get<0>(key), std::get<1>(key)}] == 1;
-    if (single && has_layer) place.block = place.slot = "";
-    layer.name = one_line(layer_text(name.layer, place));
-    if (layer.name.empty()) layer.name = "all";
-    if (!single && !name.kind.empty()) layer.name += " " + name.kind;
-    all.push_back(std::move(layer));
-  }
-  return all;
-}
-
 OrderedJson sparsity_curves(std::span<const HeadRecord> records, const KeysSeen& keys_seen) {
   OrderedJson recall = OrderedJson::array();
   for (const KeysForShare& share : keys_curve()) recall.push_back(share.share);
   OrderedJson curves = OrderedJson::array();
-  for (const LayerHeads& layer : heads_by_layer(records)) {
-    std::vector<Mean> keys(keys_curve().size()), density(keys_curve().size());
-    for (const size_t place : layer.heads) {
-      const auto curve = curve_of(records[place].metrics);
-      if (!curve) continue;
-      const std::optional<double> seen = keys_seen(records[place]);
-      for (size_t i = 0; i < keys.size(); ++i) {
-        keys[i].add((*curve)[i]);
-        if (seen) density[i].add((*curve)[i] / *seen);
-      }
-    }
-    if (keys.front().count() == 0) continue;
-    OrderedJson line{{"layer", layer.layer ? OrderedJson(*layer.layer) : OrderedJson()},
-                     {"name", layer.name},
-                     {"heads", keys.front().count()}};
-    const auto add = [&](const char* name, const std::vector<Mean>& means) {
-      OrderedJson& values = line[name] = OrderedJson::array();
-      for (const Mean& mean : means) values.push_back(mean.value());
-    };
-    if (density.front().count() > 0) add("density", density);
-    add("keys", keys);
+  for (const LayerCurve& curve : layer_curves(records, keys_seen)) {
+    OrderedJson line{{"layer", curve.layer.layer ? OrderedJson(*curve.layer.layer) : OrderedJson()},
+                     {"name", curve.layer.name},
+                     {"heads", curve.heads}};
+    if (!curve.density.empty()) line["density"] = curve.density;
+    line["keys"] = curve.keys;
     line["recall"] = recall;
     curves.push_back(std::move(line));
   }
@@ -259,24 +195,6 @@ OrderedJson sparsity_frames(std::span<const HeadRecord> records,
       [](const auto& a, const auto& b) { return a.second.heads() < b.second.heads(); });
   if (most == groups.end()) return {};
   return most->second.json(most->first);
-}
-
-std::vector<std::string> part_names(const TokenGrid& tokens) {
-  const auto parts = text_and_frames(tokens);
-  std::vector<std::string> names(parts.size());
-  if (!tokens.text_range().empty()) names.front() = "text";
-  const int64_t frames =
-      tokens.has_grid() ? tokens.frames() : (tokens.video_range().empty() ? 0 : 1);
-  for (int64_t t = 0; t < frames; ++t) {
-    names[static_cast<size_t>(t + 1)] = tokens.has_grid() ? fmt::format("t{}", t) : "video";
-  }
-  for (size_t i = 0; i < tokens.segments().size(); ++i) {
-    const int64_t group = segment_groups(tokens, i).begin;
-    for (size_t part = static_cast<size_t>(frames) + 1; part < parts.size(); ++part) {
-      if (parts[part].front() == group) names[part] = one_line(tokens.segments()[i].name);
-    }
-  }
-  return names;
 }
 
 }  // namespace attnscope

@@ -1,13 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "core/heads/head_record.h"
+#include "core/heads/layer_heads.h"
 #include "core/problem/token_grid.h"
 #include "io/files/json_types.h"
 
@@ -16,18 +15,6 @@ namespace attnscope {
 // Parts of a report's section `sparsity` that are made of the heads' numbers alone, so that tables
 // without a capture have them, too. Heads are named by their places among the records. Parts that
 // nothing is known of are null, which is no part of the page.
-
-/// Heads of one attention of the model, of all steps, branches and batch items.
-struct LayerHeads {
-  std::optional<int64_t> layer;  ///< nothing outside the main stack, and where it is not recorded
-  std::string name;              ///< "layer 3", "layer 3 cross" where the layer has several
-  std::vector<size_t> heads;     ///< places among the records, ascending
-};
-/// By layer, block, slot and kind.
-std::vector<LayerHeads> heads_by_layer(std::span<const HeadRecord> records);
-
-/// How many keys a row of the head may see, mean over rows; nothing where it is not known.
-using KeysSeen = std::function<std::optional<double>(const HeadRecord& record)>;
 
 /// `curves`: of each layer the mean over its heads of keys_for_50 … keys_for_99, as numbers of keys
 /// (`keys`) and, of heads whose keys seen are known, as shares of these (`density`). Layers none of
@@ -59,9 +46,5 @@ struct HeadTokens {
 /// head has two parts.
 OrderedJson sparsity_frames(std::span<const HeadRecord> records,
                             std::span<const HeadTokens> tokens);
-
-/// The names of the parts of a map of text and frames (text_and_frames()): "text", "t0", "t1" … and
-/// other segments; "video" where it has no frames. Of parts without tokens they are empty.
-std::vector<std::string> part_names(const TokenGrid& tokens);
 
 }  // namespace attnscope

@@ -9,12 +9,6 @@
 #include "core/problem/signed_weights.h"
 
 namespace attnscope {
-namespace {
-
-/// Rows on which keys are counted unless --exact asks for all of them.
-constexpr int64_t kShareRows = 256;
-
-}  // namespace
 
 OrderedJson choice_json(const StatsChoice& choice) {
   const ClassThresholds& t = choice.thresholds;

@@ -16,6 +16,9 @@
 
 namespace attnscope {
 
+/// Rows on which keys are counted unless StatsChoice::exact asks for all of them.
+inline constexpr int64_t kShareRows = 256;
+
 /// Which numbers of heads are found, and how.
 struct StatsChoice {
   std::vector<HeadArray> arrays;  ///< no array twice

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "io/export/format/export_manifest.h"
 #include "io/metrics/metric_file.h"
 #include "io/metrics/metric_journal.h"
 #include "io/metrics/table_builder.h"
@@ -85,6 +86,8 @@ void read_runs(const RunTable& runs, TableBuilder& table) {
 }  // namespace
 
 bool is_number_table(const fs::path& path) {
+  const std::string name = path.filename().string();
+  if (name == "capture.json" || name.ends_with(".safetensors.index.json")) return false;
   std::error_code none;
   if (!fs::is_regular_file(path, none)) return false;
   const std::string extension = path.extension().string();

@@ -7,8 +7,8 @@
 
 namespace attnscope {
 
-/// True of a file to be read as a table: its name ends in .csv or .json, or it is an HDF5 file of
-/// `stats` or the journal of a probe.
+/// True of a file to be read as a table: its name ends in .csv or .json and is not that of a
+/// capture's index, or it is an HDF5 file of `stats` or the journal of a probe.
 bool is_number_table(const std::filesystem::path& path);
 
 /// Reads a table: .h5, .json or .csv, or the journal of a run that was cut off (.part). Metrics are
