@@ -153,6 +153,8 @@ attnscope_room(io/pictures "Numbers to pixels: colour maps and scales, canvas, m
   MAY core io/files io/pictures/text USES posix fmt png zlib LIBRARY io_pictures)
 attnscope_room(io/pictures/film "A row's volume as frames: strips, frames over the video, files that move."
   MAY core io/files io/pictures/text io/pictures USES posix fmt gif LIBRARY io_pictures)
+attnscope_room(io/pictures/chart "Numbers over numbers: lines, dots and bars in a frame, its axes, a legend beside the data."
+  MAY core io/files io/pictures/text io/pictures LIBRARY io_pictures)
 attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
   MAY core io/files io/segments io/hdf5 io/tensors io/export/format io/export/write io/pictures io/pictures/film USES fmt json hdf5)
 
@@ -249,6 +251,7 @@ attnscope_room(cli/export "attnscope export." MAY core cluster io cli/common cli
 attnscope_room(cli/query "attnscope query." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/stats "attnscope stats." MAY core cluster io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
+attnscope_room(cli/plot "attnscope plot." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/diff "attnscope diff." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
@@ -264,7 +267,7 @@ attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
       viewer/remote/web cli/common cli/run USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
-  MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/mask cli/diff cli/rollout
+  MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/plot cli/mask cli/diff cli/rollout
       cli/merge cli/relabel cli/verify cli/figure cli/report cli/bench cli/serve
   USES posix loader fmt json cli11)
 

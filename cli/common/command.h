@@ -37,6 +37,7 @@ Command add_info_command(CLI::App& app);
 Command add_export_command(CLI::App& app);
 Command add_query_command(CLI::App& app);
 Command add_stats_command(CLI::App& app);
+Command add_plot_command(CLI::App& app);
 Command add_mask_command(CLI::App& app);
 Command add_diff_command(CLI::App& app);
 Command add_rollout_command(CLI::App& app);

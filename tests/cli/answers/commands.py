@@ -233,6 +233,12 @@ PICTURES = cases(
     render dump {ONE} --picture offsets -o offsets.png
     render dump {ONE} --picture matrix -o dry.png --dry-run
     render dump {ONE} --picture filmstrip --query 3,5,5 -o dry.png --dry-run
+    plot dump --layers 0,1 --what recall -o recall.png --data recall.csv
+    plot dump --layers 0,1 --what entropy -o entropy.png
+    plot dump --layers 0,1 --what classes -o classes.png
+    plot dump {ONE} --what logits -o logits-plot.png
+    plot dump {ONE} --what keys -o keys-plot.png
+    plot dump {ONE} --what keys -o dry.png --dry-run
     render w.h5 --picture matrix -o stored.png
     render w.h5 --picture mosaic -o stored-mosaic.png
     render stats.h5 --picture heatmap --metric entropy -o stored-heatmap.png

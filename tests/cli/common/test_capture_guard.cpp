@@ -45,6 +45,7 @@ const std::vector<Writer> kWriters{
     {{"query", "--query", "0,1,1"}, "-o", ".npy"},
     {{"rollout", "--query", "0,1,1"}, "-o", ".npy"},
     {{"render", "--picture", "mosaic"}, "-o", ".png"},
+    {{"plot", "--what", "entropy"}, "-o", ".png"},
     {{"convert"}, "-o", ".safetensors"},
     {{"convert"}, "-o", ""}};
 

@@ -43,6 +43,8 @@ TEST_CASE("the smallest --memory that an error names is enough for the whole com
       {{"stats", capture, "--layers", "2"}, "out.json"},
       {{"diff", capture, capture, "--heads", "0", "--b-head", "1"}, "out.json"},
       {{"render", capture, "--picture", "frames", "--layers", "2", "--heads", "0"}, "out.png"},
+      {{"plot", capture, "--what", "entropy", "--layers", "2"}, "out.png"},
+      {{"plot", capture, "--what", "logits", "--layers", "2"}, "out.png"},
   };
   for (const Case& c : cases) {
     for (const std::string threads : {"1", "3"}) {

@@ -76,8 +76,9 @@ TEST_CASE("the help --help shows a command's own options before shared ones, in 
                                         "Several machines",
                                         "Side B (",
                                         "The picture's look:"};
-  for (const std::string command : {"info", "export", "query", "stats", "render", "mask", "diff",
-                                    "rollout", "figure", "view", "serve", "convert", "verify"}) {
+  for (const std::string command :
+       {"info", "export", "query", "stats", "render", "mask", "diff", "rollout", "plot", "figure",
+        "view", "serve", "convert", "verify"}) {
     INFO(command);
     const std::string all = run_attnscope({command, "--help"}).out;
     const size_t footer = all.find("\nHelp:\n");
@@ -136,7 +137,7 @@ TEST_CASE("the help -h of every command is a page of 40 lines of 80 columns") {
     }
     ++commands;
   }
-  CHECK(commands == 20);
+  CHECK(commands == 21);
 }
 
 TEST_CASE("misspelt words are errors with a suggestion") {

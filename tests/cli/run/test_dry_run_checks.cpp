@@ -47,6 +47,8 @@ const std::vector<Writer> kWriters{
      "pairs.h5"},
     {{"render", "DUMP", "--layers", "0", "--picture", "mosaic"}, "picture.png"},
     {{"render", "DUMP", "--layers", "0", "--picture", "filmstrip", "--query", "1,2,3"}, "film.png"},
+    {{"plot", "DUMP", "--layers", "0", "--what", "entropy"}, "plot.png"},
+    {{"plot", "PART0.json", "--what", "entropy"}, "plot.png", false, false, false},
     {{"figure", "DUMP", "--layers", "0", "--heads", "0"}, "page.html"},
     {{"report", "DUMP", "--layers", "0"}, "page.html"},
     {{"report", "DUMP", "DUMP", "--layers", "0"}, "page.html"},

@@ -42,6 +42,7 @@ std::vector<Case> cases(const std::string& sample, const std::string& out) {
       {{"mask", sample, "--mask", "temporal"}, "mask", with({"masks"})},
       {{"rollout", sample, "--query", "3,8,7"}, "rollout", {"layers"}},
       {{"render", sample, "--picture", "mosaic", "-o", out + ".png"}, "render", {"rows"}},
+      {{"plot", sample, "--what", "entropy", "-o", out + ".png"}, "plot", {"rows"}},
   };
 }
 
