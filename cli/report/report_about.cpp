@@ -11,6 +11,7 @@
 #include "cli/info/info_guesses.h"
 #include "cli/report/report_facts.h"
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/base/selection.h"
 #include "io/capture/facts/forward_log.h"
 #include "io/check/self_check.h"
@@ -146,17 +147,18 @@ struct CheckTally {
         return;
       case CheckVerdict::approximates:
         lines.push_back(check_line(
-            true, fmt::format("{}: its kernel approximates ({}): error {:.3g}",
-                              call_words_of(*check.call), check.call->approximation, check.error)));
+            true,
+            fmt::format("{}: its kernel approximates ({}): error {}", call_words_of(*check.call),
+                        check.call->approximation, number_words(check.error))));
         return;
       case CheckVerdict::differs:
         lines.push_back(check_line(
             false,
             check.refusal.empty()
                 ? fmt::format("{}: recorded {} differ from those of q, k and the facts: error "
-                              "{:.3g} (tolerance {:.2g}); attnscope verify looks for the cause",
-                              call_words_of(*check.call), check.against, check.error,
-                              check.tolerance)
+                              "{} (tolerance {}); attnscope verify looks for the cause",
+                              call_words_of(*check.call), check.against, number_words(check.error),
+                              number_words(check.tolerance, 2))
                 : fmt::format("{}: {}", call_words_of(*check.call), check.refusal)));
         return;
     }
@@ -246,8 +248,9 @@ OrderedJson check_for_report(const std::vector<SelectedCall>& calls, const Captu
   if (tally.agree > 0) {
     tally.lines.push_back(check_line(
         true, fmt::format("{} of {} calls that were looked at agree with their recorded {}: "
-                          "largest error {:.2g} (tolerance {:.2g})",
-                          tally.agree, count, tally.against, tally.error, tally.tolerance)));
+                          "largest error {} (tolerance {})",
+                          tally.agree, count, tally.against, number_words(tally.error, 2),
+                          number_words(tally.tolerance, 2))));
   }
   if (tally.nothing > 0) {
     tally.lines.push_back(check_line(

@@ -13,6 +13,7 @@
 #include "cli/common/shell_words.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/problem/head_set.h"
 #include "core/products/tokens/special_token.h"
 #include "core/products/tokens/spelt_words.h"
@@ -369,9 +370,9 @@ class WordStrips {
                 ? "All keys are text there; of such heads those of smallest entropy are taken. "
                 : fmt::format(
                       "They give it at least {} times what it would have if all keys weighed "
-                      "the same; those are taken that give it most, {:.3g} to {:.3g} of a "
+                      "the same; those are taken that give it most, {} to {} of a "
                       "row (padding is not counted). ",
-                      kTextLift, best_.back().mass, best_.front().mass);
+                      kTextLift, share_words(best_.back().mass), share_words(best_.front().mass));
     if (heads_.left_uncond()) text += "Heads of the branch uncond are left out. ";
     text +=
         "A word that occurs twice has a strip each time. All strips have one scale, from 0 to "

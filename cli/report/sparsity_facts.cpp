@@ -160,10 +160,11 @@ OrderedJson sparsity_padding(std::span<const HeadRecord> records) {
     return mass_of(a) != mass_of(b) ? mass_of(a) > mass_of(b) : records[a].name < records[b].name;
   });
   std::string text = fmt::format(
-      "Tokens of the video give {:.2g} of a row to padding, mean over {} heads; {} of "
-      "these give {} or more, the most is {:.2g}.",
-      mean.value(), mean.count(), heads.empty() ? "none" : std::to_string(heads.size()),
-      kPaddingMass, mass_of(*most));
+      "Tokens of the video give {} of a row to padding, mean over {} heads; {} of "
+      "these give {} or more, the most is {}.",
+      share_words(mean.value(), 2), mean.count(),
+      heads.empty() ? "none" : std::to_string(heads.size()), share_words(kPaddingMass),
+      share_words(mass_of(*most), 2));
   return {{"text", std::move(text)}, {"heads", heads}};
 }
 

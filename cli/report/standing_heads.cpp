@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "core/base/number_words.h"
+
 namespace attnscope {
 namespace {
 
@@ -15,13 +17,7 @@ constexpr size_t kStandingHeads = 3;
 using NumberOf = std::function<std::optional<double>(const StandingNumbers&)>;
 using SentenceOf = std::function<std::string(const StandingNumbers&, double)>;
 
-/// "31 %", "4.2 %", "0.07 %".
-std::string percent(double share) {
-  const double value = 100 * share;
-  return value >= 10  ? fmt::format("{:.0f} %", value)
-         : value >= 1 ? fmt::format("{:.1f} %", value)
-                      : fmt::format("{:.2g} %", value);
-}
+std::string percent(double share) { return share_words(share, 2); }
 
 /// Weights of scores that are not normalised are no shares of a row.
 bool has_shares(const StandingNumbers& head) {
@@ -31,7 +27,7 @@ bool has_shares(const StandingNumbers& head) {
 /// `where`: "on the text".
 std::string mass_sentence(const StandingNumbers& head, std::string_view where, double mass) {
   if (has_shares(head)) return fmt::format("{} of a row's mass lies {}.", percent(mass), where);
-  return fmt::format("A row's weights {} add up to {:.3g}.", where, mass);
+  return fmt::format("A row's weights {} add up to {}.", where, number_words(mass));
 }
 constexpr std::string_view kOnText = "on the text";
 constexpr std::string_view kOwnFrame = "in the query's own frame";

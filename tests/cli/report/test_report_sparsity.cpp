@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 
 #include "cli/report/report_sparsity.h"
 #include "cli/report/sparsity_facts.h"
+#include "core/base/number_words.h"
 #include "core/problem/sampled_rows.h"
 #include "io/files/json_types.h"
 #include "tests/cli/report/section_case.h"
@@ -213,7 +212,7 @@ TEST_CASE("report: masses from frame to frame and on padding are means over head
     }
   }
   const OrderedJson& text = sparsity["padding"]["text"];
-  CHECK(contains(text, fmt::format("give {:.2g} of a row", padding / 48)));
+  CHECK(contains(text, "give " + share_words(padding / 48, 2) + " of a row"));
 }
 
 TEST_CASE("report: sinks are named, the heaviest first") {
