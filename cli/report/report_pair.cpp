@@ -109,6 +109,31 @@ std::vector<SelectedCall> PairReport::all_calls() const {
   return calls;
 }
 
+/// Adds what two captures have alike once, and what they have not with their letters, one below the
+/// other.
+void add_about(const OrderedJson& a, OrderedJson b, OrderedJson& about) {
+  const auto add = [&](const char* letter, OrderedJson line) {
+    line["label"] = fmt::format("{}: {}", letter, line["label"].get<std::string>());
+    about.push_back(std::move(line));
+  };
+  for (const OrderedJson& line : a) {
+    auto other = std::find(b.begin(), b.end(), line);
+    if (other != b.end()) {
+      about.push_back(line);
+      b.erase(other);
+      continue;
+    }
+    add("A", line);
+    other = std::find_if(b.begin(), b.end(), [&](const OrderedJson& each) {
+      return each["label"] == line["label"] && std::find(a.begin(), a.end(), each) == a.end();
+    });
+    if (other == b.end()) continue;
+    add("B", *other);
+    b.erase(other);
+  }
+  for (const OrderedJson& line : b) add("B", line);
+}
+
 /// What a run would take, which this does not do.
 void PairReport::plan() {
   const std::vector<SelectedCall> calls = all_calls();
@@ -130,10 +155,6 @@ void PairReport::begin() {
   for (const PairSide& side : sides_) {
     const char* const letter = &side == sides_.data() ? "A" : "B";
     parts_.facts["about"].push_back({{"label", letter}, {"text", side.name}, {"how", "told"}});
-    for (OrderedJson line : about_capture(side.capture, side.calls)) {
-      line["label"] = fmt::format("{}: {}", letter, line["label"].get<std::string>());
-      parts_.facts["about"].push_back(std::move(line));
-    }
     if (watch_.time_left()) {
       for (OrderedJson line :
            check_for_report(side.calls, o_.capture, {run_.backend(), run_.budget()}, run_.workers(),
@@ -149,6 +170,8 @@ void PairReport::begin() {
       parts_.lacks.push_back(fmt::format("{}: {}", letter, lack));
     }
   }
+  add_about(about_capture(sides_[0].capture, sides_[0].calls),
+            about_capture(sides_[1].capture, sides_[1].calls), parts_.facts["about"]);
   if (sample_ > 0) parts_.facts["sample"] = {{"rows", sample_}};
   parts_.lacks.emplace_back(
       "of two captures no exact maps, pictures, words over frames and sparsity: the page of each "

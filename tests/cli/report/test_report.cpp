@@ -409,9 +409,22 @@ TEST_CASE("an export has a report of what is in it") {
 TEST_CASE("two captures have a report of how far their heads are apart") {
   const TemporaryFolder folder;
   AttentionCapture one(5, 70), other(6, 70);
-  one.file().write(folder / "one.safetensors");
-  other.file().write(folder / "other.safetensors");
+  one.file().fact("model", "left").write(folder / "one.safetensors");
+  other.file().fact("model", "right").write(folder / "other.safetensors");
   const Page page({folder / "one.safetensors", folder / "other.safetensors"}, folder / "page.html");
+  // What both have stands once; what they have not, one below the other.
+  std::vector<std::string> told;
+  for (const Json& line : page.facts["about"]) {
+    told.push_back(line["label"].get<std::string>() + " " + line["text"].get<std::string>());
+  }
+  const auto place = [&](const std::string& text) {
+    CHECK(std::count(told.begin(), told.end(), text) == 1);
+    return std::find(told.begin(), told.end(), text) - told.begin();
+  };
+  CHECK(place("B: model right") == place("A: model left") + 1);
+  place("heads 4");
+  CHECK(std::none_of(told.begin(), told.end(),
+                     [](const std::string& text) { return text.starts_with("A: heads"); }));
   REQUIRE(page.answer["heads"].size() == 8);
   REQUIRE(page.answer["pairs"].size() == 4);
   for (size_t i = 0; i < 4; ++i) {
