@@ -116,6 +116,15 @@ class ReportHandTest(ReportPage):
             self.browser.keep_picture(f"report-{name[:-5]}-narrow.png")
             self.check_quiet()
 
+    def test_no_text_lies_over_another(self):
+        for name in ("small.html", "shapes.html"):
+            for width in (1280, 900, 390):
+                self.browser.resize(width, 900)
+                self.show(name)
+                self.check_no_text_over_another(f"{name}, {width} pixels")
+                self.browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+                self.check_no_text_over_another(f"{name}, {width} pixels, all open")
+
     def test_names_roles_and_headings(self):
         for name in ("small.html", "shapes.html"):
             self.show(name)

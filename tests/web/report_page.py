@@ -48,6 +48,31 @@ CONTRASTS = """(() => {
 })()"""
 
 
+# Texts of which one lies over another: by their lines as they are laid out, of any font.
+OVERLAPS = """(() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), lines = [];
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    const owner = node.parentElement;
+    if (!node.data.trim() || owner.closest('script, style, noscript, select, .unseen') || !owner.checkVisibility({checkVisibilityCSS: true})) continue;
+    const range = document.createRange(), holder = owner.closest('.scroll');
+    range.selectNodeContents(node);
+    for (const box of range.getClientRects()) lines.push({node, holder, text: node.data.trim().slice(0, 40), box});
+  }
+  lines.sort((a, b) => a.box.top - b.box.top);
+  const bad = [];
+  lines.forEach((a, i) => {
+    for (let j = i + 1; j < lines.length && lines[j].box.top < a.box.bottom - 4; ++j) {
+      const b = lines[j];
+      // What scrolls away within a part of the page lies beside it, cut off.
+      if (b.node === a.node || a.holder !== b.holder) continue;
+      if (Math.min(a.box.right, b.box.right) - Math.max(a.box.left, b.box.left) > 2 && a.box.bottom - b.box.top > 0.35 * Math.min(a.box.height, b.box.height))
+        bad.push(a.text + ' | ' + b.text);
+    }
+  });
+  return {texts: lines.length, bad: bad.slice(0, 10)};
+})()"""
+
+
 class ReportPage(unittest.TestCase):
     """A browser that shows pages of reports."""
 
@@ -93,6 +118,11 @@ class ReportPage(unittest.TestCase):
 
     def texts(self, selector):
         return self.browser.run(f"Array.from(document.querySelectorAll({json.dumps(selector)}), (e) => e.textContent)")
+
+    def check_no_text_over_another(self, where):
+        found = self.browser.run(OVERLAPS)
+        self.assertGreater(found["texts"], 100)
+        self.assertEqual(found["bad"], [], where)
 
     def overflow(self):
         """CSS pixels by which the page is wider than what is seen."""

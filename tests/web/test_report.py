@@ -265,6 +265,7 @@ class ReportTest(ReportPage):
             self.browser.run("dispatchEvent(new Event('beforeprint'))")
             self.assertEqual(self.browser.run("document.querySelectorAll('details:not([open])').length"), 0)
             self.assertLessEqual(self.overflow(), 1)   # a part of a pixel is rounded up
+            self.check_no_text_over_another("print")
             cut = "[...document.querySelectorAll('#report *')].filter((e) => e.clientHeight && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflowY !== 'visible' && !e.closest('.unseen')).map((e) => e.className)"
             self.assertEqual(self.browser.run(cut), [])
             seen = "[...document.querySelectorAll('select, input, .tools button')].filter((e) => e.getClientRects().length).length"
