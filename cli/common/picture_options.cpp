@@ -160,6 +160,7 @@ FilmStyle film_style_of(const PictureOptions& o, const std::string& out, int64_t
   FilmStyle film;
   film.look = style_of(o, out);
   film.columns = static_cast<int>(o.columns);
+  film.over.line = film.look.px(film.over.line);
   if (o.frames.empty()) return film;
   const Selection list = Selection::parse(o.frames, "--frames");
   std::vector<int64_t> all(static_cast<size_t>(frames));

@@ -117,7 +117,9 @@ std::vector<std::string> Filmstrip::label_lines(const QueryVolume& volume) const
 void Filmstrip::find_labels() {
   const PictureStyle& look = style_.look;
   if (look.page_width == 0) return;
-  const int masses = text_width(one_line(volumes_.shown) + " 0.000  text 0.000", look.text_height);
+  // Shares may be small.
+  const int masses =
+      text_width(one_line(volumes_.shown) + " 3.21×10⁻⁵ %  text 3.21×10⁻⁵ %", look.text_height);
   const int room = look.page_width - 2 * look.margin - look.px(kMassRoom / 10);
   size_t most = 1;
   for (const QueryVolume& volume : volumes_.volumes) {
