@@ -9,6 +9,7 @@
 #include "cli/plot/plot_words.h"
 #include "core/base/error.h"
 #include "core/heads/class_table.h"
+#include "io/pictures/class_colours.h"
 
 namespace attnscope {
 namespace {
@@ -70,10 +71,9 @@ void add_bars(Plot& plot, const std::vector<ClassBar>& bars) {
   for (size_t c = 0; c < kClasses; ++c) {
     ChartSeries series;
     const HeadClass which{static_cast<uint8_t>(c)};
-    series.quiet = which == HeadClass::undefined;
-    series.colour = c;
+    series.own = class_colour(which);
     series.line = false;
-    series.name = series.quiet ? "no class" : std::string(head_class_name(which));
+    series.name = which == HeadClass::undefined ? "no class" : std::string(head_class_name(which));
     bool any = false;
     for (size_t i = 0; i < bars.size(); ++i) {
       const size_t heads = bars[i].heads();

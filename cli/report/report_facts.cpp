@@ -14,6 +14,7 @@
 
 #include "cli/common/shell_words.h"
 #include "core/reduce/head_fields.h"
+#include "io/pictures/class_colours.h"
 
 namespace attnscope {
 namespace {
@@ -113,7 +114,10 @@ OrderedJson classes_facts() {
        {"global", "none of the others: mass is spread"},
        {"undefined", "the score is not normalised, so that shares of mass mean nothing"}}};
   OrderedJson list = OrderedJson::array();
-  for (const auto& [name, text] : kClasses) list.push_back({{"name", name}, {"text", text}});
+  for (const auto& [name, text] : kClasses) {
+    const Rgb colour = class_colour(*parse_head_class(name));
+    list.push_back({{"name", name}, {"text", text}, {"colour", {colour.r, colour.g, colour.b}}});
+  }
   return list;
 }
 

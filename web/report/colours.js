@@ -1,5 +1,4 @@
-// Colours: a table for numbers, and a set for classes that people with any sight of colours tell apart (Okabe and Ito,
-// Color Universal Design, 2008).
+// Colours: a table for numbers, and those of classes, which the program's charts have too.
 const table = new Uint8Array(bytesOf('colours'));
 const rgbAt = (unit) => {
   const at = 3 * Math.round(255 * Math.max(0, Math.min(1, unit)));
@@ -13,16 +12,8 @@ const overRamp = ramp((unit) => {
   const [r, g, b, a] = rgbaOver(unit);
   return 'rgba(' + [r, g, b, (a / 255).toFixed(3)].join() + ')';
 }) + ', #777';
-const kClassColours = {
-  sink: [213, 94, 0], text: [230, 159, 0], temporal: [0, 114, 178], spatial: [86, 180, 233], local: [0, 158, 115],
-  global: [204, 121, 167], undefined: [153, 153, 153],
-};
-const kMoreColours = [[240, 228, 66], [120, 94, 240], [90, 90, 90]];
-const classColour = (name) => {
-  if (Object.hasOwn(kClassColours, name)) return kClassColours[name];
-  const at = (facts.classes || []).findIndex((one) => one.name === name);
-  return kMoreColours[Math.max(0, at) % kMoreColours.length];
-};
+/// Of a class that a table names and this program does not know: yellow.
+const classColour = (name) => (facts.classes.find((one) => one.name === name) || {colour: [240, 228, 66]}).colour;
 /// Paints an element in a colour, with an ink that is read on it.
 const paint = (element, rgb) => {
   element.style.background = rgb ? cssOf(rgb) : '';

@@ -37,6 +37,7 @@ struct ChartSeries {
   std::vector<double> bases = {};
   double bar_width = 0.8;
   size_t colour = 0;            ///< of PictureStyle::curve()
+  std::optional<Rgb> own;       ///< a colour that means something everywhere, instead
   std::optional<double> depth;  ///< a place on the chart's colour bar, 0 … 1, instead
   bool quiet = false;           ///< grey instead
 };

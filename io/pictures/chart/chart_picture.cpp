@@ -95,6 +95,7 @@ Rgb ChartPicture::depth_colour(double unit) const {
 
 Rgb ChartPicture::colour_of(const ChartSeries& series) const {
   if (series.quiet) return style_.quiet_text;
+  if (series.own) return *series.own;
   return series.depth ? depth_colour(*series.depth) : style_.curve(series.colour);
 }
 
