@@ -59,8 +59,9 @@ void put_text_runs(const TextMark& text, const PageFonts& fonts, std::string& ou
         "font-size=\"{:.6g}\" fill=\"{}\" textLength=\"{:.6g}\" "
         "lengthAdjust=\"spacingAndGlyphs\">{}</text>\n",
         run.x, text.y + text.cap_height, fonts.fonts()[run.font].name,
-        run.font == 0 ? ", 'DejaVu Sans', sans-serif" : ", sans-serif", em_pixels(text.cap_height),
-        hex(text.colour), run.end - run.x, escaped(run.text));
+        fonts.fonts()[run.font].name == "DejaVuSans" ? ", 'DejaVu Sans', sans-serif"
+                                                     : ", sans-serif",
+        em_pixels(text.cap_height), hex(text.colour), run.end - run.x, escaped(run.text));
   }
 }
 
