@@ -155,7 +155,9 @@ int ChartPicture::place_depth(int y) {
   const int title = text_width(chart_.depth->title, text);
   const int ends = text_width(low, text) + text_width(high, text) + 2 * gap;
   int x = margin_;
-  if (title + 2 * gap + ends + 4 * text <= room) {
+  if (chart_.depth->title.empty()) {
+    // The names of the ends say all.
+  } else if (title + 2 * gap + ends + 4 * text <= room) {
     add_text(x, y, chart_.depth->title, text, style_.quiet_text);
     x += title + 2 * gap;
   } else {
