@@ -437,7 +437,7 @@ const std::vector<WordRule>& rules() {
        2,
        make_range,
        {"range LO HI | range auto|minmax",
-        "the values at the colours' ends: these, 1 % to 99.9 % of what is seen, all of it"}},
+        "the values at the colours' ends: these, where the mass of what is seen is, all of it"}},
       {"zoom", 4, 4, make_zoom, {"zoom Q0 Q1 K0 K1", "show these queries and keys of the map"}},
       {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
       {"aspect",

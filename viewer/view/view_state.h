@@ -56,7 +56,7 @@ struct ChosenQuery {
 };
 
 struct ColourRange {
-  bool automatic = true;  ///< 1 % to 99.9 % of what is seen exactly
+  bool automatic = true;  ///< by the mass of what is seen exactly: mass_ends()
   double low = 0, high = 0;
   bool whole = false;  ///< automatic: from the least to the greatest of what is seen
   friend bool operator==(const ColourRange&, const ColourRange&) = default;
