@@ -153,7 +153,7 @@ void add_colour_options(CommandParser& command, ColourOptions& o) {
       .group(group);
   command
       .add_option("--range", o.range,
-                  "the values at the colours' ends: auto (p1:p99.9), LO:HI, or percentiles pA:pB")
+                  "the values at the colours' ends: auto (by the mass), LO:HI, or percentiles pA:pB")
       .type_name("RANGE")
       .group(group);
 }
