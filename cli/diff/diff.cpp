@@ -425,7 +425,6 @@ Command add_diff_command(CLI::App& app) {
                    "compare segment by segment also where the tokens are the same");
   add_map_options(command, o);
   add_picture_options(command, o.page);
-  command.after_parsing([command, &o] { check_picture_options(command, o.out); });
   add_other_options(command, o.other);
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
@@ -446,7 +445,10 @@ Command add_diff_command(CLI::App& app) {
       "  attnscope diff maps.h5 dump/                              (what an export rounded)\n"
       "  attnscope diff before.h5 after.h5 -o changes.csv          (tables of attnscope stats)\n"
       "  attnscope diff metrics.h5 --classes                       (a table of several runs)");
-  return {command, [command, options] { return run_diff(command, *options); }};
+  return {command, [command, options] {
+            check_picture_options(command, options->out);
+            return run_diff(command, *options);
+          }};
 }
 
 }  // namespace attnscope

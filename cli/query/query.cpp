@@ -426,7 +426,6 @@ Command add_query_command(CLI::App& app) {
       .words(query_numbers("video"))
       .type_name("NAME");
   add_picture_options(command, o.page);
-  command.after_parsing([command, &o] { check_picture_options(command, o.out); });
   add_head_run_options(command, o);
   add_output_options(command, o,
                      {.dry_run = "print what it would take; compute nothing",
@@ -441,7 +440,10 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --text-token dog --layers 2 -o dog.png\n"
       "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"
       "  attnscope query rows.h5 --query 3,8,7          # an export of weights or rows");
-  return {command, [options] { return run_heads<QueryWork>(*options); }};
+  return {command, [command, options] {
+            check_picture_options(command, options->out);
+            return run_heads<QueryWork>(*options);
+          }};
 }
 
 }  // namespace attnscope
