@@ -15,9 +15,13 @@ struct GlyphCoverage {
   std::vector<uint8_t> pixels;
 };
 
-/// One face of a TrueType or OpenType font in memory, read by stb_truetype. That checks no offset
-/// of the file, so the font must be one that somebody vouches for: the embedded one, or one that is
-/// installed. The same bytes give the same pixels on every machine. Immutable; thread-safe.
+/// One face of a TrueType or OpenType font in memory, read by stb_truetype, which checks no offset
+/// of the file. So its tables, its table of letters and each TrueType outline are checked before
+/// (font_check.h): a damaged or half-copied font is no font, a damaged outline draws nothing. Of
+/// PostScript outlines (CFF) only the table's place is checked; offsets that are wrong within it
+/// can still lead outside the file. So the font must be one that somebody vouches for: the embedded
+/// one, or one that is installed. The same bytes give the same pixels on every machine. Immutable;
+/// thread-safe.
 class FontFace {
  public:
   /// Face `number` of a font or a collection of fonts (.ttc), the first one where it has fewer;

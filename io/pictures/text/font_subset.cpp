@@ -7,43 +7,15 @@
 #include <string_view>
 #include <utility>
 
+#include "io/pictures/text/font_reader.h"
+
 namespace attnscope {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
 
-/// Numbers of a font file, big-endian. What lies outside is 0: a broken font gives broken letters.
-class FontReader {
- public:
-  explicit FontReader(std::span<const unsigned char> bytes) : bytes_(bytes) {}
-  size_t size() const { return bytes_.size(); }
-  int u8(size_t at) const { return at < bytes_.size() ? bytes_[at] : 0; }
-  int u16(size_t at) const { return u8(at) << 8 | u8(at + 1); }
-  int i16(size_t at) const { return static_cast<int16_t>(u16(at)); }
-  uint32_t u32(size_t at) const {
-    return static_cast<uint32_t>(u16(at)) << 16 | static_cast<uint32_t>(u16(at + 2));
-  }
-  FontReader part(size_t begin, size_t length) const {
-    begin = std::min(begin, bytes_.size());
-    return FontReader(bytes_.subspan(begin, std::min(length, bytes_.size() - begin)));
-  }
-  Bytes copy() const { return {bytes_.begin(), bytes_.end()}; }
-
- private:
-  std::span<const unsigned char> bytes_;
-};
-
 FontReader table_of(const FontFace& face, std::string_view tag) {
-  const FontReader file(face.file());
-  const auto start = static_cast<size_t>(face.offset());
-  const int count = file.u16(start + 4);
-  for (int i = 0; i < count; ++i) {
-    const size_t at = start + 12 + 16 * static_cast<size_t>(i);
-    bool same = true;
-    for (size_t c = 0; c < 4; ++c) same = same && file.u8(at + c) == tag[c];
-    if (same) return file.part(file.u32(at + 8), file.u32(at + 12));
-  }
-  return FontReader({});
+  return FontReader(face.file()).table(static_cast<size_t>(face.offset()), tag);
 }
 
 void put16(Bytes& bytes, int value) {
@@ -93,11 +65,8 @@ class GlyphCopies {
 
  private:
   FontReader outline_of(int glyph) const {
-    const auto at = static_cast<size_t>(glyph);
-    const size_t begin =
-        long_offsets_ ? loca_.u32(4 * at) : 2 * static_cast<size_t>(loca_.u16(2 * at));
-    const size_t end =
-        long_offsets_ ? loca_.u32(4 * at + 4) : 2 * static_cast<size_t>(loca_.u16(2 * at + 2));
+    const size_t begin = loca_.place_of(glyph, long_offsets_);
+    const size_t end = loca_.place_of(glyph + 1, long_offsets_);
     return glyf_.part(begin, end > begin ? end - begin : 0);
   }
   int advance(int glyph) const {
