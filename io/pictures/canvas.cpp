@@ -120,8 +120,19 @@ void Canvas::polyline(std::span<const PixelPoint> points, double width, Rgb colo
   const auto cut = [](double value, int most) {
     return static_cast<int>(std::clamp(value, 0.0, static_cast<double>(most)));
   };
-  std::vector<uint8_t> cover(pixels_.size());
-  int first = height_, last = 0;
+  const auto [least_x, most_x] = std::minmax_element(
+      points.begin(), points.end(), [](PixelPoint a, PixelPoint b) { return a.x < b.x; });
+  const auto [least_y, most_y] = std::minmax_element(
+      points.begin(), points.end(), [](PixelPoint a, PixelPoint b) { return a.y < b.y; });
+  const int first_x = cut(std::floor(least_x->x - reach), width_);
+  const int last_x = cut(std::ceil(most_x->x + reach), width_);
+  const int first_y = cut(std::floor(least_y->y - reach), height_);
+  const int last_y = cut(std::ceil(most_y->y + reach), height_);
+  const auto cover_width = static_cast<size_t>(last_x - first_x);
+  std::vector<uint8_t> cover(cover_width * static_cast<size_t>(last_y - first_y));
+  const auto place = [&](int x, int y) {
+    return static_cast<size_t>(y - first_y) * cover_width + static_cast<size_t>(x - first_x);
+  };
   for (size_t i = 0; i < points.size(); ++i) {
     const PixelPoint a = points[i];
     const PixelPoint b = points[std::min(i + 1, points.size() - 1)];
@@ -129,23 +140,21 @@ void Canvas::polyline(std::span<const PixelPoint> points, double width, Rgb colo
     const int bottom = cut(std::ceil(std::max(a.y, b.y) + reach), height_);
     const int left = cut(std::floor(std::min(a.x, b.x) - reach), width_);
     const int right = cut(std::ceil(std::max(a.x, b.x) + reach), width_);
-    first = std::min(first, top);
-    last = std::max(last, bottom);
     for (int y = top; y < bottom; ++y) {
       for (int x = left; x < right; ++x) {
         const double inside = reach - distance_to({x + 0.5, y + 0.5}, a, b);
-        uint8_t& most =
-            cover[static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x)];
+        uint8_t& most = cover[place(x, y)];
         most = std::max(most,
                         static_cast<uint8_t>(std::lround(kWhole * std::clamp(inside, 0.0, 1.0))));
       }
     }
   }
-  for (int y = first; y < last; ++y) {
-    for (int x = 0; x < width_; ++x) {
-      const size_t at =
-          static_cast<size_t>(y) * static_cast<size_t>(width_) + static_cast<size_t>(x);
-      if (cover[at] != 0) pixels_[at] = mixed_ink(pixels_[at], colour, cover[at], kWhole);
+  for (int y = first_y; y < last_y; ++y) {
+    const std::span<Rgb> pixels = row(y);
+    for (int x = first_x; x < last_x; ++x) {
+      const uint8_t level = cover[place(x, y)];
+      Rgb& pixel = pixels[static_cast<size_t>(x)];
+      if (level != 0) pixel = mixed_ink(pixel, colour, level, kWhole);
     }
   }
 }
