@@ -44,7 +44,13 @@ FontCheck::FontCheck(FontReader file, size_t start)
       head_(file.table(start, "head")),
       loca_(file.table(start, "loca")),
       glyf_(file.table(start, "glyf")),
-      glyphs_(file.table(start, "maxp").u16(4)) {}
+      glyphs_(file.table(start, "maxp").u16(4)) {
+  const bool long_offsets = head_.u16(50) != 0;
+  ordered_ = has_truetype();
+  for (int i = 0; i < glyphs_ && ordered_; ++i) {
+    ordered_ = loca_.place_of(i, long_offsets) <= loca_.place_of(i + 1, long_offsets);
+  }
+}
 
 bool FontCheck::sound_directory() const {
   const auto count = static_cast<uint64_t>(file_.u16(start_ + 4));

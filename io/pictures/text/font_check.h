@@ -20,6 +20,8 @@ class FontCheck {
   bool sound_outline(int glyph) const;
   int glyphs() const { return glyphs_; }
   bool has_truetype() const { return glyf_.size() > 0; }
+  /// True where TrueType outlines lie one behind the other: none is part of another.
+  bool ordered_outlines() const { return ordered_; }
 
  private:
   bool sound_directory() const;
@@ -31,6 +33,7 @@ class FontCheck {
   size_t start_;
   FontReader head_, loca_, glyf_;
   int glyphs_ = 0;
+  bool ordered_ = false;
 };
 
 }  // namespace attnscope

@@ -64,6 +64,8 @@ int FontFace::offset() const { return impl_->info.fontstart; }
 
 int FontFace::number() const { return impl_->number; }
 
+bool FontFace::ordered_outlines() const { return impl_->check.ordered_outlines(); }
+
 int FontFace::glyph(char32_t code) const {
   const int glyph = stbtt_FindGlyphIndex(&impl_->info, static_cast<int>(code));
   return glyph >= 0 && glyph < impl_->check.glyphs() ? glyph : 0;

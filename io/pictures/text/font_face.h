@@ -36,6 +36,8 @@ class FontFace {
   int offset() const;
   /// The number within its file.
   int number() const;
+  /// True of TrueType outlines that lie one behind the other in the file.
+  bool ordered_outlines() const;
   /// The glyph of a character; 0: the face has none.
   int glyph(char32_t code) const;
   /// Lengths below are in font units, of which the em has so many.

@@ -36,6 +36,8 @@ void set32(Bytes& bytes, size_t at, uint32_t value) {
   set16(bytes, at + 2, static_cast<int>(value & 0xffff));
 }
 
+constexpr int kMostGlyphs = 65535;
+
 /// Glyphs in their new order. Those that are put together of others bring these along.
 class GlyphCopies {
  public:
@@ -53,8 +55,10 @@ class GlyphCopies {
     for (size_t i = 0; i < glyphs_.size(); ++i) {
       put32(loca, static_cast<uint32_t>(glyf.size()));
       Bytes outline = outline_of(glyphs_[i]).copy();
-      rename_parts(outline);
-      glyf.insert(glyf.end(), outline.begin(), outline.end());
+      if (glyf.size() + outline.size() <= 2 * glyf_.size()) {
+        rename_parts(outline);
+        glyf.insert(glyf.end(), outline.begin(), outline.end());
+      }
       while (glyf.size() % 4 != 0) glyf.push_back(0);
       put16(hmtx, advance(glyphs_[i]));
       put16(hmtx, bearing(glyphs_[i]));
@@ -77,6 +81,8 @@ class GlyphCopies {
     return hmtx_.u16(4 * static_cast<size_t>(metrics_) + 2 * static_cast<size_t>(glyph - metrics_));
   }
   int new_number(int glyph) {
+    // What has no number left is the glyph of no letter.
+    if (count() >= kMostGlyphs && !parts_.contains(glyph)) return 0;
     const auto [at, is_new] = parts_.try_emplace(glyph, count());
     if (is_new) add(glyph);
     return at->second;
@@ -173,7 +179,7 @@ Bytes font_file(const std::map<std::string, Bytes>& tables) {
 
 }  // namespace
 
-bool has_truetype_outlines(const FontFace& face) { return table_of(face, "glyf").size() > 0; }
+bool has_truetype_outlines(const FontFace& face) { return face.ordered_outlines(); }
 
 FontSubset make_font_subset(const FontFace& face, std::span<const char32_t> codes) {
   FontSubset subset;

@@ -20,10 +20,13 @@ struct FontSubset {
 };
 
 /// True of a font with TrueType outlines, of which there can be a subset. Fonts with PostScript
-/// outlines (.otf) are none.
+/// outlines (.otf) are none, nor are damaged ones with outlines that lie over each other: each
+/// letter could bring along all of them.
 bool has_truetype_outlines(const FontFace& face);
 
-/// The subset of these letters (ascending, without repetition), which the face has. The format:
+/// The subset of these letters (ascending, without repetition), which the face has. Where one
+/// outline stands for so many letters that those of the subset would take more than twice the
+/// bytes of all that the font has, the last letters are empty. The format:
 /// OpenType 1.9, tables cmap (format 12), glyf, head, hhea, hmtx, loca, maxp, name, OS/2, post.
 FontSubset make_font_subset(const FontFace& face, std::span<const char32_t> codes);
 

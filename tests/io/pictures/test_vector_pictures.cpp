@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
@@ -155,4 +156,43 @@ TEST_CASE("a subset of a font has its letters as they were") {
     CHECK(a.width > 5);
   }
   CHECK(small->glyph(U'B') == 0);
+}
+
+TEST_CASE("of a damaged font, subsets are no larger than twice its outlines") {
+  const std::vector<unsigned char> font(embedded_font().begin(), embedded_font().end());
+  const auto table = [&](std::string_view tag) {
+    const auto entry = std::search(font.begin(), font.end(), tag.begin(), tag.end());
+    size_t place = 0;
+    for (int i = 8; i < 12; ++i) place = place << 8 | *(entry + i);
+    return place;
+  };
+  const size_t loca = table("loca"), glyphs = 1965;
+  REQUIRE(font[table("maxp") + 4] * 256 + font[table("maxp") + 5] == static_cast<int>(glyphs));
+  const size_t half = (font[loca + 2 * glyphs] * 256u + font[loca + 2 * glyphs + 1]);
+  // Every other offset is the end: each second glyph spans all of the outlines.
+  auto over = font;
+  for (size_t i = 0; i <= glyphs; ++i) {
+    const size_t to = i % 2 == 0 ? 0 : half;
+    over[loca + 2 * i] = static_cast<unsigned char>(to >> 8);
+    over[loca + 2 * i + 1] = static_cast<unsigned char>(to & 0xff);
+  }
+  std::vector<char32_t> codes;
+  for (char32_t code = 0x21; code < 0x250; ++code) codes.push_back(code);
+  for (char32_t code = 0x390; code < 0x460; ++code) codes.push_back(code);
+  const auto all_over = FontFace::of(over, 0);
+  // The last offset is beyond none of the bytes, so it is a font; its letters are drawn in pixels.
+  REQUIRE(all_over);
+  CHECK(!has_truetype_outlines(*all_over));
+  CHECK(make_font_subset(*all_over, codes).bytes.size() < 2 * 2 * half + 60000);
+  // One glyph has all outlines, and lies in order.
+  auto one = font;
+  for (size_t i = 0; i <= glyphs; ++i) {
+    const size_t to = i < 40 ? 0 : half;
+    one[loca + 2 * i] = static_cast<unsigned char>(to >> 8);
+    one[loca + 2 * i + 1] = static_cast<unsigned char>(to & 0xff);
+  }
+  const auto in_one = FontFace::of(one, 0);
+  REQUIRE(in_one);
+  CHECK(has_truetype_outlines(*in_one));
+  CHECK(make_font_subset(*in_one, codes).bytes.size() < 2 * 2 * half + 60000);
 }
