@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "io/files/base64.h"
+#include "io/files/utf8.h"
 #include "io/pictures/page_fonts.h"
 #include "io/pictures/png_writer.h"
 #include "io/pictures/text/text_ink.h"
@@ -13,9 +14,15 @@
 namespace attnscope {
 namespace {
 
+/// True of characters that XML 1.0 has (section 2.2).
+bool is_in_xml(char32_t c) {
+  return c == '\t' || c == '\n' || (c >= 0x20 && c != 0xfffe && c != 0xffff);
+}
+
 std::string escaped(std::string_view text) {
   std::string result;
-  for (const char c : text) {
+  for (size_t at = 0; at < text.size();) {
+    const char32_t c = next_character(text, at);
     switch (c) {
       case '&':
         result += "&amp;";
@@ -30,8 +37,7 @@ std::string escaped(std::string_view text) {
         result += "&quot;";
         break;
       default:
-        // XML has no other control characters than these.
-        result += static_cast<unsigned char>(c) < 0x20 && c != '\t' && c != '\n' ? '?' : c;
+        append_character(is_in_xml(c) ? c : kReplacementCharacter, result);
     }
   }
   return result;

@@ -6,10 +6,12 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "io/files/utf8.h"
 #include "io/pictures/film/filmstrip.h"
 #include "io/pictures/page_fonts.h"
 #include "io/pictures/pdf_writer.h"
 #include "io/pictures/picture_page.h"
+#include "io/pictures/svg_writer.h"
 #include "io/pictures/text/embedded_font.h"
 #include "tests/support/catch.h"
 #include "tests/support/picture_compare.h"
@@ -195,4 +197,23 @@ TEST_CASE("of a damaged font, subsets are no larger than twice its outlines") {
   REQUIRE(in_one);
   CHECK(has_truetype_outlines(*in_one));
   CHECK(make_font_subset(*in_one, codes).bytes.size() < 2 * 2 * half + 60000);
+}
+
+TEST_CASE("an SVG is XML whatever its title and texts are") {
+  const std::string odd =
+      "a<&>\"\x01\x1f\r|\xff|\xc3|\xed\xa0\x80|\xef\xbf\xbe|\xef\xbf\xbf|\u00e9\U0001f600\x7f";
+  Canvas page(200, 40, paper(true));
+  page.text(4, 4, "\x02 x \xfe", 12, Rgb{});
+  const std::string svg = svg_of(page, 300, odd);
+  const std::string sign = "\ufffd";
+  const std::string title = "<title>a&lt;&amp;&gt;&quot;" + sign + sign + sign + "|" + sign + "|" +
+                            sign + "|" + sign + "|" + sign + "|" + sign +
+                            "|é\U0001f600\x7f</title>";
+  CHECK(svg.find(title) != std::string::npos);
+  CHECK(valid_utf8(svg));
+  if (!is_there("xmllint --version")) return;
+  const TemporaryFolder folder;
+  std::ofstream(folder.path() / "odd.svg", std::ios::binary) << svg;
+  const std::string file = (folder.path() / "odd.svg").string();
+  CHECK(std::system(("xmllint --noout --huge '" + file + "'").c_str()) == 0);
 }
