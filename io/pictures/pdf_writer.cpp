@@ -3,6 +3,10 @@
 #include <fmt/core.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <concepts>
 #include <new>
 #include <span>
 #include <string_view>
@@ -19,16 +23,44 @@ constexpr double kPoints = 72;
 /// A thousand of these are an em, in widths of letters and boxes of fonts.
 constexpr int kGlyphUnits = 1000;
 
-std::string deflated(std::string_view bytes) {
-  uLongf size = compressBound(bytes.size());
-  std::string packed(size, '\0');
-  const int result =
-      compress2(reinterpret_cast<Bytef*>(packed.data()), &size,
-                reinterpret_cast<const Bytef*>(bytes.data()), bytes.size(), Z_BEST_COMPRESSION);
-  if (result != Z_OK) throw std::bad_alloc();
-  packed.resize(size);
-  return packed;
-}
+/// Sides of a page are at most so many of its units (ISO 32000-1, annex C.2).
+constexpr double kMostUnits = 14400;
+
+/// Packs bytes piece by piece behind those of a file.
+class Deflater {
+ public:
+  explicit Deflater(std::string& out) : out_(out) {
+    if (deflateInit(&stream_, Z_BEST_COMPRESSION) != Z_OK) throw std::bad_alloc();
+  }
+  ~Deflater() { deflateEnd(&stream_); }
+  Deflater(const Deflater&) = delete;
+  Deflater& operator=(const Deflater&) = delete;
+
+  void put(std::string_view bytes) {
+    constexpr size_t kPiece = size_t{1} << 30;  // zlib counts in 32 bits
+    for (; !bytes.empty(); bytes.remove_prefix(std::min(kPiece, bytes.size()))) {
+      pack(bytes.substr(0, kPiece), Z_NO_FLUSH);
+    }
+  }
+  void finish() { pack({}, Z_FINISH); }
+
+ private:
+  void pack(std::string_view bytes, int flush) {
+    // zlib reads these bytes alone, although its pointer is not const.
+    stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
+    stream_.avail_in = static_cast<uInt>(bytes.size());
+    std::array<char, 1 << 14> packed;
+    do {
+      stream_.next_out = reinterpret_cast<Bytef*>(packed.data());
+      stream_.avail_out = static_cast<uInt>(packed.size());
+      if (deflate(&stream_, flush) == Z_STREAM_ERROR) throw std::bad_alloc();
+      out_.append(packed.data(), packed.size() - stream_.avail_out);
+    } while (stream_.avail_out == 0);
+  }
+
+  std::string& out_;
+  z_stream stream_{};
+};
 
 void put_utf16(char32_t code, std::string& hex) {
   if (code > 0xffff) {
@@ -49,7 +81,8 @@ std::string utf16_text(std::string_view text) {
 /// Objects with their numbers, and the table of where they are.
 class PdfFile {
  public:
-  PdfFile() : bytes_("%PDF-1.5\n%\xe2\xe3\xcf\xd3\n") {}
+  explicit PdfFile(std::string_view version)
+      : bytes_(fmt::format("%PDF-{}\n%\xe2\xe3\xcf\xd3\n", version)) {}
 
   /// The number that the next add() will give.
   int next() const { return static_cast<int>(places_.size()) + 1; }
@@ -60,9 +93,25 @@ class PdfFile {
   }
   /// `facts`: entries of the stream's dictionary.
   int add_stream(std::string_view facts, std::string_view bytes) {
-    const std::string packed = deflated(bytes);
-    return add(fmt::format("<< {} /Filter /FlateDecode /Length {} >>\nstream\n{}\nendstream", facts,
-                           packed.size(), packed));
+    return add_stream(facts, [&](Deflater& stream) { stream.put(bytes); });
+  }
+  /// A stream of the bytes that put(Deflater&) puts; only their packed ones are in memory.
+  template <class Put>
+  requires std::invocable<Put, Deflater&>
+  int add_stream(std::string_view facts, const Put& put) {
+    places_.push_back(bytes_.size());
+    bytes_ += fmt::format("{} 0 obj\n<< {} /Filter /FlateDecode /Length ", next() - 1, facts);
+    // The length takes its place when it is known; blanks follow it.
+    const size_t length = bytes_.size();
+    bytes_ += std::string(kLengthDigits, ' ') + " >>\nstream\n";
+    const size_t begin = bytes_.size();
+    Deflater stream(bytes_);
+    put(stream);
+    stream.finish();
+    const std::string digits = std::to_string(bytes_.size() - begin);
+    bytes_.replace(length, digits.size(), digits);
+    bytes_ += "\nendstream\nendobj\n";
+    return next() - 1;
   }
   std::string finish(int catalog, int info) {
     const size_t table = bytes_.size();
@@ -75,6 +124,7 @@ class PdfFile {
   }
 
  private:
+  static constexpr size_t kLengthDigits = 12;
   std::string bytes_;
   std::vector<size_t> places_;
 };
@@ -156,29 +206,32 @@ void put_line(const LineMark& line, std::string& out) {
 }
 
 int add_image(PdfFile& file, const Canvas& page) {
-  std::string pixels;
-  for (int y = 0; y < page.height(); ++y) {
-    const std::span<const Rgb> row = page.row(y);
-    pixels.append(reinterpret_cast<const char*>(row.data()), row.size_bytes());
-  }
   return file.add_stream(
       fmt::format("/Type /XObject /Subtype /Image /Width {} /Height {} /ColorSpace /DeviceRGB "
                   "/BitsPerComponent 8",
                   page.width(), page.height()),
-      pixels);
+      [&](Deflater& stream) {
+        for (int y = 0; y < page.height(); ++y) {
+          const std::span<const Rgb> row = page.row(y);
+          stream.put({reinterpret_cast<const char*>(row.data()), row.size_bytes()});
+        }
+      });
 }
 
 }  // namespace
 
 std::string pdf_of(const Canvas& page, double dpi, const std::string& title) {
-  PdfFile file;
+  const double longest = std::max(page.width(), page.height()) * kPoints / dpi;
+  // Points that a unit of the page is: more than one where there would be too many.
+  const double unit = std::max(1.0, std::ceil(longest / kMostUnits));
+  PdfFile file(unit > 1 ? "1.6" : "1.5");
   const PageFonts fonts(page.marks());
   std::string resources;
   for (size_t i = 0; i < fonts.fonts().size(); ++i) {
     resources += fmt::format("/F{} {} 0 R ", i, add_font(file, fonts.fonts()[i], i));
   }
   const int image = add_image(file, page);
-  const double scale = kPoints / dpi;
+  const double scale = kPoints / dpi / unit;
   const double width = page.width() * scale, height = page.height() * scale;
   // Lines have round joins and ends.
   std::string content =
@@ -194,10 +247,12 @@ std::string pdf_of(const Canvas& page, double dpi, const std::string& title) {
   }
   const int drawing = file.add_stream("", content);
   const int pages = file.next() + 1;
-  const int leaf = file.add(fmt::format(
-      "<< /Type /Page /Parent {} 0 R /MediaBox [0 0 {:.8g} {:.8g}] /Contents {} 0 R /Resources << "
-      "/Font << {}>> /XObject << /Cells {} 0 R >> >> >>",
-      pages, width, height, drawing, resources, image));
+  const int leaf =
+      file.add(fmt::format("<< /Type /Page /Parent {} 0 R /MediaBox [0 0 {:.8g} {:.8g}]{} "
+                           "/Contents {} 0 R /Resources << "
+                           "/Font << {}>> /XObject << /Cells {} 0 R >> >> >>",
+                           pages, width, height, unit > 1 ? fmt::format(" /UserUnit {}", unit) : "",
+                           drawing, resources, image));
   file.add(fmt::format("<< /Type /Pages /Kids [{} 0 R] /Count 1 >>", leaf));
   const int catalog = file.add(fmt::format("<< /Type /Catalog /Pages {} 0 R >>", pages));
   const int info =

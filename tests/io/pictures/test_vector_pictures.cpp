@@ -1,6 +1,10 @@
+#include <zlib.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -197,6 +201,72 @@ TEST_CASE("of a damaged font, subsets are no larger than twice its outlines") {
   REQUIRE(in_one);
   CHECK(has_truetype_outlines(*in_one));
   CHECK(make_font_subset(*in_one, codes).bytes.size() < 2 * 2 * half + 60000);
+}
+
+namespace {
+
+/// The numbers behind a word of a PDF.
+std::vector<double> numbers_behind(const std::string& pdf, const std::string& word, size_t count) {
+  const size_t at = pdf.find(word);
+  REQUIRE(at != std::string::npos);
+  std::istringstream words(pdf.substr(at + word.size(), 200));
+  std::vector<double> numbers(count);
+  for (double& number : numbers) words >> number;
+  return numbers;
+}
+
+/// The bytes of the stream whose dictionary has these words.
+std::string inflated(const std::string& pdf, const std::string& words, size_t size) {
+  const size_t at = pdf.find(words);
+  REQUIRE(at != std::string::npos);
+  const auto length = static_cast<size_t>(numbers_behind(pdf.substr(at), "/Length", 1)[0]);
+  const size_t begin = pdf.find("stream\n", at) + 7;
+  REQUIRE(pdf.substr(begin + length, 11) == "\nendstream\n");
+  std::string bytes(size, '\0');
+  uLongf found = size;
+  REQUIRE(uncompress(reinterpret_cast<Bytef*>(bytes.data()), &found,
+                     reinterpret_cast<const Bytef*>(pdf.data() + begin), length) == Z_OK);
+  REQUIRE(found == size);
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("the image of a PDF has the page's pixels") {
+  const Canvas page = sample_page(paper(true));
+  const std::string pdf = pdf_of(page, 300, "t");
+  const auto width = static_cast<size_t>(page.width());
+  const std::string bytes =
+      inflated(pdf, "/Subtype /Image", 3 * width * static_cast<size_t>(page.height()));
+  size_t wrong = 0;
+  for (int y = 0; y < page.height(); ++y) {
+    const char* const row = bytes.data() + 3 * width * static_cast<size_t>(y);
+    wrong += std::memcmp(row, page.row(y).data(), 3 * width) != 0;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a PDF's page has at most 14400 units a side, larger ones where it is larger") {
+  // At 72 dpi a pixel is a point.
+  const auto box = [](int width, int height) {
+    PictureStyle look = paper(true);
+    const std::string pdf = pdf_of(Canvas(width, height, look), 72, "t");
+    const auto found = numbers_behind(pdf, "/MediaBox [", 4);
+    CHECK(found[0] == 0);
+    CHECK(found[1] == 0);
+    const bool has_unit = pdf.find("/UserUnit") != std::string::npos;
+    CHECK(pdf.substr(0, 8) == (has_unit ? "%PDF-1.6" : "%PDF-1.5"));
+    const double unit = has_unit ? numbers_behind(pdf, "/UserUnit", 1)[0] : 1;
+    return std::array{found[2], found[3], unit};
+  };
+  CHECK(box(14400, 10) == std::array{14400.0, 10.0, 1.0});
+  CHECK(box(14401, 10) == std::array{7200.5, 5.0, 2.0});
+  CHECK(box(30, 30000) == std::array{10.0, 10000.0, 3.0});
+  if (!is_there("pdfinfo -v")) return;
+  const TemporaryFolder folder;
+  const std::string pdf = (folder.path() / "p.pdf").string();
+  std::ofstream(pdf, std::ios::binary) << pdf_of(Canvas(14402, 20, paper(true)), 72, "t");
+  CHECK(std::system(("pdfinfo '" + pdf + "' > /dev/null").c_str()) == 0);
 }
 
 TEST_CASE("an SVG is XML whatever its title and texts are") {
