@@ -105,9 +105,10 @@ void check_page(const PictureStyle& look, PageSize least, std::string_view way_o
   };
   if (look.page_width > 0 && least.width > look.page_width) {
     throw usage_error(
-        fmt::format("--width: this picture needs at least {} (got {}): {}, or a smaller "
+        fmt::format("{}: this picture needs at least {} of width (got {}): {}, or a smaller "
                     "--font-size; of a width in mm more --dpi helps too",
-                    length(least.width), look.page_width, way_out));
+                    look.page_height > 0 ? "--size" : "--width", length(least.width),
+                    look.page_width, way_out));
   }
   if (look.page_height > 0 && least.height > look.page_height) {
     throw usage_error(
@@ -126,13 +127,7 @@ int64_t cells_on_page(const PictureStyle& look, int64_t usual) {
   return std::max<int64_t>(cells / std::max(1, look.cell), kFewest);
 }
 
-int fitting_cell(const PictureStyle& look, int usual, int most,
-                 const std::function<PageSize(int)>& size_of, std::string_view way_out) {
-  if (look.cell > 0 || look.page_width == 0) {
-    const int cell = look.cell > 0 ? look.cell : usual;
-    check_page(look, size_of(cell), way_out);
-    return cell;
-  }
+int largest_cell(const PictureStyle& look, int most, const std::function<PageSize(int)>& size_of) {
   const auto fits = [&](int cell) {
     const PageSize size = size_of(cell);
     return size.width <= look.page_width &&
@@ -143,8 +138,19 @@ int fitting_cell(const PictureStyle& look, int usual, int most,
     const int middle = least + (beyond - least) / 2;
     (fits(middle) ? least : beyond) = middle;
   }
-  if (least == 0) check_page(look, size_of(1), way_out);
-  return std::max(1, least);
+  return least;
+}
+
+int fitting_cell(const PictureStyle& look, int usual, int most,
+                 const std::function<PageSize(int)>& size_of, std::string_view way_out) {
+  if (look.cell > 0 || look.page_width == 0) {
+    const int cell = look.cell > 0 ? look.cell : usual;
+    check_page(look, size_of(cell), way_out);
+    return cell;
+  }
+  const int cell = largest_cell(look, most, size_of);
+  if (cell == 0) check_page(look, size_of(1), way_out);
+  return std::max(1, cell);
 }
 
 std::string elided(const std::string& text, int width, int cap_height) {
@@ -152,6 +158,16 @@ std::string elided(const std::string& text, int width, int cap_height) {
   const std::string dots = "…";
   const int room = width - text_width(dots, cap_height);
   return text.substr(0, fitting_bytes(text, cap_height, room)) + dots;
+}
+
+std::string elided_front(const std::string& text, int width, int cap_height) {
+  std::string shown = text;
+  for (size_t at = 0; text_width(shown, cap_height) > width;) {
+    at = text.find(' ', at + 1);
+    if (at == std::string::npos) return elided(shown, width, cap_height);
+    shown = "…" + text.substr(at);
+  }
+  return shown;
 }
 
 int header_height(const PictureText& text, const PictureStyle& look) {

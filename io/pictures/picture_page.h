@@ -40,6 +40,9 @@ struct PageSize {
 /// helps.
 int fitting_cell(const PictureStyle& look, int usual, int most,
                  const std::function<PageSize(int)>& size_of, std::string_view way_out);
+/// The largest side of at most `most` pixels whose page, which has the style's width, fits; 0: none
+/// does.
+int largest_cell(const PictureStyle& look, int most, const std::function<PageSize(int)>& size_of);
 /// The cells a side of a map that a page has room for beside labels and legend; at most `usual`.
 int64_t cells_on_page(const PictureStyle& look, int64_t usual);
 /// Throws that Error(usage) where the page of a picture that needs `least` does not have it.
@@ -48,6 +51,8 @@ void check_page(const PictureStyle& look, PageSize least, std::string_view way_o
 /// The text, or as much of its beginning as takes `width` pixels with a "…" behind it; capitals of
 /// `cap_height` pixels.
 std::string elided(const std::string& text, int width, int cap_height);
+/// As much of its end, in whole words, with a "…" before it.
+std::string elided_front(const std::string& text, int width, int cap_height);
 
 /// Writes a PNG through PATH.part; an existing file is replaced with `force` only. Throws
 /// Error(file).

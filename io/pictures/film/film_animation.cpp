@@ -110,7 +110,8 @@ Canvas FilmAnimation::frame(int i) const {
     const FrameCells at = cells(v);
     const int label_width = at.width() + bar_room(look, style_.unit) - look.px(8);
     canvas.text(at.x, at.y - panel_label_height(look),
-                elided(volume.label, label_width, look.text_height), look.text_height, look.text);
+                elided_front(volume.label, label_width, look.text_height), look.text_height,
+                look.text);
     draw_frame_cells(canvas, at,
                      std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
                      scales_[v], style_.video_frame(t), film_over_of(style_, volume),

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -90,6 +91,7 @@ Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
       rows_(static_cast<int>(volumes.grid[1])),
       columns_(static_cast<int>(volumes.grid[2])) {
   const PictureStyle& look = style_.look;
+  header_height_ = attnscope::header_height(film_header(volumes, style_), look);
   find_labels();
   choose_cells();
   if (look.page_width > 0) {
@@ -114,22 +116,49 @@ std::vector<std::string> Filmstrip::label_lines(const QueryVolume& volume) const
   return wrapped_words(volume.label, look.page_width - 2 * look.margin, look.text_height);
 }
 
+/// The sums of a row over the video and, where it has text, over that; a line each where both are
+/// wider than the room.
+std::vector<std::string> Filmstrip::mass_lines(std::string_view video, std::string_view text,
+                                               int room) const {
+  const int height = style_.look.text_height;
+  const std::string first = fmt::format("{} {}", one_line(volumes_.shown), video);
+  const std::string second = text.empty() ? "" : fmt::format("text {}", text);
+  const std::string both = text.empty() ? first : first + "  " + second;
+  if (style_.look.page_width == 0 || text_width(both, height) <= room) return {both};
+  std::vector<std::string> lines = wrapped_words(first, room, height);
+  if (text.empty()) return lines;
+  for (std::string& line : wrapped_words(second, room, height)) lines.push_back(std::move(line));
+  return lines;
+}
+
+/// As wide as a sum is written: a page is laid out before there are values.
+std::string Filmstrip::wide_number() const {
+  std::string widest;
+  for (const double value : {0.99999912, 1.23e-8, -3.21e-45}) {
+    const std::string words = volumes_.shares ? share_words(std::abs(value)) : number_words(value);
+    const int height = style_.look.text_height;
+    if (text_width(words, height) > text_width(widest, height)) widest = words;
+  }
+  return widest;
+}
+
 void Filmstrip::find_labels() {
   const PictureStyle& look = style_.look;
   if (look.page_width == 0) return;
-  // Shares may be small.
-  const int masses =
-      text_width(one_line(volumes_.shown) + " 3.21×10⁻⁵ %  text 3.21×10⁻⁵ %", look.text_height);
-  const int room = look.page_width - 2 * look.margin - look.px(kMassRoom / 10);
+  const int width = look.page_width - 2 * look.margin;
+  const std::string number = wide_number();
+  const std::vector<std::string> masses = mass_lines(number, number, width);
+  const int beside_label =
+      width - look.px(kMassRoom / 10) - text_width(masses.front(), look.text_height);
   size_t most = 1;
   for (const QueryVolume& volume : volumes_.volumes) {
     const std::vector<std::string> lines = label_lines(volume);
     most = std::max(most, lines.size());
-    const bool beside =
-        lines.size() == 1 && text_width(lines.front(), look.text_height) + masses <= room;
+    const bool beside = masses.size() == 1 && lines.size() == 1 &&
+                        text_width(lines.front(), look.text_height) <= beside_label;
     masses_below_ = masses_below_ || (has_masses() && !beside);
   }
-  label_lines_ = static_cast<int>(most) + (masses_below_ ? 1 : 0);
+  label_lines_ = static_cast<int>(most + (masses_below_ ? masses.size() : 0));
 }
 
 int Filmstrip::strip_width() const {
@@ -169,25 +198,41 @@ void Filmstrip::choose_cells() {
                          : look.page_width - 2 * look.margin - bar_room(look, style_.unit);
     return solve((room + gap) / (frame_width() + gap));
   }
-  // As many in a line as are still wide enough; in a box, what makes the largest cells.
-  int best = 1, best_cell = 0;
-  for (int n = count; n >= 1; --n) {
-    per_line_ = n;
-    choose_lines();
-    int cell = 0;
-    const auto fits = [&](int c) {
-      const PageSize size = size_at(c);
-      return size.width <= look.page_width &&
-             (look.page_height == 0 || size.height <= look.page_height);
-    };
-    while (fits(cell + 1)) ++cell;
+  solve(frames_a_line());
+  const int least = look.px(kLeastFrameWidth / 2);
+  if (look.page_height > 0 && frame_width() < least) {
+    throw usage_error(fmt::format(
+        "--size: frames would be {} pixels wide (at least {} unless --cell or --columns is given): "
+        "choose fewer heads or fewer --frames, a larger --size, or --columns",
+        frame_width(), least));
+  }
+}
+
+/// The largest cell with which the page fits so many frames in a line; 0: none does.
+int Filmstrip::page_cell(int per_line) {
+  per_line_ = per_line;
+  choose_lines();
+  return largest_cell(style_.look, style_.look.page_width / std::max(1, columns_),
+                      [this](int c) { return size_at(c); });
+}
+
+/// In a box, what makes the largest cells; else as many as are still wide enough, or half as wide
+/// where that is one alone.
+int Filmstrip::frames_a_line() {
+  const PictureStyle& look = style_.look;
+  int best = 1, best_cell = 0, most_half = 1;
+  for (int n = static_cast<int>(frames_.size()); n >= 1; --n) {
+    const int cell = page_cell(n);
     if (cell > best_cell) {
       best = n;
       best_cell = cell;
     }
-    if (look.page_height == 0 && cell * columns_ >= look.px(kLeastFrameWidth)) break;
+    if (look.page_height > 0) continue;
+    const int width = cell * columns_;
+    if (most_half == 1 && width >= look.px(kLeastFrameWidth / 2)) most_half = n;
+    if (width >= look.px(kLeastFrameWidth)) return n > 1 ? n : most_half;
   }
-  solve(best);
+  return look.page_height > 0 ? best : most_half;
 }
 
 int Filmstrip::frame_width() const { return columns_ * cell_; }
@@ -195,10 +240,6 @@ int Filmstrip::frame_height() const { return rows_ * cell_; }
 int Filmstrip::frames_right() const {
   const int gap = style_.look.px(kFrameGap);
   return style_.look.margin + per_line_ * (frame_width() + gap) - gap;
-}
-
-int Filmstrip::header_height() const {
-  return attnscope::header_height(film_header(volumes_, style_), style_.look);
 }
 
 /// From a strip's top to its first line of frames.
@@ -288,13 +329,16 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
   const auto words = [&](double mass) {
     return volumes_.shares ? share_words(mass) : number_words(mass);
   };
-  std::string masses = one_line(volumes_.shown) + " " + words(video);
-  if (!volume.text.empty()) {
-    masses += "  text " + words(std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
+  const std::string text =
+      volume.text.empty() ? ""
+                          : words(std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
+  const std::vector<std::string> masses = mass_lines(words(video), text, width_ - 2 * look.margin);
+  if (!masses_below_) y = look.px(kLabelTop);
+  for (const std::string& line : masses) {
+    const int right = width_ - look.margin - text_width(line, look.text_height);
+    canvas.text(masses_below_ ? look.margin : right, y, line, look.text_height, look.quiet_text);
+    y += line_rise(look);
   }
-  const int right = width_ - look.margin - text_width(masses, look.text_height);
-  canvas.text(masses_below_ ? look.margin : right, masses_below_ ? y : look.px(kLabelTop), masses,
-              look.text_height, look.quiet_text);
 }
 
 void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,

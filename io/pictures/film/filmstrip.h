@@ -53,8 +53,9 @@ std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
 /// colour bar; a strip has a colour range of its own. Borrows the volumes, which must all have the
 /// grid's size. On a page of a given width cells are as large as it leaves room, frames in lines of
-/// which each is at least a hundred pixels of the dark style wide. Throws Error(usage) where the
-/// page is too small.
+/// which each is at least a hundred pixels of the dark style wide, or fifty where a line would have
+/// one alone. Throws Error(usage) where the page is too small, or so small a box that frames, of
+/// which neither cells nor columns were chosen, would be narrower than that.
 class Filmstrip {
  public:
   explicit Filmstrip(const QueryVolumes& volumes, FilmStyle style = {});
@@ -66,7 +67,7 @@ class Filmstrip {
   /// All of it.
   Canvas page() const;
 
-  int header_height() const;
+  int header_height() const { return header_height_; }
   int strip_height() const;
   /// Where a cell of a strip stands; its frame must be one that is drawn.
   PixelRect cell(int64_t t, int64_t y, int64_t x) const;
@@ -75,10 +76,15 @@ class Filmstrip {
   void find_labels();
   void choose_cells();
   void choose_lines();
+  int page_cell(int per_line);
+  int frames_a_line();
   PageSize size_at(int cell);
   bool shows(int64_t t) const;
   bool has_masses() const;
   std::vector<std::string> label_lines(const QueryVolume& volume) const;
+  std::vector<std::string> mass_lines(std::string_view video, std::string_view text,
+                                      int room) const;
+  std::string wide_number() const;
   int label_height() const;
   int strip_width() const;
   void draw_label(Canvas& canvas, const QueryVolume& volume) const;
@@ -95,6 +101,7 @@ class Filmstrip {
   int cell_ = 1;                 ///< pixels of a cell's side
   int per_line_ = 1;             ///< frames side by side
   int lines_ = 1;
+  int header_height_ = 0;
   int label_lines_ = 1;        ///< of the strip that has most
   bool masses_below_ = false;  ///< the sums of a row have a line of their own below its label
   int width_ = 0;

@@ -134,6 +134,70 @@ TEST_CASE("a page is exactly as wide as it is told, and no text is cut or lies o
   }
 }
 
+TEST_CASE("masses of any size keep clear of labels and within the page") {
+  QueryVolumes volumes = sample_film(3, 1);
+  volumes.shown = "the keys of moving shapes";
+  volumes.shares = true;
+  QueryVolume& volume = volumes.volumes.front();
+  for (const double text : {0.3, 0.000803, 1.23e-8, 3.21e-45}) {
+    for (const double video : {0.99999912, 1.23e-8}) {
+      std::fill(volume.video.begin(), volume.video.end(), 0.0F);
+      volume.video.front() = static_cast<float>(video);
+      volume.text = {static_cast<float>(text)};
+      for (const int width : {300, 480, 1004, 1210, 1920}) {
+        INFO(video << " " << text << " " << width);
+        FilmStyle film;
+        film.look = picture_style(StyleName::paper, 300, width == 300 ? 5 : 7);
+        film.look.page_width = width;
+        film.look.vector = true;
+        check_texts(Filmstrip(volumes, film).page());
+      }
+    }
+  }
+}
+
+TEST_CASE("labels of an animation keep their end, where the head stands") {
+  const QueryVolumes volumes = sample_film(2, 8);
+  FilmStyle film;
+  film.look.vector = true;
+  for (const int width : {0, 900}) {
+    film.look.page_width = width;
+    std::string text;
+    const Canvas image = FilmAnimation(volumes, film).frame(0);
+    for (const CanvasMark& mark : image.marks()) {
+      if (const auto* const words = std::get_if<TextMark>(&mark)) text += words->text + "\n";
+    }
+    INFO(text);
+    for (int head = 0; head < 8; ++head) {
+      CHECK(text.find("head " + std::to_string(head) + "\n") != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("a box in which frames would be specks is refused, and a narrow page has them larger") {
+  const QueryVolumes many = sample_film(21, 4);
+  FilmStyle film;
+  film.look = picture_style(StyleName::slide);
+  film.look.page_width = 1920;
+  film.look.page_height = 1080;
+  std::string complaint;
+  try {
+    Filmstrip small(many, film);
+  } catch (const Error& error) {
+    complaint = error.what();
+  }
+  INFO(complaint);
+  CHECK(complaint.starts_with("--size: frames would be "));
+  CHECK(complaint.find("fewer heads") != std::string::npos);
+  // A page of 45 mm.
+  film.look = picture_style(StyleName::paper);
+  film.look.page_width = 531;
+  const QueryVolumes one = sample_film(21, 1);
+  const Filmstrip narrow(one, film);
+  CHECK(narrow.cell(1, 0, 0).y == narrow.cell(0, 0, 0).y);
+  CHECK(narrow.cell(0, 0, 0).width * 8 >= film.look.px(50));
+}
+
 TEST_CASE("a table of 48 layers has its page, whatever its width") {
   MetricTable table;
   table.text = {"a title of words that are many enough for a second line on a narrow page",
