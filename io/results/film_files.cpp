@@ -31,10 +31,16 @@ PageSize check_filmstrip(const std::filesystem::path& path, const QueryVolumes& 
   const auto count = static_cast<int>(volumes.volumes.size());
   const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
   if (count <= most) return {film.width(), film.height()};
-  throw usage_error(
-      fmt::format("{}: {} heads do not fit one picture (at most {} of this size): select fewer, or "
-                  "write a .npy",
-                  path.string(), count, most));
+  const std::string heads = count == 1 ? "1 head does" : fmt::format("{} heads do", count);
+  if (most < 1) {
+    throw usage_error(fmt::format(
+        "{}: {} not fit one picture ({} pixels high with one, at most {}): give a smaller --cell, "
+        "--font-size or --dpi, or write a .npy",
+        path.string(), heads, film.header_height() + film.strip_height(), kMaxPictureHeight));
+  }
+  throw usage_error(fmt::format(
+      "{}: {} not fit one picture (at most {} of this size): select fewer, or write a .npy",
+      path.string(), heads, most));
 }
 
 void write_filmstrip(const QueryVolumes& volumes, const FilmStyle& style,
