@@ -43,7 +43,9 @@ std::optional<Length> take_length(std::string_view& text) {
   Length length;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), length.number,
                                             std::chars_format::fixed);
-  if (error != std::errc() || !(length.number > 0)) return std::nullopt;
+  if (error != std::errc() || !(length.number > 0) || !std::isfinite(length.number)) {
+    return std::nullopt;
+  }
   text.remove_prefix(static_cast<size_t>(end - text.data()));
   for (const auto& [name, inches] : kUnits) {
     if (!text.starts_with(name)) continue;
@@ -64,6 +66,9 @@ int checked_page(const Length& length, double dpi, const std::string& given) {
 void set_width(const std::string& text, PictureStyle& look) {
   std::string_view rest = text;
   const auto length = take_length(rest);
+  if (length && rest.empty() && !length->inches) {
+    throw usage_error(fmt::format("--width {}: give a unit, {}mm or {}px", text, text, text));
+  }
   if (!length || !rest.empty()) {
     throw usage_error(fmt::format(
         "--width {}: expected a length such as 85mm, 3.3in, 241pt or 900px", one_line(text)));
@@ -77,7 +82,10 @@ void set_size(const std::string& text, PictureStyle& look) {
   const bool crossed = width && rest.starts_with('x');
   if (crossed) rest.remove_prefix(1);
   const auto height = crossed ? take_length(rest) : std::nullopt;
-  if (!height || !rest.empty()) {
+  if (height && rest.empty() && !width->inches && !height->inches) {
+    throw usage_error(fmt::format("--size {}: give a unit, {}mm or {}px", text, text, text));
+  }
+  if (!height || !rest.empty() || !height->inches) {
     throw usage_error(
         fmt::format("--size {}: expected a box such as 170x80mm or 1920x1080px", one_line(text)));
   }
@@ -133,14 +141,15 @@ void add_picture_options(CommandParser& command, PictureOptions& o, bool cells, 
       .type_name("N");
 }
 
-void check_picture_options(const CommandParser& command, const std::string& out) {
+void check_picture_options(const CommandParser& command, const std::string& out, bool films) {
   const std::string given = command.given_under({kHeading});
   if (given.empty()) return;
   const std::string ending = std::filesystem::path(out).extension().string();
   for (const std::string_view known : {".png", ".svg", ".pdf", ".gif", ".mp4"}) {
     if (ending == known) return;
   }
-  throw usage_error(given + ": belongs to a picture (-o FILE.png, .svg, .pdf)");
+  throw usage_error(given + ": belongs to a picture (-o FILE.png, .svg, .pdf" +
+                    (films ? ", .gif, .mp4)" : ")"));
 }
 
 PictureStyle style_of(const PictureOptions& o, const std::string& out) {
@@ -171,13 +180,14 @@ FilmStyle film_style_of(const PictureOptions& o, const std::string& out, int64_t
   return film;
 }
 
-void tell_large_film(const std::string& out, PageSize page, const Console& console) {
+void tell_large_film(const std::string& out, PageSize page, const Console& console,
+                     std::string_view strips) {
   constexpr int kHigh = 6000;
   if (page.height <= kHigh) return;
   console.say(
-      fmt::format("note: {} is {} × {} pixels; fewer heads, --frames or a smaller --cell make it "
-                  "smaller",
-                  one_line(out), page.width, page.height));
+      fmt::format("note: {} is {} × {} pixels; {}, --frames, more --columns or a smaller --cell "
+                  "make it smaller",
+                  one_line(out), page.width, page.height, strips));
 }
 
 std::string page_text(int width, int height, const PictureStyle& look) {

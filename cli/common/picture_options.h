@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common/console.h"
@@ -29,14 +30,17 @@ struct PictureOptions {
 void add_picture_options(CommandParser& command, PictureOptions& options, bool cells = true,
                          bool films = true);
 /// Throws Error(usage) where one of them was given and `out` is no picture; an empty `out` is none.
-void check_picture_options(const CommandParser& command, const std::string& out);
+/// `films`: it may be one that moves.
+void check_picture_options(const CommandParser& command, const std::string& out, bool films);
 /// The style that they choose for a picture of this name. Throws Error(usage) for what does not go
 /// together.
 PictureStyle style_of(const PictureOptions& options, const std::string& out);
 /// How a film of so many latent frames is drawn. Throws Error(usage) where --frames names others.
 FilmStyle film_style_of(const PictureOptions& options, const std::string& out, int64_t frames);
-/// Says where a picture of so many strips is higher than one looks at, and what makes it smaller.
-void tell_large_film(const std::string& out, PageSize page, const Console& console);
+/// Says where a film is higher than one looks at, and what makes it smaller: `strips`, as one
+/// chooses fewer of them, and more.
+void tell_large_film(const std::string& out, PageSize page, const Console& console,
+                     std::string_view strips = "fewer heads");
 /// "1204 × 960 pixels", and where the style has another dpi than screens its size on paper.
 std::string page_text(int width, int height, const PictureStyle& look);
 

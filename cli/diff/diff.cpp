@@ -446,7 +446,7 @@ Command add_diff_command(CLI::App& app) {
       "  attnscope diff before.h5 after.h5 -o changes.csv          (tables of attnscope stats)\n"
       "  attnscope diff metrics.h5 --classes                       (a table of several runs)");
   return {command, [command, options] {
-            check_picture_options(command, options->out);
+            check_picture_options(command, options->out, options->product == "volume");
             return run_diff(command, *options);
           }};
 }

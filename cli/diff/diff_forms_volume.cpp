@@ -92,9 +92,9 @@ class VolumeForm final : public DiffForm {
                                      "B: " + job.sides.b.path().filename().string()});
     volumes_.domain = "all";
     if (is_animation_name(o.out)) {
-      check_animation(o.out, volumes_, style({}));
+      page_ = check_animation(o.out, volumes_, style({}));
     } else if (is_drawn()) {
-      check_filmstrip(o.out, volumes_, style({}));
+      page_ = check_filmstrip(o.out, volumes_, style({}));
     }
   }
 
@@ -107,6 +107,7 @@ class VolumeForm final : public DiffForm {
     const TokenGrid& keys = *first.a.key_tokens;
     tell_mixed_tokens(volumes_.chosen_of(volumes_.volumes.front()), *first.a.query_tokens,
                       running.console);
+    tell_large_film(job_.options.out, page_, running.console);
     const auto held = running.runner.budget().reserve(
         std::ssize(job_.pairs) * keys.tokens() * static_cast<int64_t>(2 * sizeof(float)),
         "the volumes");
@@ -204,6 +205,7 @@ class VolumeForm final : public DiffForm {
 
   const DiffJob job_;
   QueryVolumes volumes_;  ///< without their values
+  PageSize page_;         ///< of a picture
 };
 
 }  // namespace

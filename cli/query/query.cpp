@@ -441,7 +441,7 @@ Command add_query_command(CLI::App& app) {
       "  attnscope query dump/ --text-token dog --reverse --mean heads -o dog.npy\n"
       "  attnscope query rows.h5 --query 3,8,7          # an export of weights or rows");
   return {command, [command, options] {
-            check_picture_options(command, options->out);
+            check_picture_options(command, options->out, true);
             return run_heads<QueryWork>(*options);
           }};
 }

@@ -112,6 +112,16 @@ PageSize check_page(const RenderJob& job, QueryVolumes described, std::array<int
                            : check_filmstrip(job.request.out, described, style);
 }
 
+/// The page before anything is computed; says where it is very high.
+PageSize plan_page(const RenderJob& job, const QueryVolumes& described,
+                   std::array<int64_t, 3> shown, size_t count, const FilmStyle& style) {
+  const PageSize page = check_page(job, described, shown, count, style);
+  const bool words = job.kind == PictureKind::text;
+  tell_large_film(job.request.out, page, job.console,
+                  words ? "fewer words by --text-token" : "fewer heads");
+  return page;
+}
+
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   style.colours = job.colours;
   job.capture.require_unchanged();
@@ -204,8 +214,7 @@ void render_filmstrip(RenderJob& job) {
   const FilmUnder under =
       film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
   FilmStyle style = film_style_of(job.request.page, request.out, under.shown[0]);
-  const PageSize page = check_page(job, volumes, under.shown, count_averages(mean, volumes), style);
-  tell_large_film(request.out, page, job.console);
+  const PageSize page = plan_page(job, volumes, under.shown, count_averages(mean, volumes), style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console, page};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
@@ -249,7 +258,7 @@ void render_text(RenderJob& job) {
   const FilmUnder under = film_under(job, grid, geometry_of(job, *job.heads.front().call, false));
   FilmStyle style = film_style_of(o.page, o.out, under.shown[0]);
   style.frame_side = kWordSide;
-  check_page(job, empty_volumes(job, grid), under.shown, strips, style);
+  plan_page(job, empty_volumes(job, grid), under.shown, strips, style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);
@@ -296,7 +305,7 @@ void render_offsets(RenderJob& job) {
   style.frame_name = "dt";
   style.first_frame = 1 - T;
   QueryVolumes volumes = empty_volumes(job, {2 * T - 1, 2 * H - 1, 2 * W - 1});
-  check_page(job, volumes, volumes.grid, tasks.size(), style);
+  plan_page(job, volumes, volumes.grid, tasks.size(), style);
   auto kernels = offset_kernels(tasks, job.run);
   if (kernels.empty()) return;
   volumes.query_text =
