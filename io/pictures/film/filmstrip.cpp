@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -131,11 +130,12 @@ std::vector<std::string> Filmstrip::mass_lines(std::string_view video, std::stri
   return lines;
 }
 
-/// As wide as a sum is written: a page is laid out before there are values.
+/// As wide as a sum, or a difference of two, is written: a page is laid out before there are
+/// values.
 std::string Filmstrip::wide_number() const {
   std::string widest;
-  for (const double value : {0.99999912, 1.23e-8, -3.21e-45}) {
-    const std::string words = volumes_.shares ? share_words(std::abs(value)) : number_words(value);
+  for (const double value : {-0.99999912, -1.23e-8, -3.21e-45}) {
+    const std::string words = volumes_.shares ? share_words(value) : number_words(value);
     const int height = style_.look.text_height;
     if (text_width(words, height) > text_width(widest, height)) widest = words;
   }

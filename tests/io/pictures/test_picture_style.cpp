@@ -139,8 +139,8 @@ TEST_CASE("masses of any size keep clear of labels and within the page") {
   volumes.shown = "the keys of moving shapes";
   volumes.shares = true;
   QueryVolume& volume = volumes.volumes.front();
-  for (const double text : {0.3, 0.000803, 1.23e-8, 3.21e-45}) {
-    for (const double video : {0.99999912, 1.23e-8}) {
+  for (const double text : {0.3, 0.000803, -1.23e-8, 3.21e-45}) {
+    for (const double video : {0.99999912, -1.23e-8}) {
       std::fill(volume.video.begin(), volume.video.end(), 0.0F);
       volume.video.front() = static_cast<float>(video);
       volume.text = {static_cast<float>(text)};
