@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/problem/sampled_rows.h"
 #include "core/products/value_counts.h"
+#include "core/stream/logit_check.h"
 #include "core/stream/tile_sink.h"
 
 namespace attnscope {
@@ -20,6 +21,9 @@ namespace {
 
 /// Rows of each head unless more or fewer are asked for.
 constexpr int64_t kLogitRows = 256;
+
+/// True of what neither a finite product nor a mask gives.
+bool is_no_logit(float value) { return std::isnan(value) || (std::isinf(value) && value > 0); }
 
 /// Counts the logits of tasks, those of one layer together.
 class LogitSink final : public TileSink {
@@ -43,7 +47,13 @@ class LogitSink final : public TileSink {
       const auto count = static_cast<size_t>(std::min(asked.chunk_cols, tile.cols.end - begin));
       const auto* values = reinterpret_cast<const float*>(tile.chunks[i]);
       for (int64_t row = 0; row < tile.rows.size(); ++row, values += asked.chunk_cols) {
-        found.add({values, count});
+        const std::span<const float> logits(values, count);
+        const auto odd = std::find_if(logits.begin(), logits.end(), is_no_logit);
+        if (odd != logits.end()) {
+          refuse_logit(*tile.task, tile.task->row_at(tile.rows.begin + row),
+                       tile.task->keys.begin + begin + (odd - logits.begin()));
+        }
+        found.add(logits);
       }
     }
     const std::lock_guard lock(mutex_);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/error.h"
+
 namespace attnscope {
 namespace {
 
@@ -36,7 +38,8 @@ void ValueCounts::widen(int exponent) {
   }
 }
 
-/// Gives the bins of these two values, and those between, a place.
+/// Gives the bins of these two values, and those between, a place. They are finite, and no larger
+/// than float32 holds, so that bins of 2^128 do at the latest.
 void ValueCounts::reach(double low, double high) {
   if (!counts_.empty()) {
     low = std::min(low, edge(0));
@@ -69,6 +72,7 @@ void ValueCounts::add(std::span<const float> values) {
       ++masked;
       continue;
     }
+    if (!std::isfinite(value)) throw Error(ErrorCode::value, "a value to be counted is not finite");
     low = std::min(low, value);
     high = std::max(high, value);
   }

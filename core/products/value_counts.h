@@ -14,7 +14,8 @@ class ValueCounts {
   static constexpr int64_t kMostBins = 256;
   static constexpr int kLeastExponent = -10;
 
-  /// −inf, which is what masked logits are, is counted by itself; other values are finite.
+  /// −inf, which is what masked logits are, is counted by itself. Throws Error(value) at NaN and
+  /// +inf, which have no bin; then nothing is counted.
   void add(std::span<const float> values);
   void add(const ValueCounts& other);
   /// Makes the bins 2^exponent wide where they are narrower.

@@ -133,17 +133,20 @@ class LogitSink : public TileSink {
                                    keys.size());
     for (size_t j = 0; j < logits.size(); ++j) {
       if (std::isfinite(logits[j]) || (logits[j] == kMasked && bias[j] == kMasked)) continue;
-      throw Error(ErrorCode::value,
-                  task.problem->name() + ": head " + std::to_string(task.head) + ", query " +
-                      std::to_string(query) + ", key " +
-                      std::to_string(keys.begin + static_cast<int64_t>(j)) +
-                      ": the logit, or a product on the way to it, is more than float32 holds "
-                      "(3.4e38)");
+      refuse_logit(task, query, keys.begin + static_cast<int64_t>(j));
     }
   }
 };
 
 }  // namespace
+
+void refuse_logit(const HeadTask& task, int64_t query, int64_t key) {
+  throw Error(ErrorCode::value,
+              task.problem->name() + ": head " + std::to_string(task.head) + ", query " +
+                  std::to_string(query) + ", key " + std::to_string(key) +
+                  ": the logit, or a product on the way to it, is more than float32 holds "
+                  "(3.4e38)");
+}
 
 void check_stored_logits(std::span<const HeadTask> tasks,
                          std::span<const TaskMagnitudes> magnitudes, const TileBackend& backend,

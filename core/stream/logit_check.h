@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <stop_token>
 
@@ -28,5 +29,9 @@ void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, M
 void check_stored_logits(std::span<const HeadTask> tasks,
                          std::span<const TaskMagnitudes> magnitudes, const TileBackend& backend,
                          MemoryBudget& budget, std::stop_token stop);
+
+/// Refuses an entry of a task that a backend computed as NaN or infinite: throws Error(value).
+/// `query` and `key` are indices of the sequence.
+[[noreturn]] void refuse_logit(const HeadTask& task, int64_t query, int64_t key);
 
 }  // namespace attnscope

@@ -219,6 +219,18 @@ TEST_CASE("logits are counted as the definition has them, masked ones apart") {
   CHECK(shares == Approx(1));
 }
 
+TEST_CASE("logits that float32 does not hold are refused with their place") {
+  const TemporaryFolder folder;
+  AttentionCapture call(3, 20);
+  for (float& value : call.q) value = 1e20F;
+  for (float& value : call.k) value = 1e20F;
+  call.file().write(folder / "call.safetensors");
+  const std::string out = folder / "x.png";
+  refused({"plot", folder / "call.safetensors", "--what", "logits", "-o", out, "--quiet"},
+          "head 0, query 0, key 0: the logit, or a product on the way to it", 1);
+  CHECK_FALSE(fs::exists(out));
+}
+
 TEST_CASE("classes are counted layer by layer, or step by step") {
   const std::string capture = sample("moving-shapes");
   const OrderedJson heads = stats_of(capture);

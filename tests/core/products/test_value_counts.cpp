@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/products/value_counts.h"
 #include "tests/support/catch.h"
 
@@ -73,6 +74,25 @@ TEST_CASE("nothing but masked values has no bins") {
   CHECK(counts.counts().empty());
   CHECK(counts.total() == 0);
   CHECK(counts.masked() == 5);
+}
+
+TEST_CASE("values that are not finite are refused, the largest float32 ones are counted") {
+  const float infinite = std::numeric_limits<float>::infinity();
+  for (const float odd : {infinite, std::numeric_limits<float>::quiet_NaN()}) {
+    const std::vector<float> values{1, odd, 2};
+    ValueCounts counts;
+    CHECK_THROWS_AS(counts.add(values), Error);
+    CHECK(counts.total() == 0);
+    CHECK(counts.masked() == 0);
+  }
+  const std::vector<float> values{3e38F, -3e38F, 0, std::numeric_limits<float>::max()};
+  ValueCounts counts;
+  counts.add(values);
+  CHECK(counts.total() == 4);
+  CHECK(std::ssize(counts.counts()) <= ValueCounts::kMostBins);
+  CHECK(counts.edge(0) <= -3e38);
+  CHECK(counts.edge(counts.counts().size()) > double{std::numeric_limits<float>::max()});
+  CHECK(counts.counts() == counts_of(values, counts.width()));
 }
 
 TEST_CASE("wider bins hold what the narrower ones did") {
