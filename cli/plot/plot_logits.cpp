@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <mutex>
 #include <numeric>
@@ -11,6 +12,7 @@
 
 #include "cli/plot/plot_words.h"
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "core/problem/sampled_rows.h"
 #include "core/products/value_counts.h"
 #include "core/stream/logit_check.h"
@@ -21,6 +23,12 @@ namespace {
 
 /// Rows of each head unless more or fewer are asked for.
 constexpr int64_t kLogitRows = 256;
+/// So far below their row's largest logits say that an entry is masked: programs write biases of
+/// −10⁴ for that, beside which all others would share one bin.
+constexpr float kFarBelow = 1000;
+
+/// All digits of powers of two down to that of kLeastExponent.
+constexpr int kWidthDigits = 10;
 
 /// True of what neither a finite product nor a mask gives.
 bool is_no_logit(float value) { return std::isnan(value) || (std::isinf(value) && value > 0); }
@@ -29,32 +37,33 @@ bool is_no_logit(float value) { return std::isnan(value) || (std::isinf(value) &
 class LogitSink final : public TileSink {
  public:
   /// `layer_of`: [tasks].
-  LogitSink(std::vector<size_t> layer_of, size_t layers)
-      : layer_of_(std::move(layer_of)), counts_(layers) {}
+  LogitSink(std::span<const HeadTask> tasks, std::vector<size_t> layer_of, size_t layers)
+      : layer_of_(std::move(layer_of)), counts_(layers) {
+    for (const HeadTask& task : tasks) most_keys_ = std::max(most_keys_, task.keys.size());
+  }
 
   TileRequest request() const override {
     TileRequest request;
     request.norms = false;
     request.quantity = Quantity::logits;
+    request.chunk_rows = kChunkRows;
+    // Rows come whole: each has a largest logit.
+    request.chunk_cols = most_keys_;
     return request;
   }
   void begin(std::span<const HeadTask>, int) override {}
   void consume(const Tile& tile) override {
-    const TileRequest asked = request();
     ValueCounts found;
-    for (size_t i = 0; i < tile.chunks.size(); ++i) {
-      const int64_t begin = tile.cols.begin + static_cast<int64_t>(i) * asked.chunk_cols;
-      const auto count = static_cast<size_t>(std::min(asked.chunk_cols, tile.cols.end - begin));
-      const auto* values = reinterpret_cast<const float*>(tile.chunks[i]);
-      for (int64_t row = 0; row < tile.rows.size(); ++row, values += asked.chunk_cols) {
-        const std::span<const float> logits(values, count);
-        const auto odd = std::find_if(logits.begin(), logits.end(), is_no_logit);
-        if (odd != logits.end()) {
-          refuse_logit(*tile.task, tile.task->row_at(tile.rows.begin + row),
-                       tile.task->keys.begin + begin + (odd - logits.begin()));
-        }
-        found.add(logits);
+    const auto* values = reinterpret_cast<const float*>(tile.chunks.front());
+    for (int64_t row = 0; row < tile.rows.size(); ++row, values += most_keys_) {
+      const std::span<const float> logits(values, static_cast<size_t>(tile.task->keys.size()));
+      const auto odd = std::find_if(logits.begin(), logits.end(), is_no_logit);
+      if (odd != logits.end()) {
+        refuse_logit(*tile.task, tile.task->row_at(tile.rows.begin + row),
+                     tile.task->keys.begin + (odd - logits.begin()));
       }
+      const float largest = *std::max_element(logits.begin(), logits.end());
+      found.add(logits, std::max(largest - kFarBelow, std::numeric_limits<float>::lowest()));
     }
     const std::lock_guard lock(mutex_);
     counts_[layer_of_[static_cast<size_t>(tile.task_index)]].add(found);
@@ -64,6 +73,9 @@ class LogitSink final : public TileSink {
   std::vector<ValueCounts>& counts() { return counts_; }
 
  private:
+  static constexpr int64_t kChunkRows = 16;
+
+  int64_t most_keys_ = 0;
   const std::vector<size_t> layer_of_;
   std::mutex mutex_;
   std::vector<ValueCounts> counts_;  ///< [layers]
@@ -131,12 +143,12 @@ Plot plot_of_counts(std::vector<ValueCounts>& all, std::span<const LayerHeads> l
   }
   name_series(plot.chart, names, which, "layer");
   plot.chart.x.title = "logit: what the softmax is taken of";
-  plot.chart.y = {
-      fmt::format("share of a layer's entries in bins {:g} wide", std::ldexp(1.0, exponent)),
-      false,
-      true,
-      {},
-      {}};
+  plot.chart.y = {fmt::format("share of a layer's entries in bins {} wide",
+                              number_words(std::ldexp(1.0, exponent), kWidthDigits)),
+                  false,
+                  true,
+                  {},
+                  {}};
   return plot;
 }
 
@@ -153,7 +165,7 @@ std::optional<Plot> plot_logits(const PlotWork& work) {
     for (const size_t place : layers[layer].heads) layer_of[place] = layer;
   }
   std::iota(drawn.begin(), drawn.end(), size_t{0});
-  LogitSink sink(std::move(layer_of), layers.size());
+  LogitSink sink(all.tasks, std::move(layer_of), layers.size());
   work.run.run(all.tasks, sink);
   if (work.run.is_plan_only()) return std::nullopt;
   int64_t masked = 0, total = 0;
@@ -168,9 +180,10 @@ std::optional<Plot> plot_logits(const PlotWork& work) {
     plot.notes.push_back(left_out_heads(all.others, "of linear scores, which have no logits"));
   }
   if (masked > 0) {
-    plot.notes.push_back(
-        fmt::format("left out: masked entries ({:.3g} % of all)",
-                    100 * static_cast<double>(masked) / static_cast<double>(masked + total)));
+    plot.notes.push_back(fmt::format(
+        "left out: masked entries and those more than 1000 below their row's largest "
+        "({} of all)",
+        share_words(static_cast<double>(masked) / static_cast<double>(masked + total))));
   }
   PlotHeads heads;
   heads.title = work.title;

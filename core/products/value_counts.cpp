@@ -63,12 +63,11 @@ void ValueCounts::reach(double low, double high) {
   counts_.resize(std::max(counts_.size(), static_cast<size_t>(end - first_)));
 }
 
-void ValueCounts::add(std::span<const float> values) {
-  constexpr float kMaskedLogit = -std::numeric_limits<float>::infinity();
-  float low = -kMaskedLogit, high = kMaskedLogit;
+void ValueCounts::add(std::span<const float> values, float least) {
+  float low = std::numeric_limits<float>::infinity(), high = -low;
   int64_t masked = 0;
   for (const float value : values) {
-    if (value == kMaskedLogit) {
+    if (value < least) {
       ++masked;
       continue;
     }
@@ -83,7 +82,7 @@ void ValueCounts::add(std::span<const float> values) {
   reach(double{low}, double{high});
   const double scale = std::ldexp(1.0, -exponent_);
   for (const float value : values) {
-    if (value == kMaskedLogit) continue;
+    if (value < least) continue;
     const auto bin = static_cast<int64_t>(std::floor(double{value} * scale));
     ++counts_[static_cast<size_t>(bin - first_)];
   }

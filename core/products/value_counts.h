@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -14,9 +15,10 @@ class ValueCounts {
   static constexpr int64_t kMostBins = 256;
   static constexpr int kLeastExponent = -10;
 
-  /// −inf, which is what masked logits are, is counted by itself. Throws Error(value) at NaN and
-  /// +inf, which have no bin; then nothing is counted.
-  void add(std::span<const float> values);
+  /// Values below `least`, which is finite, are counted by themselves: −inf, which is what masked
+  /// logits are, always. Throws Error(value) at NaN and +inf, which have no bin; then nothing is
+  /// counted.
+  void add(std::span<const float> values, float least = std::numeric_limits<float>::lowest());
   void add(const ValueCounts& other);
   /// Makes the bins 2^exponent wide where they are narrower.
   void widen(int exponent);

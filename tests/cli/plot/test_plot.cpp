@@ -199,7 +199,9 @@ TEST_CASE("logits are counted as the definition has them, masked ones apart") {
     }
   }
   Answer answer = plot(folder / "call.safetensors", "logits");
-  CHECK(contains(answer.json["notes"].dump(), "masked entries (49.4 % of all)"));
+  CHECK(contains(answer.json["notes"].dump(),
+                 "masked entries and those more than 1000 below their row's largest "
+                 "(49.4 % of all)"));
   int64_t total = 0;
   double shares = 0;
   for (auto& row : answer.rows) {
@@ -217,6 +219,20 @@ TEST_CASE("logits are counted as the definition has them, masked ones apart") {
   }
   CHECK(total == std::ssize(logits));
   CHECK(shares == Approx(1));
+}
+
+TEST_CASE("biases that programs mask with do not press the logits into one bin") {
+  const TemporaryFolder folder;
+  AttentionCapture call(11, 40);
+  for (int64_t i = 0; i < 40 * 40; ++i) call.allowed.push_back(i % 40 <= i / 40 ? 1 : 0);
+  call.file().write(folder / "bools.safetensors");
+  call.masked_bias = -10000;
+  call.file().write(folder / "biases.safetensors");
+  const Answer bools = plot(folder / "bools.safetensors", "logits");
+  const Answer biases = plot(folder / "biases.safetensors", "logits");
+  CHECK(biases.json["rows"].size() > 50);
+  CHECK(biases.json["rows"] == bools.json["rows"]);
+  CHECK(biases.json["notes"] == bools.json["notes"]);
 }
 
 TEST_CASE("logits that float32 does not hold are refused with their place") {

@@ -95,6 +95,15 @@ TEST_CASE("values that are not finite are refused, the largest float32 ones are 
   CHECK(counts.counts() == counts_of(values, counts.width()));
 }
 
+TEST_CASE("values below the least one are counted by themselves") {
+  const std::vector<float> values{kMasked, -5, 1, 2, 0.5F};
+  ValueCounts counts;
+  counts.add(values, 1);
+  CHECK(counts.total() == 2);
+  CHECK(counts.masked() == 3);
+  CHECK(counts.edge(0) == 1);
+}
+
 TEST_CASE("wider bins hold what the narrower ones did") {
   const std::vector<float> values = random_values(500, 3);
   ValueCounts counts;
