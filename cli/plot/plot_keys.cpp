@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "cli/common/shell_words.h"
@@ -12,24 +13,36 @@
 #include "cli/plot/plot_table.h"
 #include "cli/plot/plot_words.h"
 #include "core/base/error.h"
+#include "core/base/mass_range.h"
+#include "core/base/number_words.h"
 #include "core/heads/head_record_sink.h"
 #include "core/problem/key_segments.h"
 #include "core/products/tokens/part_names.h"
 #include "io/metrics/read_table.h"
 #include "io/metrics/table_arrays.h"
+#include "io/metrics/table_heads.h"
 
 namespace attnscope {
 namespace {
 
 /// Keys that are drawn at most, else runs of them.
 constexpr int64_t kMostPoints = 1024;
-/// Masses are summed in this unit, so that sums do not depend on the order of the heads: a mean
-/// over at most 2¹⁶ heads fits 64 bits.
+/// Masses are summed in whole numbers of this unit and, what is left, of its square, so that sums
+/// do not depend on the order of the heads: those of 2¹⁶ heads fit 64 bits.
 constexpr double kMassUnit = 0x1p-46;
+/// What rounding may add to a mass of 1.
+constexpr double kMassRounding = 1e-6;
+
+constexpr const char* kNoMasses =
+    "--what keys: no head has masses of keys that are shares of a row: scores that are not "
+    "normalised, or all rows masked";
 
 /// Sums over heads of the mass of each key.
 struct KeyMasses {
-  std::vector<int64_t> sums;
+  struct Sum {
+    int64_t units = 0, rest = 0;
+  };
+  std::vector<Sum> sums;
   int64_t heads = 0;
 
   /// False where the head has no row that counts.
@@ -38,14 +51,28 @@ struct KeyMasses {
       return false;
     }
     sums.resize(masses.size());
-    for (size_t i = 0; i < masses.size(); ++i) sums[i] += std::llround(masses[i] / kMassUnit);
+    for (size_t i = 0; i < masses.size(); ++i) {
+      const double units = masses[i] / kMassUnit, whole = std::floor(units);
+      sums[i].units += static_cast<int64_t>(whole);
+      sums[i].rest += std::llround((units - whole) / kMassUnit);
+    }
     ++heads;
     return true;
   }
   double mean(size_t key) const {
-    return static_cast<double>(sums[key]) * kMassUnit / static_cast<double>(heads);
+    const double rest = static_cast<double>(sums[key].rest) * kMassUnit;
+    return (static_cast<double>(sums[key].units) + rest) * kMassUnit / static_cast<double>(heads);
   }
 };
+
+/// The calls whose weights are shares of a row.
+std::vector<SelectedCall> calls_with_shares(const std::vector<SelectedCall>& calls) {
+  std::vector<SelectedCall> found;
+  for (const SelectedCall& call : calls) {
+    if (is_normalised(call.call->problem->score())) found.push_back(call);
+  }
+  return found;
+}
 
 /// The calls whose keys are as many as those of the most heads, the first of equal ones.
 std::vector<SelectedCall> alike_calls(const std::vector<SelectedCall>& calls) {
@@ -100,7 +127,6 @@ ChartSeries series_of(const KeyMasses& masses, int64_t run, OrderedJson layer,
     for (int64_t key = begin; key < end; ++key) {
       most = std::max(most, masses.mean(static_cast<size_t>(key)));
     }
-    // A log axis has no place for a key that nothing looks at.
     series.points.push_back({static_cast<double>(begin + end - 1) / 2, most});
     numbers.rows.push_back({layer, name, masses.heads, begin, end, most});
   }
@@ -150,7 +176,34 @@ class KeyProfile {
   std::vector<size_t> drawn_;
 };
 
-/// Everything but the text and the notes. `tokens`: of the keys; null: not known.
+/// Gives the y axis its range, which ends where nearly all mass lies, so that a few very light keys
+/// do not stretch it; puts the lighter ones on the axis, and says so.
+void end_mass_axis(Plot& plot) {
+  std::vector<double> masses;
+  double total = 0;
+  for (const ChartSeries& series : plot.chart.series) {
+    for (const ChartPoint& point : series.points) masses.push_back(point.y);
+  }
+  std::sort(masses.begin(), masses.end());
+  for (const double mass : masses) total += mass;
+  if (!(total > 0)) throw usage_error("--what keys: no key has mass");
+  constexpr double kRoom = 1.25;
+  const double low = mass_covering_end(
+                         masses.size(),
+                         [&](size_t i) {
+                           return ValueMass{masses[i], masses[i]};
+                         },
+                         total) /
+                     kRoom;
+  plot.chart.y.range = ValueRange{low, masses.back() * kRoom};
+  if (masses.front() >= low) return;
+  plot.notes.push_back(fmt::format("keys of less mass than {} lie on the axis", share_words(low)));
+  for (ChartSeries& series : plot.chart.series) {
+    for (ChartPoint& point : series.points) point.y = std::max(point.y, low);
+  }
+}
+
+/// Everything but the text and the notes of heads. `tokens`: of the keys; null: not known.
 Plot plot_of_profile(const KeyProfile& profile, const TokenGrid* tokens) {
   const int64_t keys = profile.keys();
   const int64_t run = (keys + kMostPoints - 1) / kMostPoints;
@@ -176,27 +229,59 @@ Plot plot_of_profile(const KeyProfile& profile, const TokenGrid* tokens) {
                   true,
                   {},
                   {}};
+  end_mass_axis(plot);
   return plot;
 }
 
-/// The plot of masses that were found; `others`: heads with other numbers of keys.
+/// Heads that are not drawn.
+struct LeftOut {
+  size_t shares = 0;  ///< whose weights are no shares of a row
+  size_t keys = 0;    ///< with other numbers of keys
+};
+
+/// The plot of masses that were found.
 Plot finished_plot(const KeyProfile& profile, const TokenGrid* tokens, PlotHeads heads,
-                   size_t others) {
+                   const LeftOut& others) {
   const std::vector<size_t> drawn = profile.drawn();
-  if (drawn.empty()) throw usage_error("--what keys: all rows of all heads are masked");
+  if (drawn.empty()) throw usage_error(kNoMasses);
   Plot plot = plot_of_profile(profile, tokens);
   plot.heads = drawn.size();
-  if (others > 0) {
+  if (others.keys > 0) {
     plot.notes.push_back(
-        left_out_heads(others, fmt::format("that have other than {} keys", profile.keys())));
+        left_out_heads(others.keys, fmt::format("that have other than {} keys", profile.keys())));
   }
-  if (const size_t masked = profile.names().size() - drawn.size(); masked > 0) {
-    plot.notes.push_back(left_out_heads(masked, "whose rows are all masked"));
+  if (const size_t none = others.shares + profile.names().size() - drawn.size(); none > 0) {
+    plot.notes.push_back(left_out_heads(none, kWithoutShares));
+  }
+  if (heads.is_table) {
+    plot.notes.emplace_back("a table does not tell where text and frames begin");
   }
   heads.records = profile.names();
   plot.chart.text =
       plot_text(heads, plot, "mass that each key gets, mean over a layer's heads", drawn);
   return plot;
+}
+
+/// Leaves the records whose weights are shares of a row, which have an entropy.
+void erase_without_shares(std::vector<HeadRecord>& records, const NumberTable& numbers) {
+  std::vector<HeadName> names;
+  for (const HeadRecord& record : records) names.push_back(record.name);
+  std::set<HeadName> found;
+  for (const HeadRecord& head : mean_heads(numbers, names).records) {
+    if (has_shares(head.metrics)) found.insert(head.name);
+  }
+  std::erase_if(records, [&](const HeadRecord& record) { return !found.contains(record.name); });
+}
+
+/// Throws Error(file) at a mass that no row gives. NaN: the head has no row that counts.
+void check_masses(const HeadRecord& record, const std::string& path) {
+  const std::vector<double>& masses = record.arrays.front().values;
+  for (size_t key = 0; key < masses.size(); ++key) {
+    const double mass = masses[key];
+    if (std::isnan(mass) || (mass >= 0 && mass <= 1 + kMassRounding)) continue;
+    throw file_error(path, head_words(record.name),
+                     fmt::format("column_mass of key {}: a mass is 0 to 1 (got {:g})", key, mass));
+  }
 }
 
 /// The records whose arrays are as long as those of the most, the first of equal ones.
@@ -214,7 +299,9 @@ std::vector<HeadRecord> alike_records(std::vector<HeadRecord> records) {
 }  // namespace
 
 std::optional<Plot> plot_keys(const PlotWork& work) {
-  const std::vector<SelectedCall> calls = alike_calls(work.calls);
+  const std::vector<SelectedCall> with_shares = calls_with_shares(work.calls);
+  if (with_shares.empty()) throw usage_error(kNoMasses);
+  const std::vector<SelectedCall> calls = alike_calls(with_shares);
   StatsChoice choice = work.request.choice();
   choice.arrays = {HeadArray::column_mass};
   const StatsJobs jobs = make_stats_jobs(choice, calls);
@@ -226,7 +313,7 @@ std::optional<Plot> plot_keys(const PlotWork& work) {
   KeyProfile profile(std::move(names));
   const MemoryReservation held =
       work.run.budget().reserve((std::ssize(profile.layers()) + work.run.workers()) *
-                                    tokens.tokens() * static_cast<int64_t>(sizeof(int64_t)),
+                                    tokens.tokens() * static_cast<int64_t>(sizeof(KeyMasses::Sum)),
                                 "the masses of the keys");
   HeadRecordSink sink(jobs.jobs, {choice.arrays, choice.thresholds, jobs.tokens},
                       [&](const HeadRecord& record) { profile.take(record); });
@@ -236,7 +323,8 @@ std::optional<Plot> plot_keys(const PlotWork& work) {
   heads.title = work.title;
   heads.how = plot_rows_words(work.request);
   return finished_plot(profile, &tokens, std::move(heads),
-                       count_heads(work.calls) - count_heads(calls));
+                       {count_heads(work.calls) - count_heads(with_shares),
+                        count_heads(with_shares) - count_heads(calls)});
 }
 
 Plot plot_keys_of_table(PlotRequest o, const Console& console, MemoryBudget& budget,
@@ -250,10 +338,9 @@ Plot plot_keys_of_table(PlotRequest o, const Console& console, MemoryBudget& bud
         "-o FILE.json (or .h5) writes them",
         one_line(path)));
   }
-  if (asks_for_numbers(o.selection)) {
-    MemoryReservation numbers;
-    settle_where_of_table(o.selection, read_number_table(path, budget, numbers));
-  }
+  MemoryReservation held_numbers;
+  const NumberTable numbers = read_number_table(path, budget, held_numbers);
+  settle_where_of_table(o.selection, numbers);
   std::vector<HeadName> names;
   for (const HeadRecord& record : all) names.push_back(record.name);
   std::vector<HeadRecord> chosen;
@@ -261,6 +348,10 @@ Plot plot_keys_of_table(PlotRequest o, const Console& console, MemoryBudget& bud
     chosen.push_back(std::move(all[i]));
   }
   const size_t selected = chosen.size();
+  erase_without_shares(chosen, numbers);
+  const size_t with_shares = chosen.size();
+  if (with_shares == 0) throw usage_error(kNoMasses);
+  for (const HeadRecord& record : chosen) check_masses(record, path);
   const std::vector<HeadRecord> alike = alike_records(std::move(chosen));
   std::vector<HeadRecord> alike_names;
   for (const HeadRecord& record : alike) alike_names.push_back({record.name, {}, {}});
@@ -269,9 +360,8 @@ Plot plot_keys_of_table(PlotRequest o, const Console& console, MemoryBudget& bud
   PlotHeads heads;
   heads.is_table = true;
   heads.title = file_name(path);
-  Plot plot = finished_plot(profile, nullptr, std::move(heads), selected - alike.size());
-  plot.notes.emplace_back("a table does not tell where text and frames begin");
-  return plot;
+  return finished_plot(profile, nullptr, std::move(heads),
+                       {selected - with_shares, with_shares - alike.size()});
 }
 
 }  // namespace attnscope

@@ -323,6 +323,52 @@ TEST_CASE("masses of keys are drawn of a table that has them") {
   }
 }
 
+TEST_CASE("masses that no row gives are refused with their place") {
+  const TemporaryFolder folder;
+  AttentionCapture(3, 20).file().write(folder / "call.safetensors");
+  const std::string table = folder / "heads.json", out = folder / "x.png";
+  REQUIRE(run_attnscope({"stats", folder / "call.safetensors", "--with", "column_mass", "-o", table,
+                         "--quiet"})
+              .exit_code == 0);
+  const OrderedJson good = OrderedJson::parse(read_file(table));
+  const Arguments words{"plot", table, "--what", "keys", "-o", out, "--quiet"};
+  for (const double mass : {-0.5, 1.5, 1e30}) {
+    OrderedJson bad = good;
+    bad["heads"][1]["column_mass"][7] = mass;
+    write_bytes(table, bad.dump());
+    refused(words, "column_mass of key 7: a mass is 0 to 1 (got ", 1);
+  }
+  OrderedJson zeros = good;
+  for (OrderedJson& head : zeros["heads"]) {
+    for (OrderedJson& mass : head["column_mass"]) mass = 0;
+  }
+  write_bytes(table, zeros.dump());
+  refused(words, "no key has mass");
+  CHECK_FALSE(fs::exists(out));
+}
+
+TEST_CASE("very light keys keep their masses, lie on the axis, and are told") {
+  const TemporaryFolder folder;
+  AttentionCapture(3, 20).file().write(folder / "call.safetensors");
+  const std::string table = folder / "heads.json";
+  REQUIRE(run_attnscope({"stats", folder / "call.safetensors", "--with", "column_mass", "-o", table,
+                         "--quiet"})
+              .exit_code == 0);
+  OrderedJson light = OrderedJson::parse(read_file(table));
+  for (OrderedJson& head : light["heads"]) head["column_mass"][7] = 3e-20;
+  write_bytes(table, light.dump());
+  Answer answer = plot(table, "keys");
+  CHECK(answer.rows[7]["mass"].get<double>() == Approx(3e-20).epsilon(1e-6).margin(0));
+  const std::string notes = answer.json["notes"].dump();
+  CHECK(contains(notes, "keys of less mass than "));
+  CHECK(contains(notes, " lie on the axis"));
+  const std::string svg = folder / "keys.svg";
+  REQUIRE(run_attnscope({"plot", table, "--what", "keys", "-o", svg, "--quiet"}).exit_code == 0);
+  const std::string picture = read_file(svg);
+  CHECK(contains(picture, "where text and frames begin"));
+  CHECK_FALSE(contains(picture, "10⁻¹"));
+}
+
 TEST_CASE("samples of rows are those of stats") {
   const std::string capture = sample("moving-shapes");
   const OrderedJson heads = stats_of(capture, {"--sample", "32", "--layers", "1"});
@@ -368,7 +414,13 @@ TEST_CASE("scores that are not normalised are left out, and said") {
   CHECK(fs::directory_iterator(folder.path()) != fs::directory_iterator());
   CHECK_FALSE(fs::exists(folder / "x.png"));
   CHECK(plot(folder / "call.safetensors", "logits", sigmoid).json["heads"] == 4);
-  CHECK(plot(folder / "call.safetensors", "keys", sigmoid).json["heads"] == 4);
+  refused(words("keys"), "--what keys: no head has masses of keys that are shares of a row");
+  const std::string table = folder / "heads.json";
+  REQUIRE(run_attnscope({"stats", folder / "call.safetensors", "--score", "sigmoid", "--with",
+                         "column_mass", "-o", table, "--quiet"})
+              .exit_code == 0);
+  refused({"plot", table, "--what", "keys", "-o", folder / "x.png"},
+          "--what keys: no head has masses of keys that are shares of a row");
 }
 
 TEST_CASE("what cannot be drawn is refused in one line that tells the way out") {
