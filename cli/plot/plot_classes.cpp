@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <utility>
@@ -95,6 +96,22 @@ size_t count_of(std::span<const HeadRecord> records, auto&& is_so) {
   return count;
 }
 
+/// How many have a class and no grid.
+size_t heads_without_grid(const PlotHeads& heads) {
+  const std::span<const HeadRecord> records = heads.records;
+  const auto scored = [](const HeadRecord& record) {
+    return record.metrics.temporal_score.value.has_value();
+  };
+  // A table may lack the column.
+  if (heads.is_table && std::none_of(records.begin(), records.end(), scored)) return 0;
+  return count_of(records, [&](const HeadRecord& record) {
+    const HeadClass which = record.metrics.head_class;
+    const bool may_lack =
+        which == HeadClass::sink || which == HeadClass::text || which == HeadClass::global;
+    return may_lack && !scored(record);
+  });
+}
+
 }  // namespace
 
 Plot plot_classes(const PlotHeads& heads) {
@@ -114,10 +131,7 @@ Plot plot_classes(const PlotHeads& heads) {
   const std::vector<ClassBar> bars = over_steps ? bars_of_steps(table) : bars_of_layers(records);
   add_bars(plot, bars);
   plot.heads = records.size();
-  const size_t gridless = count_of(records, [](const HeadRecord& record) {
-    return record.metrics.head_class != HeadClass::undefined &&
-           !record.metrics.temporal_score.value;
-  });
+  const size_t gridless = heads_without_grid(heads);
   if (gridless > 0) {
     plot.notes.push_back(
         fmt::format("no grid: {} of {} heads, which cannot be temporal, spatial or local", gridless,

@@ -74,9 +74,10 @@ int plot_capture(PlotRequest o, const Console& console) {
   const Capture capture = open_capture(o.capture, o.run, console);
   StreamRun run(o.run, memory_beside(capture, o.run), console, "plot");
   check_capture(capture, o.capture, run.backend(), run.budget().room(), console);
+  // Before --where, which may compute numbers.
+  check_plot_targets(o, guarded_inputs(capture));
   settle_where(o.selection, capture, o.run, console, o.dry_run);
   const std::vector<SelectedCall> calls = select_and_tell(capture, o.selection, console);
-  check_plot_targets(o, guarded_inputs(capture));
   if (o.dry_run) run.plan_only();
   const std::string title = capture.model().empty() ? file_name(capture.path()) : capture.model();
   const std::optional<Plot> plot = plot_of_work({o, run, calls, title});

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <system_error>
 
 #include "cli/common/left_out_names.h"
 #include "cli/common/picture_options.h"
@@ -43,6 +44,17 @@ OrderedJson plot_json(const PlotRequest& o, const Plot& plot, const ChartPicture
   return json;
 }
 
+/// Commits the numbers of a picture that is written; where that fails, the picture goes too.
+void commit_beside(StagedFile& data, const std::string& picture) {
+  try {
+    data.commit();
+  } catch (...) {
+    std::error_code ignored;
+    std::filesystem::remove(picture, ignored);
+    throw;
+  }
+}
+
 }  // namespace
 
 void check_plot_targets(const PlotRequest& o, std::span<const std::filesystem::path> inputs) {
@@ -62,7 +74,7 @@ void write_plot(const PlotRequest& o, const Plot& plot, const Console& console) 
     data->append(std::as_bytes(std::span(text)));
   }
   write_picture(canvas, look, plot.chart.text.title, o.out, o.force);
-  if (data) data->commit();
+  if (data) commit_beside(*data, o.out);
   for (const std::string& note : plot.notes) console.say("note: " + note);
   console.say(fmt::format(
       "wrote {} ({}, {}, {}){}", o.out, o.what, heads_text(static_cast<int64_t>(plot.heads)),

@@ -21,10 +21,7 @@ ValueRange density_range(const std::vector<LayerCurve>& curves) {
 std::vector<size_t> heads_with_curves(std::span<const HeadRecord> records) {
   std::vector<size_t> places;
   for (size_t i = 0; i < records.size(); ++i) {
-    const std::span<const HeadRecord> one = records.subspan(i, 1);
-    if (!layer_curves(one, [](const HeadRecord&) { return std::nullopt; }).empty()) {
-      places.push_back(i);
-    }
+    if (has_keys_curve(records[i].metrics)) places.push_back(i);
   }
   return places;
 }
@@ -78,11 +75,20 @@ Plot plot_recall(const PlotHeads& heads) {
                   has_density,
                   {},
                   {}};
-  if (has_density) plot.chart.x.range = density_range(curves);
+  if (has_density) {
+    plot.chart.x.range = density_range(curves);
+  } else {
+    plot.notes.emplace_back(heads.is_table
+                                ? "the table does not tell how many keys a row may see"
+                                : "not of all layers is known how many keys a row may see");
+  }
   plot.chart.y = {
       "attention mass that the largest weights hold", false, true, ValueRange{0.45, 1.005}, {}};
   plot.chart.text =
-      plot_text(heads, plot, "recall against density, mean over a layer's heads", drawn);
+      plot_text(heads, plot,
+                has_density ? "recall against density, mean over a layer's heads"
+                            : "recall against the number of keys, mean over a layer's heads",
+                drawn);
   return plot;
 }
 

@@ -1,5 +1,6 @@
 #include "core/heads/layer_heads.h"
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -16,15 +17,10 @@ LayerKey layer_key(const HeadName& name) {
   return {none, none ? 0 : name.layer, name.place.block, name.place.slot, name.kind};
 }
 
-/// keys_for_50 …; nothing where one is not defined.
-std::optional<std::vector<double>> curve_of(const HeadMetrics& metrics) {
-  if (!has_shares(metrics)) return std::nullopt;
+/// keys_for_50 … of a head that has them.
+std::vector<double> curve_of(const HeadMetrics& metrics) {
   std::vector<double> keys;
-  for (const KeysForShare& share : keys_curve()) {
-    const auto count = number_of(metrics, *share.field);
-    if (!count) return std::nullopt;
-    keys.push_back(*count);
-  }
+  for (const KeysForShare& share : keys_curve()) keys.push_back(*number_of(metrics, *share.field));
   return keys;
 }
 
@@ -77,16 +73,23 @@ std::vector<LayerHeads> heads_by_layer(std::span<const HeadRecord> records) {
   return all;
 }
 
+bool has_keys_curve(const HeadMetrics& metrics) {
+  const std::span<const KeysForShare> shares = keys_curve();
+  return has_shares(metrics) && std::all_of(shares.begin(), shares.end(), [&](const auto& share) {
+           return number_of(metrics, *share.field).has_value();
+         });
+}
+
 std::vector<LayerCurve> layer_curves(std::span<const HeadRecord> records,
                                      const KeysSeen& keys_seen) {
   std::vector<LayerCurve> curves;
   for (LayerHeads& layer : heads_by_layer(records)) {
     CurveMean keys, density;
     for (const size_t place : layer.heads) {
-      const auto curve = curve_of(records[place].metrics);
-      if (!curve) continue;
-      keys.add(*curve, 1);
-      if (const auto seen = keys_seen(records[place])) density.add(*curve, *seen);
+      if (!has_keys_curve(records[place].metrics)) continue;
+      const std::vector<double> curve = curve_of(records[place].metrics);
+      keys.add(curve, 1);
+      if (const auto seen = keys_seen(records[place])) density.add(curve, *seen);
     }
     if (keys.count() == 0) continue;
     curves.push_back({std::move(layer), keys.count(), keys.values(), density.values()});

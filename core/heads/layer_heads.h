@@ -34,6 +34,8 @@ struct LayerCurve {
   std::vector<double>
       density;  ///< of heads whose keys seen are known, as shares of these; or empty
 };
+/// True of a head that counts keys: all of keys_curve() are defined.
+bool has_keys_curve(const HeadMetrics& metrics);
 /// Layers none of whose heads count keys are left out.
 std::vector<LayerCurve> layer_curves(std::span<const HeadRecord> records,
                                      const KeysSeen& keys_seen);

@@ -298,10 +298,39 @@ TEST_CASE("a table of stats is drawn as the capture that it is of") {
       }
     }
   }
+  const Answer recall = plot(folder / "recall.csv", "recall");
+  CHECK(contains(recall.json["notes"].dump(), "does not tell how many keys a row may see"));
+  const std::string svg = folder / "recall.svg";
+  REQUIRE(run_attnscope({"plot", folder / "recall.csv", "--what", "recall", "-o", svg, "--quiet"})
+              .exit_code == 0);
+  CHECK_FALSE(contains(read_file(svg), "density"));
+  CHECK(contains(read_file(svg), "how many keys a row may see"));
   Answer chosen = plot(folder / "entropy.json", "entropy", {"--where", "entropy<6"});
   CHECK(chosen.rows.size() > 4);
   CHECK(chosen.rows.size() < 16);
   for (auto& row : chosen.rows) CHECK(row["entropy"].get<double>() < 6);
+}
+
+TEST_CASE("heads without a grid are not counted where a table lacks the number that tells") {
+  const TemporaryFolder folder;
+  const std::string table = folder / "s.json";
+  REQUIRE(run_attnscope({"stats", sample("moving-shapes"), "-o", table, "--quiet"}).exit_code == 0);
+  const OrderedJson all = OrderedJson::parse(read_file(table));
+  OrderedJson none = all, some = all;
+  int64_t expected = 0;
+  for (size_t i = 0; i < all["heads"].size(); ++i) {
+    none["heads"][i].erase("temporal_score");
+    if (i % 2 == 0) continue;
+    some["heads"][i]["temporal_score"] = nullptr;
+    const std::string which = all["heads"][i]["class"];
+    expected += which == "sink" || which == "text" || which == "global" ? 1 : 0;
+  }
+  REQUIRE(expected > 0);
+  write_bytes(table, none.dump());
+  CHECK(plot(table, "classes").json["notes"].empty());
+  write_bytes(table, some.dump());
+  CHECK(contains(plot(table, "classes").json["notes"].dump(),
+                 "no grid: " + std::to_string(expected) + " of 16 heads"));
 }
 
 TEST_CASE("masses of keys are drawn of a table that has them") {
