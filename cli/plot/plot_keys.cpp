@@ -95,7 +95,7 @@ size_t count_heads(const std::vector<SelectedCall>& calls) {
   return heads;
 }
 
-/// Where text, frames and other segments begin.
+/// Where text, frames and other segments begin; nothing where all is one part.
 std::vector<ChartMark> marks_of(const TokenGrid& tokens) {
   std::vector<ChartMark> marks;
   const KeySegments segments(tokens, 0);
@@ -113,6 +113,7 @@ std::vector<ChartMark> marks_of(const TokenGrid& tokens) {
       }
     }
   }
+  if (marks.size() == 1) marks.clear();
   return marks;
 }
 

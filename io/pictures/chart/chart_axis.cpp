@@ -1,6 +1,7 @@
 #include "io/pictures/chart/chart_axis.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/base/number_words.h"
@@ -15,7 +16,7 @@ ValueRange range_of_names(const std::vector<ChartAxis::Name>& names) {
   return {names.front().at - 0.5, names.back().at + 0.5};
 }
 
-/// Whole decades where they are no more than twice what is there.
+/// Room of as much of the logarithms on both sides.
 ValueRange log_range(double low, double high) {
   if (high <= low) return {low / 2, high * 2};
   const double more = std::pow(high / low, kRoom);
@@ -69,10 +70,21 @@ std::vector<AxisScale::Tick> AxisScale::ticks(int most) const {
   std::vector<Tick> ticks;
   for (const ChartAxis::Name& name : axis_.names) ticks.push_back({unit(name.at), name.text});
   if (!axis_.names.empty()) return ticks;
-  std::vector<double> values = axis_.log ? log_ticks(range_.low, range_.high, most)
-                                         : linear_ticks(range_.low, range_.high, most);
-  // No round value lies in a narrow range.
-  if (values.empty()) values = {range_.low, range_.high};
+  std::vector<double> values;
+  // One value alone tells no scale: rather two that stand close.
+  for (int more = 0; values.size() < 2 && more < 3; ++more) {
+    values = axis_.log ? log_ticks(range_.low, range_.high, most + more)
+                       : linear_ticks(range_.low, range_.high, most + more);
+  }
+  return values.size() < 2 ? ends() : told(values);
+}
+
+std::vector<AxisScale::Tick> AxisScale::ends() const {
+  return told(std::array{range_.low, axis_.shares ? std::min(range_.high, 1.0) : range_.high});
+}
+
+std::vector<AxisScale::Tick> AxisScale::told(std::span<const double> values) const {
+  std::vector<Tick> ticks;
   const std::vector<std::string> words = tick_words(values);
   for (size_t i = 0; i < values.size(); ++i) {
     ticks.push_back(

@@ -25,10 +25,15 @@ class AxisScale {
   /// 0 at the low end, 1 at the high end.
   double unit(double value) const;
   const ValueRange& range() const { return range_; }
-  /// Round values, about `most` of them and at least one; all names where there are some.
+  /// Round values, about `most` of them, or the ends where there are no two; all names where there
+  /// are some.
   std::vector<Tick> ticks(int most) const;
+  /// The two ends of the numbers, as they are.
+  std::vector<Tick> ends() const;
 
  private:
+  std::vector<Tick> told(std::span<const double> values) const;
+
   const ChartAxis& axis_;
   ValueRange range_;
 };

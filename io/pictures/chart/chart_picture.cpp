@@ -16,6 +16,7 @@ constexpr double kFrameHeight = 0.52;
 /// In capitals of the text.
 constexpr int kLeastFrame = 6;
 constexpr int kSwatch = 3;
+constexpr const char* kWayOut = "a wider page, fewer words, or smaller ones";
 
 std::vector<double> values_of(const Chart& chart, bool of_x) {
   std::vector<double> values;
@@ -64,7 +65,7 @@ ChartPicture::ChartPicture(const Chart& chart, const PictureStyle& style)
   const int below = label_gap + text + gap + title_rows * line_rise(style_) + margin_;
   const int least = kLeastFrame * text;
   const int wanted = static_cast<int>(std::lround(kFrameHeight * width_));
-  check_page(style, {width_, top + least + below}, "a wider page, fewer words, or smaller ones");
+  check_page(style, {width_, top + least + below}, kWayOut);
   const int frame_height =
       style.page_height > 0 ? style.page_height - top - below : std::max(wanted, least);
   frame_ = {margin_, top, width_ - 2 * margin_, frame_height};
@@ -174,76 +175,108 @@ int ChartPicture::place_depth(int y) {
 /// The labels right of which the frame begins from now on.
 void ChartPicture::place_y_labels(const std::vector<AxisScale::Tick>& ticks) {
   const int text = style_.text_height, gap = style_.text_gap / 2;
-  std::vector<std::string> labels;
-  int widest = 0;
+  const auto y_of = [&](const AxisScale::Tick& tick) {
+    return frame_.y + static_cast<int>(std::lround((1 - tick.unit) * frame_.height));
+  };
+  std::vector<AxisScale::Tick> kept;
   for (const AxisScale::Tick& tick : ticks) {
-    labels.push_back(elided(tick.label, width_ / 4, text));
-    widest = std::max(widest, text_width(labels.back(), text));
+    if (kept.empty() || y_of(tick) + text <= y_of(kept.back()) - text / 2) kept.push_back(tick);
+  }
+  if (kept.size() < 2 && chart_.y.names.empty()) kept = y_.ends();
+  int widest = 0;
+  for (const AxisScale::Tick& tick : kept) {
+    widest = std::max(widest, text_width(tick.label, text));
   }
   const int right = margin_ + widest;
-  int last = height_;
-  for (size_t i = 0; i < ticks.size(); ++i) {
-    const int y = frame_.y + static_cast<int>(std::lround((1 - ticks[i].unit) * frame_.height));
-    if (y + text > last) continue;
-    last = y - text / 2;
-    y_ticks_.push_back(y);
-    add_text(right - text_width(labels[i], text), y - text / 2, labels[i], text, style_.text);
+  for (const AxisScale::Tick& tick : kept) {
+    y_ticks_.push_back(y_of(tick));
+    add_text(right - text_width(tick.label, text), y_of(tick) - text / 2, tick.label, text,
+             style_.text);
   }
   frame_.x = right + gap;
   frame_.width = text_right() - frame_.x;
+  // A number that is cut off is another one: the page must be so wide that a quarter is left.
+  if (4 * frame_.width <= width_) {
+    check_page(style_, {4 * (width_ - frame_.width) / 3 + 2, 0}, kWayOut);
+  }
+}
+
+/// Labels of every `step`th tick below the frame.
+std::vector<PlacedText> ChartPicture::x_labels(const std::vector<AxisScale::Tick>& ticks,
+                                               size_t step, int y) const {
+  const int text = style_.text_height;
+  std::vector<PlacedText> labels;
+  for (size_t i = 0; i < ticks.size(); i += step) {
+    const std::string label =
+        chart_.x.names.empty() ? ticks[i].label : elided(ticks[i].label, frame_.width / 2, text);
+    const int wide = text_width(label, text);
+    const int middle = frame_.x + static_cast<int>(std::lround(ticks[i].unit * frame_.width));
+    const int x = std::clamp(middle - wide / 2, margin_, std::max(margin_, text_right() - wide));
+    labels.push_back({{x, y, wide, text}, label, style_.text});
+  }
+  return labels;
 }
 
 /// As many labels as stand side by side: fewer round values, or every second, fifth … of the names.
 void ChartPicture::place_x_labels(int y) {
-  const int text = style_.text_height, space = text;
-  const auto placed = [&](const std::vector<AxisScale::Tick>& ticks, size_t step) {
-    std::vector<PlacedText> labels;
-    for (size_t i = 0; i < ticks.size(); i += step) {
-      const std::string label = elided(ticks[i].label, frame_.width / 2, text);
-      const int wide = text_width(label, text);
-      const int middle = frame_.x + static_cast<int>(std::lround(ticks[i].unit * frame_.width));
-      const int x = std::clamp(middle - wide / 2, margin_, std::max(margin_, text_right() - wide));
-      labels.push_back({{x, y, wide, text}, label, style_.text});
-    }
-    return labels;
+  const int space = style_.text_height;
+  /// How many pixels the label lacks beside the one before it.
+  const auto lack = [&](const std::vector<PlacedText>& labels, size_t i) {
+    return labels[i - 1].box.x + labels[i - 1].box.width + space - labels[i].box.x;
   };
   const auto fits = [&](const std::vector<PlacedText>& labels) {
     for (size_t i = 1; i < labels.size(); ++i) {
-      if (labels[i].box.x < labels[i - 1].box.x + labels[i - 1].box.width + space) return false;
+      if (lack(labels, i) > 0) return false;
     }
     return true;
   };
-  int most = std::max(2, frame_.width / (4 * text));
+  const bool numbers = chart_.x.names.empty();
+  int most = std::max(2, frame_.width / (4 * style_.text_height));
   std::vector<AxisScale::Tick> ticks = x_.ticks(most);
   size_t step = 1;
-  std::vector<PlacedText> labels = placed(ticks, step);
-  for (; !fits(labels) && !chart_.x.log; labels = placed(ticks, step)) {
-    if (chart_.x.names.empty() && most > 2) {
+  std::vector<PlacedText> labels = x_labels(ticks, step, y);
+  while (!fits(labels) && !chart_.x.log && (!numbers || most > 2)) {
+    if (numbers) {
       ticks = x_.ticks(--most);
     } else {
       step = next_step(step);
     }
+    labels = x_labels(ticks, step, y);
+  }
+  // Round values of a log axis come closer to each other below a power of ten.
+  for (size_t i = labels.size(); i-- > 1;) {
+    while (i > 0 && lack(labels, i) > 0) {
+      labels.erase(labels.begin() + static_cast<ptrdiff_t>(--i));
+    }
+  }
+  if (numbers && labels.size() < 2) {
+    ticks = x_.ticks(2);
+    labels = x_labels(ticks, 1, y);
+    if (!fits(labels)) labels = x_labels(ticks = x_.ends(), 1, y);
+    // Two stand apart with half the space.
+    const int narrow = lack(labels, 1) - space / 2;
+    if (narrow > 0) check_page(style_, {width_ + narrow, 0}, kWayOut);
   }
   for (size_t i = 0; i < ticks.size(); i += step) {
     x_ticks_.push_back(frame_.x + static_cast<int>(std::lround(ticks[i].unit * frame_.width)));
   }
-  // Round values of a log axis come closer to each other below a power of ten.
-  for (size_t i = labels.size(); i-- > 1;) {
-    while (i > 0 && labels[i].box.x < labels[i - 1].box.x + labels[i - 1].box.width + space) {
-      labels.erase(labels.begin() + static_cast<ptrdiff_t>(--i));
-    }
-  }
   texts_.insert(texts_.end(), labels.begin(), labels.end());
 }
 
-/// Names of the parts of the x axis above the frame, each where its part begins, those left out
-/// that would stand on another.
+/// Names of the parts of the x axis above the frame, each where its part begins, or behind the name
+/// before it where it still ends within its part; others that would stand on a name are left out.
 void ChartPicture::place_marks(int y) {
   int free = margin_;
-  for (const ChartMark& mark : chart_.marks) {
-    const int x = frame_.x + static_cast<int>(std::lround(x_.unit(mark.at) * frame_.width));
+  const auto x_of = [&](double at) {
+    return frame_.x + static_cast<int>(std::lround(x_.unit(at) * frame_.width));
+  };
+  for (size_t i = 0; i < chart_.marks.size(); ++i) {
+    const ChartMark& mark = chart_.marks[i];
+    const bool is_last = i + 1 == chart_.marks.size();
+    const int end = is_last ? text_right() : x_of(chart_.marks[i + 1].at);
+    const int begin = x_of(mark.at), x = std::max(begin, free);
     const int wide = text_width(mark.text, style_.text_height);
-    if (x < free || x + wide > text_right()) continue;
+    if (x + wide > (x == begin ? text_right() : end)) continue;
     add_text(x, y, mark.text, style_.text_height, style_.quiet_text);
     free = x + wide + style_.text_height / 2;
   }

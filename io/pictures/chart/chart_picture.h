@@ -23,7 +23,8 @@ struct PlacedText {
 /// 64 capitals. Borrows the chart and the style.
 class ChartPicture {
  public:
-  /// Throws Error(usage) where the style's height leaves no room.
+  /// Throws Error(usage) where the style's height leaves no room, or its width none for two numbers
+  /// beside each axis.
   ChartPicture(const Chart& chart, const PictureStyle& style);
   int width() const { return width_; }
   int height() const { return height_; }
@@ -48,6 +49,8 @@ class ChartPicture {
   int place_header(int y);
   int place_legend(int y);
   int place_depth(int y);
+  std::vector<PlacedText> x_labels(const std::vector<AxisScale::Tick>& ticks, size_t step,
+                                   int y) const;
   void place_x_labels(int y);
   void place_y_labels(const std::vector<AxisScale::Tick>& ticks);
   void place_marks(int y);

@@ -160,6 +160,11 @@ TEST_CASE("texts of charts stand within the page and on no other") {
         PictureStyle style = picture_style(name);
         style.page_width = width;
         INFO(what << ", style " << static_cast<int>(name) << ", " << width << " pixels");
+        if (name == StyleName::slide && width == 300 && (what == "keys" || what == "many layers")) {
+          // Letters of a slide leave no room for two numbers.
+          CHECK_THROWS_AS(ChartPicture(chart, style), Error);
+          continue;
+        }
         const ChartPicture picture(chart, style);
         CHECK((width == 0 || picture.width() == width));
         CHECK(picture.frame().width > picture.width() / 4);
@@ -241,6 +246,68 @@ TEST_CASE("series of a colour bar run from one end of it to the other, and stand
     }
     CHECK_FALSE(picture.colour_of(chart.series.front()) == picture.colour_of(chart.series.back()));
   }
+}
+
+TEST_CASE("each axis of numbers has two of them, whole, or the page is refused") {
+  Chart chart;
+  chart.x = {"x", false, false, ValueRange{123456, 123499}, {}};
+  chart.y = {"y", false, false, ValueRange{0.000123451, 0.000123459}, {}};
+  chart.series.push_back(line_of("", {{123460, 0.000123455}}));
+  const Chart many = many_layers();
+  Chart narrow = many;
+  narrow.x.range = ValueRange{0.21, 0.29};
+  int drawn = 0, refused = 0;
+  for (const Chart* each :
+       {&static_cast<const Chart&>(chart), &many, &static_cast<const Chart&>(narrow)}) {
+    for (const int width : {200, 300, 400, 700, 2000}) {
+      PictureStyle style = picture_style(StyleName::slide);
+      style.page_width = width;
+      INFO(width);
+      try {
+        const ChartPicture picture(*each, style);
+        const PixelRect frame = picture.frame();
+        int below = 0, beside = 0;
+        for (const PlacedText& text : picture.texts()) {
+          CHECK((text.text.find("…") == std::string::npos));
+          const bool is_number = text.text.find_first_of("0123456789") != std::string::npos;
+          const int bottom = frame.y + frame.height;
+          if (text.box.y > bottom && text.box.y < bottom + 3 * style.text_height) {
+            below += is_number ? 1 : 0;
+          }
+          if (text.box.x + text.box.width <= frame.x && text.box.y + text.box.height >= frame.y &&
+              text.box.y <= bottom) {
+            beside += is_number ? 1 : 0;
+          }
+        }
+        CHECK(below >= 2);
+        CHECK(beside >= 2);
+        ++drawn;
+      } catch (const Error& error) {
+        CHECK(error.code() == ErrorCode::usage);
+        CHECK(std::string(error.what()).starts_with("--width: this picture needs at least"));
+        ++refused;
+      }
+    }
+  }
+  CHECK(drawn > 0);
+  CHECK(refused > 0);
+}
+
+TEST_CASE("the name of a part stands beside its neighbour's where it fits into the part") {
+  Chart chart;
+  chart.x = {"key", false, false, ValueRange{0, 1000}, {}};
+  chart.y.title = "mass";
+  chart.series.push_back(line_of("", {{0, 1}, {999, 2}}));
+  chart.marks = {{0, "a text of very many words"}, {10, "video"}, {990, "padding of the sequence"}};
+  const PictureStyle style;
+  const ChartPicture picture(chart, style);
+  check_texts(picture);
+  int found = 0;
+  for (const PlacedText& text : picture.texts()) {
+    found += text.text == "video" ? 1 : 0;
+    CHECK(text.text != "padding of the sequence");
+  }
+  CHECK(found == 1);
 }
 
 TEST_CASE("axes have round values, as many as there is room for") {
