@@ -152,8 +152,9 @@ void add_colour_options(CommandParser& command, ColourOptions& o) {
       .type_name("NAME")
       .group(group);
   command
-      .add_option("--range", o.range,
-                  "the values at the colours' ends: auto (by the mass), LO:HI, or percentiles pA:pB")
+      .add_option(
+          "--range", o.range,
+          "the values at the colours' ends: auto (by the mass), LO:HI, or percentiles pA:pB")
       .type_name("RANGE")
       .group(group);
 }
