@@ -1,6 +1,8 @@
 // The page's address tells the view: q=T,Y,X the query (or its token; k= a key), z=Q0,Q1,K0,K1 the tokens
 // that are seen, c=mean, m= the colour table, r= the range of colours.
 let told = null, tellLater = 0;
+/// The page's address as it was followed or told last.
+let known = '';
 /// The words of z= that the address has, and the view that they gave.
 let followed = null;
 const viewNow = () => [view.scale, view.row, view.col, area.width, area.height].join();
@@ -48,11 +50,14 @@ const tellAddress = () => {
   // Browsers take some changes a second and no more.
   tellLater = setTimeout(() => {
     tellLater = 0;
+    // Somebody has put another address here, which is about to be followed.
+    if (location.hash !== known) return;
     const text = addressText();
     if (text === told) return;
     told = text;
     // A page without an address of its own (srcdoc) keeps none.
     try { history.replaceState(null, '', '#' + text); } catch (error) { return; }
+    known = location.hash;
   }, 250);
 };
 /// Tokens Q0,Q1,K0,K1 as the view; false where they are none of the page's.
@@ -102,6 +107,7 @@ const readers = {
 const pickCellOf = (wanted) => { show(wanted).catch((error) => say(error.message)); };
 /// Shows what an address asks for, and says what of it is not here.
 const followAddress = (hash) => {
+  known = hash;
   const missing = [];
   for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ''))) {
     if (!Object.hasOwn(readers, name) || !readers[name](text)) missing.push(name + '=' + text);
