@@ -30,9 +30,6 @@ constexpr float kFarBelow = 1000;
 /// All digits of powers of two down to that of kLeastExponent.
 constexpr int kWidthDigits = 10;
 
-/// True of what neither a finite product nor a mask gives.
-bool is_no_logit(float value) { return std::isnan(value) || (std::isinf(value) && value > 0); }
-
 /// Counts the logits of tasks, those of one layer together.
 class LogitSink final : public TileSink {
  public:
@@ -57,11 +54,8 @@ class LogitSink final : public TileSink {
     const auto* values = reinterpret_cast<const float*>(tile.chunks.front());
     for (int64_t row = 0; row < tile.rows.size(); ++row, values += most_keys_) {
       const std::span<const float> logits(values, static_cast<size_t>(tile.task->keys.size()));
-      const auto odd = std::find_if(logits.begin(), logits.end(), is_no_logit);
-      if (odd != logits.end()) {
-        refuse_logit(*tile.task, tile.task->row_at(tile.rows.begin + row),
-                     tile.task->keys.begin + (odd - logits.begin()));
-      }
+      check_logit_row(*tile.task, tile.task->row_at(tile.rows.begin + row),
+                      {0, tile.task->keys.size()}, logits);
       const float largest = *std::max_element(logits.begin(), logits.end());
       found.add(logits, std::max(largest - kFarBelow, std::numeric_limits<float>::lowest()));
     }

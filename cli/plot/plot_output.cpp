@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
 #include <string>
 #include <system_error>
 
@@ -44,13 +43,23 @@ OrderedJson plot_json(const PlotRequest& o, const Plot& plot, const ChartPicture
   return json;
 }
 
-/// Commits the numbers of a picture that is written; where that fails, the picture goes too.
-void commit_beside(StagedFile& data, const std::string& picture) {
+/// Gives a picture and its numbers their names. Both are durable before, so that little can go
+/// wrong between the two; where it does, a picture that replaced none goes too, and else the
+/// message says that it stands beside older numbers.
+void commit_both(StagedFile& picture, StagedFile& data) {
+  picture.sync();
+  data.sync();
+  const bool is_new = !std::filesystem::exists(picture.path());
+  picture.commit();
   try {
     data.commit();
-  } catch (...) {
+  } catch (const Error& error) {
+    if (!is_new) {
+      throw Error(error.code(), fmt::format("{} ({} is replaced, its numbers are not)",
+                                            error.what(), one_line(picture.path().string())));
+    }
     std::error_code ignored;
-    std::filesystem::remove(picture, ignored);
+    std::filesystem::remove(picture.path(), ignored);
     throw;
   }
 }
@@ -66,15 +75,16 @@ void check_plot_targets(const PlotRequest& o, std::span<const std::filesystem::p
 void write_plot(const PlotRequest& o, const Plot& plot, const Console& console) {
   const PictureStyle look = style_of(o.page, o.out);
   const ChartPicture picture(plot.chart, look);
-  const Canvas canvas = picture.draw();
-  std::optional<StagedFile> data;
-  if (!o.data.empty()) {
+  StagedFile file(o.out, o.force);
+  put_picture(picture.draw(), look, plot.chart.text.title, file);
+  if (o.data.empty()) {
+    file.commit();
+  } else {
     const std::string text = numbers_csv(plot.numbers);
-    data.emplace(o.data, o.force);
-    data->append(std::as_bytes(std::span(text)));
+    StagedFile data(o.data, o.force);
+    data.append(std::as_bytes(std::span(text)));
+    commit_both(file, data);
   }
-  write_picture(canvas, look, plot.chart.text.title, o.out, o.force);
-  if (data) commit_beside(*data, o.out);
   for (const std::string& note : plot.notes) console.say("note: " + note);
   console.say(fmt::format(
       "wrote {} ({}, {}, {}){}", o.out, o.what, heads_text(static_cast<int64_t>(plot.heads)),

@@ -100,6 +100,14 @@ void stream_rows(HeadTask task, std::span<const int64_t> rows, TileSink& sink,
   if (!StreamingEngine(backend, budget).run({&task, 1}, plan, sink, control)) stop_check();
 }
 
+[[noreturn]] void refuse_logit(const HeadTask& task, int64_t query, int64_t key) {
+  throw Error(ErrorCode::value,
+              task.problem->name() + ": head " + std::to_string(task.head) + ", query " +
+                  std::to_string(query) + ", key " + std::to_string(key) +
+                  ": the logit, or a product on the way to it, is more than float32 holds "
+                  "(3.4e38)");
+}
+
 /// Looks at logits, of which only masked ones may be infinite, below 0.
 class LogitSink : public TileSink {
  public:
@@ -114,7 +122,8 @@ class LogitSink : public TileSink {
       const IndexRange cols{first, std::min(first + kCols, tile.cols.end)};
       const auto* row = reinterpret_cast<const float*>(tile.chunks[c]);
       for (int64_t r = tile.rows.begin; r < tile.rows.end; ++r, row += kCols) {
-        look_at(*tile.task, tile.task->row_at(r), cols, {row, static_cast<size_t>(cols.size())});
+        check_logit_row(*tile.task, tile.task->row_at(r), cols,
+                        {row, static_cast<size_t>(cols.size())});
       }
     }
   }
@@ -122,30 +131,22 @@ class LogitSink : public TileSink {
 
  private:
   static constexpr int64_t kRows = 16, kCols = 512;
-
-  static void look_at(const HeadTask& task, int64_t query, IndexRange cols,
-                      std::span<const float> logits) {
-    const auto finite = [](float logit) { return std::isfinite(logit); };
-    if (std::all_of(logits.begin(), logits.end(), finite)) return;
-    const IndexRange keys{task.keys.begin + cols.begin, task.keys.begin + cols.end};
-    std::vector<float> bias(logits.size());
-    task.problem->mask().fill_bias(task.batch, task.head, {&query, 1}, keys, bias.data(),
-                                   keys.size());
-    for (size_t j = 0; j < logits.size(); ++j) {
-      if (std::isfinite(logits[j]) || (logits[j] == kMasked && bias[j] == kMasked)) continue;
-      refuse_logit(task, query, keys.begin + static_cast<int64_t>(j));
-    }
-  }
 };
 
 }  // namespace
 
-void refuse_logit(const HeadTask& task, int64_t query, int64_t key) {
-  throw Error(ErrorCode::value,
-              task.problem->name() + ": head " + std::to_string(task.head) + ", query " +
-                  std::to_string(query) + ", key " + std::to_string(key) +
-                  ": the logit, or a product on the way to it, is more than float32 holds "
-                  "(3.4e38)");
+void check_logit_row(const HeadTask& task, int64_t query, IndexRange cols,
+                     std::span<const float> logits) {
+  const auto finite = [](float logit) { return std::isfinite(logit); };
+  if (std::all_of(logits.begin(), logits.end(), finite)) return;
+  const IndexRange keys{task.keys.begin + cols.begin, task.keys.begin + cols.end};
+  std::vector<float> bias(logits.size());
+  task.problem->mask().fill_bias(task.batch, task.head, {&query, 1}, keys, bias.data(),
+                                 keys.size());
+  for (size_t j = 0; j < logits.size(); ++j) {
+    if (std::isfinite(logits[j]) || (logits[j] == kMasked && bias[j] == kMasked)) continue;
+    refuse_logit(task, query, keys.begin + static_cast<int64_t>(j));
+  }
 }
 
 void check_stored_logits(std::span<const HeadTask> tasks,

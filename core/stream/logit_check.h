@@ -30,8 +30,10 @@ void check_stored_logits(std::span<const HeadTask> tasks,
                          std::span<const TaskMagnitudes> magnitudes, const TileBackend& backend,
                          MemoryBudget& budget, std::stop_token stop);
 
-/// Refuses an entry of a task that a backend computed as NaN or infinite: throws Error(value).
-/// `query` and `key` are indices of the sequence.
-[[noreturn]] void refuse_logit(const HeadTask& task, int64_t query, int64_t key);
+/// Holds a row of logits of a task, as a backend computed them, against its mask: throws
+/// Error(value) at the first entry that is NaN or infinite and not masked. `query` is an index of
+/// the sequence, `cols` of the task's keys, as many as `logits`. Thread-safe.
+void check_logit_row(const HeadTask& task, int64_t query, IndexRange cols,
+                     std::span<const float> logits);
 
 }  // namespace attnscope

@@ -16,6 +16,7 @@ class StagedFile {
   /// Takes PATH.lock; throws what OutputFile's constructor throws.
   StagedFile(std::filesystem::path path, bool force) : file_(std::move(path), {.force = force}) {}
 
+  const std::filesystem::path& path() const { return file_.out(); }
   const std::filesystem::path& part_path() const { return file_.part_path(); }
   /// Creates PATH.part at its first call and appends to it; not for files that a library creates
   /// there.
@@ -24,6 +25,8 @@ class StagedFile {
     file_.write_at(bytes, size_);
     size_ += static_cast<int64_t>(bytes.size());
   }
+  /// Makes what was appended so far durable.
+  void sync() { file_.sync_data(); }
   /// Makes the file durable and renames it to PATH.
   void commit() { file_.commit(); }
 

@@ -73,6 +73,12 @@ HeaderLines header_lines(const PictureText& text, const PictureStyle& look) {
   return header;
 }
 
+void put_png(const Canvas& canvas, StagedFile& file, double dpi) {
+  PngWriter png(file, canvas.width(), canvas.height(), dpi);
+  for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
+  png.finish();
+}
+
 int title_rise(const PictureStyle& look) { return look.title_height + look.text_gap; }
 
 }  // namespace
@@ -205,9 +211,7 @@ void draw_header(Canvas& canvas, const PictureText& text, const PictureStyle& lo
 void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force,
                       double dpi) {
   StagedFile file(path, force);
-  PngWriter png(file, canvas.width(), canvas.height(), dpi);
-  for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
-  png.finish();
+  put_png(canvas, file, dpi);
   file.commit();
 }
 
@@ -222,14 +226,19 @@ double told_dpi(const PictureStyle& look) {
   return as_screens ? 0 : look.dpi;
 }
 
+void put_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
+                 StagedFile& file) {
+  if (!is_vector_name(file.path())) return put_png(canvas, file, told_dpi(look));
+  const std::string& name = look.title ? *look.title : title;
+  const std::string bytes = file.path().extension() == ".pdf" ? pdf_of(canvas, look.dpi, name)
+                                                              : svg_of(canvas, look.dpi, name);
+  file.append(std::as_bytes(std::span(bytes)));
+}
+
 void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                    const std::filesystem::path& path, bool force) {
-  if (!is_vector_name(path)) return write_canvas_png(canvas, path, force, told_dpi(look));
-  const std::string& name = look.title ? *look.title : title;
-  const std::string bytes =
-      path.extension() == ".pdf" ? pdf_of(canvas, look.dpi, name) : svg_of(canvas, look.dpi, name);
   StagedFile file(path, force);
-  file.append(std::as_bytes(std::span(bytes)));
+  put_picture(canvas, look, title, file);
   file.commit();
 }
 

@@ -12,6 +12,8 @@
 
 namespace attnscope {
 
+class StagedFile;
+
 /// The text above a picture that explains it: a title, and quiet lines below it. Lines too long for
 /// a page are broken at their " · "; pieces that are still too long end in "…".
 struct PictureText {
@@ -67,6 +69,9 @@ bool is_vector_name(const std::filesystem::path& path);
 /// gives, .png with its dpi in it where these are not a screen's. As write_canvas_png().
 void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                    const std::filesystem::path& path, bool force);
+/// As write_picture(), without giving the file its name.
+void put_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
+                 StagedFile& file);
 /// The dpi that a .png tells; 0: none.
 double told_dpi(const PictureStyle& look);
 
