@@ -15,8 +15,7 @@
 namespace attnscope {
 namespace {
 
-constexpr size_t kClasses = static_cast<size_t>(HeadClass::undefined) + 1;
-using ClassCounts = std::array<size_t, kClasses>;
+using ClassCounts = std::array<size_t, kHeadClasses>;
 
 /// The heads of one bar.
 struct ClassBar {
@@ -69,7 +68,7 @@ std::vector<ClassBar> bars_of_steps(const ClassTable& table) {
 void add_bars(Plot& plot, const std::vector<ClassBar>& bars) {
   plot.numbers.columns = {"step", "branch", "layer", "class", "heads", "of", "share"};
   std::vector<double> tops(bars.size());
-  for (size_t c = 0; c < kClasses; ++c) {
+  for (size_t c = 0; c < kHeadClasses; ++c) {
     ChartSeries series;
     const HeadClass which{static_cast<uint8_t>(c)};
     series.own = class_colour(which);

@@ -56,37 +56,7 @@ const std::vector<OptionUse>& option_uses() {
   return uses;
 }
 
-void add_picture_options(CommandParser& command, RenderRequest& o) {
-  command
-      .add_option("--picture", o.picture,
-                  "matrix (one head's whole map), filmstrip (one token's attention),\n"
-                  "frames (frame x frame masses), mosaic (a small map a head),\n"
-                  "heatmap (a metric of every head), text (where each word is attended from),\n"
-                  "offsets (mass by dt, dy, dx from the query)")
-      .one_of({kPictures.begin(), kPictures.end()})
-      .required()
-      .type_name("NAME");
-  command
-      .add_option("-o", o.out,
-                  "the picture: .png, .svg, .pdf; of filmstrip, text and offsets also\n"
-                  "one that moves: .gif, .mp4")
-      .required()
-      .type_name("FILE");
-  command.add_option("--rows", o.rows, "matrix, mosaic: query rows A:B (half-open)")
-      .type_name("A:B");
-  command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B").type_name("A:B");
-  command.add_option("--pool", o.pool, "matrix, mosaic: what a cell shows of its block")
-      .one_of(pool_names())
-      .type_name("max|mean");
-  command
-      .add_option("--block", o.block,
-                  "matrix, mosaic: tokens a cell; by default the smallest power of two that keeps\n"
-                  "a matrix within 1024 cells, a mosaic's maps within 64")
-      .in_range(1, int64_t{1} << 30)
-      .type_name("N");
-  command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
-      .words(metric_names())
-      .type_name("NAME");
+void add_film_options(CommandParser& command, RenderRequest& o) {
   command
       .add_option("--text-token", o.text_tokens,
                   "filmstrip, text: a text token by its number, word or phrase (repeatable; text:\n"
@@ -127,6 +97,40 @@ void add_picture_options(CommandParser& command, RenderRequest& o) {
       .delimiter(',')
       .one_value_each()
       .type_name("AXES");
+}
+
+void add_picture_options(CommandParser& command, RenderRequest& o) {
+  command
+      .add_option("--picture", o.picture,
+                  "matrix (one head's whole map), filmstrip (one token's attention),\n"
+                  "frames (frame x frame masses), mosaic (a small map a head),\n"
+                  "heatmap (a metric of every head), text (where each word is attended from),\n"
+                  "offsets (mass by dt, dy, dx from the query)")
+      .one_of({kPictures.begin(), kPictures.end()})
+      .required()
+      .type_name("NAME");
+  command
+      .add_option("-o", o.out,
+                  "the picture: .png, .svg, .pdf; of filmstrip, text and offsets also\n"
+                  "one that moves: .gif, .mp4")
+      .required()
+      .type_name("FILE");
+  command.add_option("--rows", o.rows, "matrix, mosaic: query rows A:B (half-open)")
+      .type_name("A:B");
+  command.add_option("--cols", o.cols, "matrix, mosaic: keys A:B").type_name("A:B");
+  command.add_option("--pool", o.pool, "matrix, mosaic: what a cell shows of its block")
+      .one_of(pool_names())
+      .type_name("max|mean");
+  command
+      .add_option("--block", o.block,
+                  "matrix, mosaic: tokens a cell; by default the smallest power of two that keeps\n"
+                  "a matrix within 1024 cells, a mosaic's maps within 64")
+      .in_range(1, int64_t{1} << 30)
+      .type_name("N");
+  command.add_option("--metric", o.metric, "heatmap: any number of stats: entropy, text_mass, ...")
+      .words(metric_names())
+      .type_name("NAME");
+  add_film_options(command, o);
   command.add_flag("--alike", o.alike,
                    "mosaic, frames: one colour range for all heads, not one a head");
 }

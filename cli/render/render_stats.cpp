@@ -86,6 +86,22 @@ void check_metric(const RunTable& stats, const std::string& metric, const std::s
                         nearest.empty() ? "" : ", did you mean " + nearest + "?", list));
 }
 
+std::vector<HeadNumber> selected_numbers(const RenderRequest& o, const std::filesystem::path& path,
+                                         const RunTable& stats, const Console& console) {
+  const std::vector<HeadNumber> all = numbers_of(stats, o.metric);
+  std::vector<HeadName> names;
+  for (const HeadNumber& head : all) names.push_back(head.name);
+  SelectionOptions selection = o.selection;
+  if (asks_for_numbers(selection)) {
+    MemoryBudget budget(memory_limit(o.run));
+    MemoryReservation held;
+    settle_where_of_table(selection, read_number_table(path, budget, held));
+  }
+  std::vector<HeadNumber> selected;
+  for (const size_t i : select_stored(names, selection, console)) selected.push_back(all[i]);
+  return selected;
+}
+
 }  // namespace
 
 int render_stats(const RenderRequest& o, const Console& console) {
@@ -97,20 +113,9 @@ int render_stats(const RenderRequest& o, const Console& console) {
   check_metric(stats, o.metric, file);
   const std::vector<std::filesystem::path> inputs(1, path);
   OutputFile::check_target(o.out, {.force = o.force, .inputs = inputs});
-  const std::vector<HeadNumber> all = numbers_of(stats, o.metric);
-  std::vector<HeadName> names, selected;
-  for (const HeadNumber& head : all) names.push_back(head.name);
-  std::vector<double> values;
-  SelectionOptions selection = o.selection;
-  if (asks_for_numbers(selection)) {
-    MemoryBudget budget(memory_limit(o.run));
-    MemoryReservation held;
-    settle_where_of_table(selection, read_number_table(path, budget, held));
-  }
-  for (const size_t i : select_stored(names, selection, console)) {
-    selected.push_back(names[i]);
-    values.push_back(all[i].value);
-  }
+  const std::vector<HeadNumber> numbers = selected_numbers(o, path, stats, console);
+  std::vector<HeadName> selected;
+  for (const HeadNumber& head : numbers) selected.push_back(head.name);
   const HeadTable heads = table_of_heads(selected);
   MetricTable table;
   table.names = heads.names;
@@ -118,8 +123,9 @@ int render_stats(const RenderRequest& o, const Console& console) {
                       std::numeric_limits<float>::quiet_NaN());
   auto json_values = OrderedJson::array(), drawn = OrderedJson::array();
   for (size_t i = 0; i < selected.size(); ++i) {
-    table.values[heads.places[i]] = static_cast<float>(values[i]);
-    const OrderedJson number = std::isnan(values[i]) ? OrderedJson() : OrderedJson(values[i]);
+    const double value = numbers[i].value;
+    table.values[heads.places[i]] = static_cast<float>(value);
+    const OrderedJson number = std::isnan(value) ? OrderedJson() : OrderedJson(value);
     json_values.push_back({{"head", head_label(selected[i])}, {o.metric, number}});
     drawn.push_back(name_json(selected[i]));
     drawn.back()[o.metric] = number;

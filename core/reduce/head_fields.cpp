@@ -57,8 +57,8 @@ constexpr ClassScoreField kClassScores[] = {
 };
 
 /// In the order of HeadClass.
-constexpr std::array<std::string_view, 7> kClassNames{"sink",  "text",   "temporal", "spatial",
-                                                      "local", "global", "undefined"};
+constexpr std::array<std::string_view, kHeadClasses> kClassNames{
+    "sink", "text", "temporal", "spatial", "local", "global", "undefined"};
 
 std::optional<double> as_number(const Estimate& estimate) { return estimate.value; }
 std::optional<double> as_number(const std::optional<double>& value) { return value; }

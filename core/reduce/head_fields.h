@@ -42,6 +42,7 @@ struct SegmentMasses {
 
 /// The class of a head: the first that holds; undefined for scores that are not normalised.
 enum class HeadClass : uint8_t { sink, text, temporal, spatial, local, global, undefined };
+inline constexpr size_t kHeadClasses = 7;
 std::string_view head_class_name(HeadClass which);
 std::optional<HeadClass> parse_head_class(std::string_view name);
 
