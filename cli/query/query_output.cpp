@@ -35,24 +35,14 @@ std::string describe_output(const QueryVolumes& volumes) {
 
 }  // namespace
 
-std::optional<VolumeOutput> choose_output(const QueryRequest& o, const ShownSequence& shown,
-                                          const QueryVolumes& described, size_t count) {
-  if (o.track && !shown.tokens.has_grid()) {
-    throw usage_error(fmt::format("--track: the {} have no token grid (--grid TxHxW)",
-                                  shown.reverse ? "queries" : "keys"));
-  }
-  if (o.out.empty()) return std::nullopt;
+VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions& page,
+                                  const ShownSequence& shown, const QueryVolumes& described,
+                                  size_t count) {
   constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
                                        VolumeFormat::png, VolumeFormat::svg,  VolumeFormat::pdf,
                                        VolumeFormat::gif, VolumeFormat::mp4};
   const TokenGrid& tokens = shown.tokens;
   const VolumeFormat format = volume_format_of(o.out, kFormats);
-  if (o.track && (format == VolumeFormat::npy || format == VolumeFormat::hdf5)) {
-    throw usage_error(
-        fmt::format("--track -o {}: a track is a table (.csv), drawn into a film (.png, .pdf, "
-                    ".gif), or printed",
-                    o.out));
-  }
   const bool text = !tokens.text_range().empty();
   const bool suits =
       format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && (text || tokens.has_map()));
@@ -67,10 +57,27 @@ std::optional<VolumeOutput> choose_output(const QueryRequest& o, const ShownSequ
   }
   VolumeOutput output{format, {}, std::nullopt};
   if (is_picture(format)) {
-    output.film = film_style_of(o.page, o.out, tokens.frames());
+    output.film = film_style_of(page, o.out, tokens.frames());
     output.page = check_film(format, o.out, described, count, output.film);
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
+  return output;
+}
+
+std::optional<VolumeOutput> choose_output(const QueryRequest& o, const ShownSequence& shown,
+                                          const QueryVolumes& described, size_t count) {
+  if (o.track && !shown.tokens.has_grid()) {
+    throw usage_error(fmt::format("--track: the {} have no token grid (--grid TxHxW)",
+                                  shown.reverse ? "queries" : "keys"));
+  }
+  if (o.out.empty()) return std::nullopt;
+  VolumeOutput output = choose_volume_output(o, o.page, shown, described, count);
+  if (o.track && (output.format == VolumeFormat::npy || output.format == VolumeFormat::hdf5)) {
+    throw usage_error(
+        fmt::format("--track -o {}: a track is a table (.csv), drawn into a film (.png, .pdf, "
+                    ".gif), or printed",
+                    o.out));
+  }
   return output;
 }
 

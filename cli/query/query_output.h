@@ -26,10 +26,15 @@ struct VolumeOutput {
   std::optional<PageSize> page;  ///< of a picture
 };
 
-/// What the name of -o asks for, or nothing without -o; checks what can be checked before the work:
+/// What the name of -o asks for, which is given; checks what can be checked before the work:
 /// `count` volumes of the sequence are to be written, of which `described` tells all but the
 /// values. Throws Error(usage) where the name, the picture's options or the sequence do not suit,
 /// Error(file) for a target that cannot be written.
+VolumeOutput choose_volume_output(const HeadRunOptions& run, const PictureOptions& page,
+                                  const ShownSequence& shown, const QueryVolumes& described,
+                                  size_t count);
+/// choose_volume_output() of a query, or nothing without -o; Error(usage) too where what it writes
+/// has no --track.
 std::optional<VolumeOutput> choose_output(const QueryRequest& request, const ShownSequence& shown,
                                           const QueryVolumes& described, size_t count);
 

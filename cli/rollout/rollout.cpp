@@ -10,6 +10,7 @@
 #include "cli/common/console.h"
 #include "cli/common/left_out_names.h"
 #include "cli/common/output_options.h"
+#include "cli/common/picture_options.h"
 #include "cli/common/pixel_query.h"
 #include "cli/common/query_options.h"
 #include "cli/common/text_table.h"
@@ -27,7 +28,6 @@
 #include "core/products/tokens/text_token.h"
 #include "io/capture/capture_guard.h"
 #include "io/files/json_types.h"
-#include "io/files/output_file.h"
 #include "io/results/volume_output.h"
 
 namespace attnscope {
@@ -37,6 +37,7 @@ struct RolloutOptions : HeadRunOptions {
   QueryOptions queries;
   int64_t top = 5;
   bool reverse = false;
+  PictureOptions page;
 };
 
 /// The tokens that the rollout starts from.
@@ -52,19 +53,6 @@ std::vector<RolloutStep> steps_of(const std::vector<SelectedCall>& calls) {
     heads.push_back({selected.call->problem.get(), selected.batch, selected.heads});
   }
   return make_rollout_steps(heads);
-}
-
-/// The format that the file's name asks for.
-VolumeFormat choose_format(const RolloutOptions& o, const TokenGrid& tokens) {
-  constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
-                                       VolumeFormat::png};
-  const VolumeFormat format = volume_format_of(o.out, kFormats);
-  if (!tokens.has_grid() && format != VolumeFormat::csv) {
-    throw usage_error(fmt::format(
-        "-o {}: the tokens have no grid to make a volume of; give --grid TxHxW, or write a .csv",
-        o.out));
-  }
-  return format;
 }
 
 std::string layers_text(const std::vector<RolloutStep>& layers) {
@@ -182,7 +170,7 @@ class RolloutRun final : public HeadRun {
   RolloutOptions& o_;
   std::vector<RolloutStep> layers_;
   ChosenTokens start_;
-  std::optional<VolumeFormat> format_;
+  std::optional<VolumeOutput> output_;  ///< of the first process, where there is -o
 };
 
 std::vector<SelectedCall> RolloutRun::choose() {
@@ -198,13 +186,17 @@ std::vector<SelectedCall> RolloutRun::choose() {
   start_ = start_tokens(o_, calls.front());
   tell_mixed_tokens(start_.tokens, problem.query_tokens(), console_);
   if (!o_.out.empty() && team_.is_first()) {
-    format_ = choose_format(o_, problem.key_tokens());
+    const QueryVolumes described =
+        describe_volume(o_, capture(), *calls.back().call, layers_, start_);
+    output_ = choose_volume_output(
+        o_, o_.page, {problem.key_tokens(), o_.reverse, guarded_inputs(capture())}, described, 1);
   }
   return calls;
 }
 
 RunPlan RolloutRun::forecast() {
   RunPlan plan = make_run_plan(layers_, backend(), budget());
+  if (output_ && output_->page) plan.picture = {output_->page->width, output_->page->height};
   return team_.is_alone() ? plan
                           : shared_plan(std::move(plan), rollout_units(layers_, team_.size()));
 }
@@ -235,15 +227,15 @@ void RolloutRun::write(const std::vector<double>& influence) {
   const std::vector<float> values(influence.begin(), influence.end());
   QueryVolumes volumes = describe_volume(o_, capture(), *calls().back().call, layers_, start_);
   const OrderedJson summary = summarise(o_, volumes, layers_, values);
-  if (format_ || o_.csv) {
+  if (output_ || o_.csv) {
     set_values(volumes.volumes.front(), layers_.front().problem().key_tokens(), values);
   }
-  if (format_) {
-    write_volumes(*format_, volumes, {}, o_.out, o_.force);
+  if (output_) {
+    write_volumes(output_->format, volumes, output_->film, o_.out, o_.force);
     console_.say(fmt::format("wrote {} ({})", o_.out, volumes.query_text));
   }
   print_result(
-      o_.json, format_.has_value(), [&] { return summary; },
+      o_.json, output_.has_value(), [&] { return summary; },
       [&] { o_.csv ? print_volumes_csv(volumes) : print_summary(summary); });
 }
 
@@ -257,11 +249,7 @@ int RolloutRun::work() {
          {"backend", backend().name_for(problem)}});
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget().reserve(problem.num_queries() * 16, "the influence");
-  const auto check_output = [&] {
-    if (!format_) return;
-    OutputFile::check_target(o_.out, {.force = o_.force, .inputs = guarded_inputs(capture())});
-  };
-  if (is_only_planned({check_output, {}, [&] { return forecast(); }})) return kExitOk;
+  if (is_only_planned({{}, {}, [&] { return forecast(); }})) return kExitOk;
   const std::vector<double> influence = follow();
   capture().require_unchanged();
   // All have what they read as it was before anything is written.
@@ -287,8 +275,9 @@ Command add_rollout_command(CLI::App& app) {
   add_capture_options(command, o.capture);
   command
       .add_option("-o", o.out,
-                  "write .npy [1,T,H,W], .h5, .csv or a .png filmstrip; without it, a summary is\n"
-                  "printed; -: the .csv is")
+                  "write .npy [1,T,H,W], .h5, .csv, a filmstrip (.png, .svg, .pdf) or a film "
+                  "(.gif, .mp4);\n"
+                  "without it, a summary is printed; -: the .csv is")
       .type_name("FILE");
   take_standard_output(command, o);
   add_query_options(command, o.queries, false);
@@ -299,6 +288,7 @@ Command add_rollout_command(CLI::App& app) {
   command.add_option("--top", o.top, "how many of the largest places the summary lists")
       .in_range(0, 1000)
       .type_name("N");
+  add_picture_options(command, o.page);
   add_head_run_options(command, o);
   add_output_options(
       command, o,
@@ -309,7 +299,10 @@ Command add_rollout_command(CLI::App& app) {
       "Examples:\n"
       "  attnscope rollout dump/ --query 3,8,7 --steps 10\n"
       "  attnscope rollout dump/ --text-token 2 --reverse --steps 10 -o film.png");
-  return {command, [options] { return run_rollout(*options); }};
+  return {command, [command, options] {
+            check_picture_options(command, options->out, true);
+            return run_rollout(*options);
+          }};
 }
 
 }  // namespace attnscope

@@ -112,7 +112,7 @@ bool HeadRun::has_something_to_resume() const {
 }
 
 bool HeadRun::is_only_planned(const HeadRunPlan& plan) const {
-  if (team_.is_first()) plan.check_output();
+  if (team_.is_first() && plan.check_output) plan.check_output();
   if (!common_.dry_run) return false;
   if (has_something_to_resume()) plan.check_resume();
   if (team_.is_first()) {

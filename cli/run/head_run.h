@@ -26,7 +26,7 @@ namespace attnscope {
 
 /// What a run does before its work, and a dry run alone.
 struct HeadRunPlan {
-  /// Of the first process: throws where the output cannot be written.
+  /// Of the first process: throws where the output cannot be written. Null: choose() looked.
   std::function<void()> check_output;
   /// Of a dry run with --resume, where there is something to go on with: throws where it is of
   /// another run. All processes call it.

@@ -8,6 +8,7 @@
 #include "tests/support/attention_capture.h"
 #include "tests/support/catch.h"
 #include "tests/support/hdf5_readback.h"
+#include "tests/support/png_picture.h"
 #include "tests/support/program.h"
 #include "tests/support/synthetic.h"
 
@@ -199,6 +200,7 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
       {{plain, "--index", "24"}, "valid 0 to 23"},
       {{plain, "--index", "0", "-o", folder / "x.png"}, "no grid"},
       {{plain, "--index", "0", "-o", folder / "x.txt"}, "must end in"},
+      {{plain, "--index", "0", "-o", folder / "x.csv", "--style", "paper"}, "--style"},
       {{plain, "--index", "0", "--score", "sigmoid"}, "sigmoid"},
       {{folder / "steps", "--steps", "4", "--text-token", "3"}, "valid 0 to 2"},
   };
@@ -220,6 +222,35 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
   const auto plan = run_attnscope(
       {"rollout", folder / "steps", "--steps", "5", "--index", "1", "--dry-run", "--json"});
   CHECK(contains(plan.out, "\"layers\":3"));
+}
+
+TEST_CASE("a rollout is drawn with the options of query's films") {
+  const TemporaryFolder folder;
+  Layers().write(folder.path());
+  const std::string svg = folder / "x.svg", png = folder / "x.png", gif = folder / "x.gif";
+  const auto rollout = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), {"rollout", folder.path().string(), "--query", "1,2,3"});
+    const auto result = run_attnscope(more);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    return result.out;
+  };
+  const std::vector<std::string> page{"--style", "paper", "--width", "600px"};
+  const auto with = [&](const std::string& file, const char* extra) {
+    std::vector<std::string> words = page;
+    words.insert(words.end(), {"-o", file, extra});
+    return words;
+  };
+  const Json plan = Json::parse(rollout({"--width", "600px", "-o", png, "--dry-run", "--json"}));
+  CHECK(plan["picture"]["width"] == 600);
+  CHECK_FALSE(std::filesystem::exists(png));
+  rollout(with(png, "--quiet"));
+  rollout(with(svg, "--quiet"));
+  rollout({"--frames", "1", "-o", gif, "--quiet"});
+  const Picture picture = read_png(png);
+  CHECK(picture.width == 600);
+  CHECK(contains(read_bytes(svg), "rollout to"));
+  CHECK(read_bytes(gif).substr(0, 6) == "GIF89a");
 }
 
 TEST_CASE("an interrupted rollout writes nothing; its memory stays within the budget") {
