@@ -52,7 +52,7 @@ struct FigureRequest {
   RunOptions run;
   FigureChoice choice;
   QueryOptions query;
-  std::string zoom, title, caption;
+  std::string zoom, title, caption, style = "reader";
   std::string out;
   bool alone = false, dry_run = false, force = false, json = false, quiet = false;
 };
@@ -165,6 +165,7 @@ std::string figure_command(const FigureRequest& request, const std::filesystem::
             {"--caption", &request.caption}}}) {
     if (!value->empty()) text += fmt::format(" {} {}", option, shell_word(*value));
   }
+  if (request.style != "reader") text += " --style " + request.style;
   return text + " -o " + shell_word(file_name(request.out));
 }
 
@@ -228,9 +229,12 @@ int run_figure(FigureRequest o) {
     return kExitOk;
   }
   const FigureSource source{
-      *chosen.call, o.title.empty() ? figure_title(capture.path(), *chosen.call, cut) : o.title,
-      figure_command(o, capture.path(), *chosen.call, cut, start), run.backend().name_for(problem),
-      start};
+      *chosen.call,
+      o.title.empty() ? figure_title(capture.path(), *chosen.call, cut) : o.title,
+      figure_command(o, capture.path(), *chosen.call, cut, start),
+      run.backend().name_for(problem),
+      start,
+      parse_page_style(o.style)};
   capture.require_unchanged();
   report(o, console, cut, write_page(o, source, cut, map));
   return kExitOk;
@@ -261,6 +265,11 @@ void add_figure_options(CommandParser& command, FigureRequest& o) {
   command.add_option("--title", o.title, "the page's heading; else the model and the head's name")
       .type_name("WORDS");
   command.add_option("--caption", o.caption, "words below the heading").type_name("WORDS");
+  command
+      .add_option("--style", o.style,
+                  "the page's ground: as its reader's browser has it, dark, or white as paper")
+      .one_of(page_style_names())
+      .type_name("NAME");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_alone_option(command, o.alone);

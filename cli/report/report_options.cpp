@@ -71,6 +71,11 @@ void add_report_options(CommandParser& command, ReportRequest& o) {
           "begin nothing more after this time (90s, 2min, 1h): the page tells what it lacks")
       .type_name("TIME");
   command.add_option("--title", o.title, "the page's heading; else the model").type_name("WORDS");
+  command
+      .add_option("--style", o.style,
+                  "the page's ground: as its reader's browser has it, dark, or white as paper")
+      .one_of(page_style_names())
+      .type_name("NAME");
   add_selection_options(command, o.selection);
   add_run_options(command, o.run);
   add_alone_option(command, o.alone);

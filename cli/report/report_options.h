@@ -15,7 +15,7 @@ struct ReportRequest {
   std::string second;  ///< another capture; empty: none
   SelectionOptions selection;
   RunOptions run;
-  std::string out, title, max_size = "8MiB", budget_time;
+  std::string out, title, style = "reader", max_size = "8MiB", budget_time;
   int64_t sample = 0;  ///< 0: not given
   bool alone = false, dry_run = false, force = false, json = false, quiet = false;
 

@@ -31,6 +31,7 @@ std::string report_command(const ReportRequest& o) {
   text += selection_words(o.selection);
   if (o.sample > 0) text += fmt::format(" --sample {}", o.sample);
   if (!o.title.empty()) text += " --title " + shell_word(o.title);
+  if (o.style != "reader") text += " --style " + o.style;
   if (o.max_size != "8MiB") text += " --max-size " + shell_word(o.max_size);
   return text + " -o " + shell_word(file_name(o.out));
 }
@@ -110,6 +111,7 @@ OrderedJson standing_facts(std::span<const StandingRule> rules) {
 
 void write_report(const ReportRequest& o, ReportParts& parts, const ReportAnswer& answer,
                   const Console& console) {
+  parts.style = parse_page_style(o.style);
   fit_page(parts, o.most_bytes(), o.size_option());
   if (o.dry_run) return plan_page(o, parts, answer);
   const OrderedJson facts = parts.joined_facts();

@@ -193,7 +193,7 @@ OrderedJson ReportParts::joined_facts() const {
 }
 
 ReportPage ReportParts::page(const OrderedJson& joined) const {
-  ReportPage page{joined.at("title").get<std::string>(), joined, {}, {}};
+  ReportPage page{joined.at("title").get<std::string>(), joined, {}, {}, style};
   if (maps) add_data(page.data, maps->data);
   for (const ReportLook& look : looks) add_data(page.data, look.data);
   for (const ReportPicture& picture : pictures) {

@@ -45,6 +45,7 @@ struct ReportParts {
   std::optional<ReportSection> maps, words, sparsity;
   std::vector<ReportPicture> pictures;
   std::vector<std::unique_ptr<HeldFigure>> figures;
+  PageStyle style = PageStyle::reader;
 
   OrderedJson joined_facts() const;
   /// Borrows `facts` and the parts.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
+#include "core/base/error.h"
 #include "io/files/base64.h"
 #include "io/files/json_types.h"
 #include "web/figure/figure_parts.h"
@@ -29,7 +30,7 @@ void append_head(const FigurePage& page, const Append& append) {
   const std::string_view digest = figure_script_digest();
   append_page_head(page.title, {&digest, 1}, append);
   append("<style>\n");
-  append(text_of(figure_style()));
+  append(style_sheet(text_of(figure_style()), page.style));
   append(
       "</style>\n</head>\n<body>\n<noscript>This page computes an attention map: it needs "
       "JavaScript.</noscript>\n<div id=\"figure\"></div>\n");
@@ -62,6 +63,29 @@ void append_page_head(const std::string& title, std::span<const std::string_view
   append("<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
   append(html_text(title));
   append("</title>\n");
+}
+
+std::string style_sheet(std::string_view sheet, PageStyle style) {
+  std::string text(sheet);
+  if (style == PageStyle::reader) return text;
+  constexpr std::string_view kAsked = "(prefers-color-scheme: dark)";
+  const std::string_view answer = style == PageStyle::dark ? "all" : "not all";
+  for (size_t at = 0; (at = text.find(kAsked, at)) != std::string::npos; at += answer.size()) {
+    text.replace(at, kAsked.size(), answer);
+  }
+  return text;
+}
+
+const std::vector<std::string>& page_style_names() {
+  static const std::vector<std::string> names{"reader", "dark", "paper"};
+  return names;
+}
+
+PageStyle parse_page_style(std::string_view name) {
+  const auto& names = page_style_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw usage_error("--style " + one_line(name) + ": no style of pages");
+  return static_cast<PageStyle>(found - names.begin());
 }
 
 void append_page_data(const std::string& id, std::span<const std::byte> bytes,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -10,6 +11,14 @@
 #include "io/files/json_types.h"
 
 namespace attnscope {
+
+/// Which ground a page has: its reader's browser chooses, or it is dark or white for all. Printed
+/// pages are white.
+enum class PageStyle : uint8_t { reader, dark, paper };
+/// "reader", "dark", "paper".
+const std::vector<std::string>& page_style_names();
+/// Throws Error(usage) for other names.
+PageStyle parse_page_style(std::string_view name);
 
 /// Bytes that the page carries under a name.
 struct FigureBytes {
@@ -22,6 +31,7 @@ struct FigurePage {
   std::string title;
   const OrderedJson& facts;
   std::vector<FigureBytes> data;
+  PageStyle style = PageStyle::reader;
 };
 
 /// Bytes that so many take in the page: base64.
@@ -37,6 +47,10 @@ int64_t figure_frame_bytes();
 void write_figure_page(const FigurePage& page, const std::function<void(std::string_view)>& append);
 
 // What pages of other kinds are made of as well (web/report).
+
+/// A style sheet as pages of this style have it: its dark rules, which stand in `@media
+/// (prefers-color-scheme: dark)`, hold always, never, or as the browser says.
+std::string style_sheet(std::string_view sheet, PageStyle style);
 
 /// From the document's begin to its title. The page may run the scripts of these digests (SHA-256
 /// in base64) and what they start, and asks for no address.

@@ -14,8 +14,10 @@ const addressText = (at) => {
   if (at) words.push(['at', at]);
   return String(new URLSearchParams(words));
 };
+let known = location.hash;   // the address as it was followed or told last
 const keepAddress = (text) => {
   try { history.replaceState(null, '', text ? '#' + text : location.pathname + location.search); } catch (error) { return; }
+  known = location.hash;
 };
 let tellLater = 0;
 const tellAddress = () => {
@@ -23,7 +25,8 @@ const tellAddress = () => {
   if (tellLater) return;
   tellLater = setTimeout(() => {
     tellLater = 0;
-    keepAddress(addressText());
+    // Somebody has put another address here, which is about to be followed.
+    if (location.hash === known) keepAddress(addressText());
   }, 200);
 };
 /// Brings a section into view, for eyes and for keys.
@@ -36,6 +39,7 @@ const goTo = (id) => {
 };
 /// Does what an address asks for, and returns what of it is not here.
 const followAddress = (hash) => {
+  known = hash;
   const text = hash.replace(/^#/, ''), missing = [];
   if (!text) return missing;
   if (!text.includes('=')) {

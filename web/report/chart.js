@@ -5,7 +5,10 @@ const chartBox = () => ({...(narrow.matches ? {width: 380, height: 300} : {width
 const missed = (recall) => -Math.log10(Math.max(1e-4, 1 - recall));
 const dark = matchMedia('(prefers-color-scheme: dark)'), paper = matchMedia('print');
 /// The part of the colours that is seen on the page's own, dark or light.
-const curveColour = (unit) => cssOf(rgbAt((dark.matches && !paper.matches ? 0.32 : 0) + 0.66 * unit));
+const curveColour = (unit) => {
+  const isDark = getComputedStyle(document.documentElement).colorScheme === 'dark';
+  return cssOf(rgbAt((isDark ? 0.32 : 0) + 0.66 * unit));
+};
 const chartPlaces = (curves) => {
   const shares = curves.flatMap((curve) => curve.density.filter((share) => share > 0));
   const recalls = curves.flatMap((curve) => curve.recall);

@@ -70,7 +70,8 @@ std::string plain_page(const ReportPage& page) {
 
 void append_figures(const ReportPage& page, const ReportOutput& out) {
   if (page.figures.empty()) return;
-  append_quiet(out, "text/plain", "figure-style", part_text(figure_style()));
+  append_quiet(out, "text/plain", "figure-style",
+               style_sheet(part_text(figure_style()), page.style));
   append_quiet(out, "text/plain", "figure-script", part_text(figure_script()));
   append_quiet(out, "text/plain", "figure-digest", figure_script_digest());
   out.data("figure-engine", std::as_bytes(figure_engine()));
@@ -86,7 +87,7 @@ void append_report(const ReportPage& page, const ReportOutput& out) {
   const std::array<std::string_view, 2> digests{report_script_digest(), figure_script_digest()};
   append_page_head(page.title, std::span(digests).first(page.figures.empty() ? 1 : 2), out.text);
   out.text("<style>\n");
-  out.text(part_text(report_style()));
+  out.text(style_sheet(part_text(report_style()), page.style));
   out.text("</style>\n</head>\n<body>\n");
   out.text(plain_page(page));
   out.text("<div id=\"report\"></div>\n");

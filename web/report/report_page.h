@@ -26,6 +26,7 @@ struct ReportPage {
   const OrderedJson& facts;
   std::vector<FigureBytes> data;
   std::vector<ReportFigure> figures;
+  PageStyle style = PageStyle::reader;
 };
 
 /// Bytes of what is the same in all reports: styles, scripts and colours; `with_figures`: and what

@@ -49,7 +49,7 @@ void write_figure(const FigureSource& source, const FigureCut& cut, const Figure
                   const std::function<void(std::string_view)>& append) {
   const OrderedJson facts = figure_facts(source, cut, map);
   const FigureArrays arrays = figure_arrays(map);
-  write_figure_page({source.title, facts, arrays.data}, append);
+  write_figure_page({source.title, facts, arrays.data, source.style}, append);
 }
 
 }  // namespace attnscope

@@ -4,6 +4,7 @@
 
 #include "io/capture/call/call_entry.h"
 #include "io/files/json_types.h"
+#include "web/figure/figure_page.h"
 #include "web/figure/head/figure_map.h"
 #include "web/figure/head/figure_start.h"
 
@@ -16,6 +17,7 @@ struct FigureSource {
   std::string command;  ///< with names of files alone: a page is sent to others
   std::string backend;  ///< that computed the row sums
   FigureStart start = {};
+  PageStyle style = PageStyle::reader;
 };
 
 /// All that the page's script has to know beside the arrays.
