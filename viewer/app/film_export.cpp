@@ -9,6 +9,7 @@
 #include "io/pictures/film/film_animation.h"
 #include "io/pictures/film/film_writer.h"
 #include "io/pictures/film/gif_writer.h"
+#include "io/pictures/picture_page.h"
 
 namespace attnscope {
 namespace {
@@ -34,8 +35,16 @@ QueryVolumes volumes_of(const FilmExport::Film& film) {
   return volumes_at(std::move(volumes), content.moments);
 }
 
-FilmStyle style_of(const FilmExport::Film& film) {
+/// True of a page with all moments side by side.
+bool is_page_name(const std::filesystem::path& path) {
+  const std::vector<std::string_view> endings = picture_endings();
+  return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
+}
+
+FilmStyle style_of(const FilmExport::Film& film, const std::filesystem::path& path) {
   FilmStyle style;
+  if (is_page_name(path)) style.look = picture_style(film.page);
+  style.look.vector = is_vector_name(path);
   style.colours.map = film.scale.map();
   style.colours.scale = film.scale.kind();
   style.colours.range = {false, film.scale.range().low, film.scale.range().high, false};
@@ -57,9 +66,10 @@ FilmStyle style_of(const FilmExport::Film& film) {
 
 void FilmExport::check_name(const std::filesystem::path& path) {
   const std::string ending = path.extension().string();
-  if (is_folder_name(path) || ending == ".gif" || ending == ".mp4") return;
+  if (is_folder_name(path) || ending == ".gif" || ending == ".mp4" || is_page_name(path)) return;
   throw usage_error(
-      fmt::format("film {}: expected a name that ends in .gif, .mp4, or / for pictures",
+      fmt::format("film {}: expected a name that ends in .gif, .mp4, .png, .svg, .pdf, or / for a "
+                  "picture of each moment",
                   one_line(path.string())));
 }
 
@@ -72,37 +82,55 @@ FilmExport::FilmExport(const Film& film, std::filesystem::path path, bool force,
   check_name(path_);
   if (path_.extension() == ".mp4") check_mp4(path_);
   volumes_ = volumes_of(film);
-  style_ = style_of(film);
+  style_ = style_of(film, path_);
   if (!film.look.over || !film.content.has_pictures) return;
-  const FrameCells cells = FilmAnimation(volumes_, style_).cells(0);
+  const PageSize size = moment_size();
   for (const FilmMoment& moment : film.content.moments) {
     if (moment.picture < 0) {
       throw usage_error(fmt::format(
           "film {}: no picture of the video is recorded for latent frame {}; take film none",
           one_line(path_.string()), moment.t));
     }
-    wanted_.push_back({moment.picture, std::min(cells.width(), kMostFrameSide),
-                       std::min(cells.height(), kMostFrameSide)});
+    wanted_.push_back({moment.picture, std::min(size.width, kMostFrameSide),
+                       std::min(size.height, kMostFrameSide)});
   }
+}
+
+PageSize FilmExport::moment_size() const {
+  if (!is_page_name(path_)) {
+    const FrameCells cells = FilmAnimation(volumes_, style_).cells(0);
+    return {cells.width(), cells.height()};
+  }
+  const PixelRect cell = Filmstrip(volumes_, style_).cell(0, 0, 0);
+  return {static_cast<int>(volumes_.grid[2]) * cell.width,
+          static_cast<int>(volumes_.grid[1]) * cell.height};
 }
 
 std::vector<FrameRequest> FilmExport::wants() const {
   return {wanted_.begin() + static_cast<std::ptrdiff_t>(style_.video.size()), wanted_.end()};
 }
 
+void FilmExport::write() const {
+  if (is_page_name(path_)) {
+    const std::string title = film_header(volumes_, style_).title;
+    return write_picture(Filmstrip(volumes_, style_).page(), style_.look, title, path_, force_);
+  }
+  const FilmAnimation film(volumes_, style_);
+  const auto draw = [&](int t) { return film.frame(t); };
+  if (is_folder_name(path_)) {
+    write_png_sequence(film.frames(), draw, path_, force_);
+  } else if (path_.extension() == ".mp4") {
+    write_mp4(film.frames(), draw, rate_, path_, force_);
+  } else {
+    // With a video under the numbers there are more colours than one palette has.
+    write_gif(film.frames(), draw, {1000 / rate_, style_.video.empty()}, path_, force_);
+  }
+}
+
 void FilmExport::begin_to_write() {
   writing_ = std::async(std::launch::async, [this] {
     try {
-      const FilmAnimation film(volumes_, style_);
-      const auto draw = [&](int t) { return film.frame(t); };
-      if (is_folder_name(path_)) {
-        write_png_sequence(film.frames(), draw, path_, force_);
-      } else if (path_.extension() == ".mp4") {
-        write_mp4(film.frames(), draw, rate_, path_, force_);
-      } else {
-        // With a video under the numbers there are more colours than one palette has.
-        write_gif(film.frames(), draw, {1000 / rate_, style_.video.empty()}, path_, force_);
-      }
+      write();
     } catch (...) {
       wake_();
       throw;

@@ -29,9 +29,11 @@ class FilmExport {
     double factor = 1;
     FilmCaption caption;
     std::optional<LatentCoord> query;  ///< outlined
+    StyleName page = StyleName::dark;  ///< of a picture of all moments
   };
 
-  /// `path` ends in .gif or .mp4, or in / for a folder of pictures. Throws Error(usage) for other
+  /// `path` ends in .gif or .mp4, in / for a folder of pictures, or in .png, .svg or .pdf for a
+  /// page with all moments side by side. Throws Error(usage) for other
   /// names, and where a moment lacks its picture; Error(unavailable) as check_mp4(). `wake` is
   /// called from the thread when it has ended.
   FilmExport(const Film& film, std::filesystem::path path, bool force, std::function<void()> wake);
@@ -46,6 +48,9 @@ class FilmExport {
   static void check_name(const std::filesystem::path& path);
 
  private:
+  /// Pixels of a moment's picture.
+  PageSize moment_size() const;
+  void write() const;
   void begin_to_write();
 
   const std::filesystem::path path_;

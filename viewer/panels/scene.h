@@ -104,7 +104,7 @@ struct PanelRequests {
   std::vector<FrameRequest> frames;  ///< pictures of the video that the film would like to have
   bool draw_again = false;           ///< something is left to be drawn
   bool play_film = false;            ///< begin or end to play the film
-  std::string save_film;             ///< ".gif", ".mp4" or "/"; empty: none
+  std::string save_film;             ///< an ending of FilmExport's names; empty: none
   bool show_browser = false;
   bool show_help = false;
   bool dismiss_warning = false;

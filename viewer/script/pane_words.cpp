@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include "core/base/nearest_word.h"
@@ -53,11 +54,12 @@ word::Film parse_film(ScriptArguments w) {
   const std::string& part = w[1];
   if (w.size() == 2) {
     if (std::find(kParts.begin(), kParts.end(), part) != kParts.end()) return {part, "", 0};
-    const bool file = part.ends_with(".gif") || part.ends_with(".mp4") || part.ends_with("/");
-    if (file) return {"save", part, 0};
+    static constexpr std::array kEndings{".gif", ".mp4", ".png", ".svg", ".pdf", "/"};
+    const auto ends = [&](const char* ending) { return part.ends_with(ending); };
+    if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return {"save", part, 0};
     std::vector<std::string> names = kParts;
-    for (const char* more :
-         {"opacity", "frame", "rate", "loop", "FILE.gif", "FILE.mp4", "FOLDER/"}) {
+    for (const char* more : {"opacity", "frame", "rate", "loop", "FILE.gif", "FILE.mp4", "FILE.png",
+                             "FILE.pdf", "FOLDER/"}) {
       names.emplace_back(more);
     }
     throw unknown_name("film", part, names);

@@ -412,7 +412,7 @@ const std::vector<WordRule>& rules() {
        make_film,
        {"film none|tint|outline|contour|opacity X | film all|one|frame N|play|stop|loop "
         "on|off|rate "
-        "N|auto | film latent|nearest|linear | film FILE.gif|FILE.mp4|FOLDER/",
+        "N|auto | film latent|nearest|linear | film FILE.gif|.mp4|.png|.svg|.pdf|FOLDER/",
         "the query's film over the video, played, resampled, written"}},
       {"mask",
        1,

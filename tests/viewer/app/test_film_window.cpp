@@ -5,6 +5,7 @@
 #include <string>
 
 #include "io/files/json_types.h"
+#include "io/pictures/picture_style.h"
 #include "tests/support/catch.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/png_picture.h"
@@ -111,7 +112,9 @@ TEST_CASE("a film is written as an animation, a video and pictures, resampled to
       "layer 2\nhead 0\nquery 3 8 7\nfilm tint\nwait exact\nexpect film_frames == 7\nfilm "
       "latent.gif\n"
       "film linear\nwait exact\nexpect film_frames == 25\nfilm frames/\nfilm nearest\nfilm all\n"
-      "wait exact\nshot all.png\nword circle\nfilm outline\nfilm words.gif\nfilm frames/\n");
+      "wait exact\nshot all.png\nfilm latent\nwait exact\nfilm page.pdf\nfilm page.png\n"
+      "click \"Toolbar/Light\"\nfilm light.png\nword circle\nfilm outline\nfilm words.gif\nfilm "
+      "frames/\n");
   INFO(result.err);
   CHECK(result.exit_code == 1);
   CHECK(contains(result.err, "already exists"));
@@ -120,6 +123,12 @@ TEST_CASE("a film is written as an animation, a video and pictures, resampled to
   CHECK(bytes("words.gif") != bytes("latent.gif"));
   CHECK(std::distance(fs::directory_iterator(folder.path() / "frames"), fs::directory_iterator()) ==
         25);
+  CHECK(bytes("page.pdf").substr(0, 5) == "%PDF-");
+  const Picture dark = read_png(folder / "page.png"), light = read_png(folder / "light.png");
+  CHECK(dark.at(0, 0) == PictureStyle().background);
+  CHECK(light.at(0, 0) == picture_style(StyleName::slide).background);
+  // Seven moments stand on a page in lines, where a picture of one is less than half as wide.
+  CHECK(dark.width > 2 * read_png(folder / "frames/frame-0003.png").width);
   // Between two latent frames the numbers change, while the picture of the video is the same.
   CHECK(bytes("frames/frame-0003.png") != bytes("frames/frame-0004.png"));
 }

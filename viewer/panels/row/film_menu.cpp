@@ -98,6 +98,10 @@ void save_buttons(const Ui& ui, PanelRequests& requests) {
   ImGui::SameLine(0, ui.px(4));
   save("Film/Save MP4", "Save MP4", ".mp4", "the film as a video, by ffmpeg");
   ImGui::SameLine(0, ui.px(4));
+  save("Film/Save PDF", "Save PDF", ".pdf", "all moments side by side on a page for print");
+  ImGui::SameLine(0, ui.px(4));
+  save("Film/Save PNG", "Save PNG", ".png", "all moments side by side, in the window's theme");
+  ImGui::SameLine(0, ui.px(4));
   save("Film/Save PNGs", "Save PNGs", "/", "a folder with a picture of each moment");
 }
 
