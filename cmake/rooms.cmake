@@ -202,7 +202,7 @@ attnscope_room(viewer/script "The window without hands: words and what runs them
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, which stay."
-  MAY core viewer/view/maps viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
+  MAY core io/pictures viewer/view/maps viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
   MAY core io/pictures io/pictures/text viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/gl
       viewer/textures

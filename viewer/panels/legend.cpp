@@ -61,6 +61,25 @@ void draw_end(const Ui& ui, const ScreenRect& bar, const ColourScale& scale, dou
           number_words(end) + " and has this colour");
 }
 
+/// The colours below a caption; returns where.
+ScreenRect draw_bar(const Ui& ui, const ScreenRect& rect, Colormap map) {
+  const float top = std::round(rect.y0 + ui.px(20));
+  const ScreenRect bar{rect.x0, top, rect.x1, top + ui.px(10)};
+  constexpr int kSteps = 64;
+  for (int i = 0; i < kSteps; ++i) {
+    const auto edge = [&](int at) {
+      return bar.x0 + bar.width() * static_cast<float>(at) / static_cast<float>(kSteps);
+    };
+    const auto colour = [&](int at) {
+      return to_u32(colormap_at(map, static_cast<double>(at) / kSteps));
+    };
+    ImGui::GetWindowDrawList()->AddRectFilledMultiColor({edge(i), bar.y0}, {edge(i + 1), bar.y1},
+                                                        colour(i), colour(i + 1), colour(i + 1),
+                                                        colour(i));
+  }
+  return bar;
+}
+
 }  // namespace
 
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from) {
@@ -97,29 +116,28 @@ void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const ValueHistogram::Beyond& beyond, const std::string& caption,
                  float caption_width, const std::string& nothing) {
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  ImFont* const small = ui.fonts.secondary;
   if (scale.is_of_nothing()) {
     draw_no_legend(ui, rect, caption, caption_width, "nothing to scale: " + nothing);
     return;
   }
+  put_fitting(ui, ui.fonts.secondary, rect.x0, rect.y0, caption_width, ui.theme.text, caption);
+  const ScreenRect bar = draw_bar(ui, rect, scale.map());
+  draw_ticks(ui, scale, bar.x0, bar.x1, bar.y1, ui.px(4));
+  draw_end(ui, bar, scale, beyond.below, false);
+  draw_end(ui, bar, scale, beyond.above, true);
+}
+
+void draw_range_legend(const Ui& ui, const ScreenRect& rect, Colormap map,
+                       const std::string& caption, float caption_width,
+                       const std::array<std::string, 2>& ends) {
+  ImFont* const small = ui.fonts.secondary;
   put_fitting(ui, small, rect.x0, rect.y0, caption_width, ui.theme.text, caption);
-  const float top = std::round(rect.y0 + ui.px(20));
-  const float bottom = top + ui.px(10);
-  constexpr int kSteps = 64;
-  for (int i = 0; i < kSteps; ++i) {
-    const auto edge = [&](int at) {
-      return rect.x0 + rect.width() * static_cast<float>(at) / static_cast<float>(kSteps);
-    };
-    const auto colour = [&](int at) {
-      return to_u32(colormap_at(scale.map(), static_cast<double>(at) / kSteps));
-    };
-    draw.AddRectFilledMultiColor({edge(i), top}, {edge(i + 1), bottom}, colour(i), colour(i + 1),
-                                 colour(i + 1), colour(i));
-  }
-  draw_ticks(ui, scale, rect.x0, rect.x1, bottom, ui.px(4));
-  draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.below, false);
-  draw_end(ui, {rect.x0, top, rect.x1, bottom}, scale, beyond.above, true);
+  const ScreenRect bar = draw_bar(ui, rect, map);
+  const float y = bar.y1 + ui.px(5);
+  put_text(ui, small, bar.x0, y, ui.theme.secondary, ends[0]);
+  const float width = text_size(small, ends[1]).x;
+  if (text_size(small, ends[0]).x + width + ui.px(8) > bar.width()) return;
+  put_text(ui, small, bar.x1, y, ui.theme.secondary, ends[1], Align::right);
 }
 
 void draw_no_legend(const Ui& ui, const ScreenRect& rect, const std::string& caption,

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <array>
+#include <string>
+
 #include "viewer/panels/widgets.h"
 
 namespace attnscope {
@@ -16,6 +19,11 @@ constexpr float kLegendHeight = 52;
 void draw_legend(const Ui& ui, const ScreenRect& rect, const ColourScale& scale,
                  const ValueHistogram::Beyond& beyond, const std::string& caption,
                  float caption_width, const std::string& nothing);
+
+/// A bar whose ends are no numbers but these words.
+void draw_range_legend(const Ui& ui, const ScreenRect& rect, Colormap map,
+                       const std::string& caption, float caption_width,
+                       const std::array<std::string, 2>& ends);
 
 /// In place of a bar: the caption, and `why` there is no bar (yet).
 void draw_no_legend(const Ui& ui, const ScreenRect& rect, const std::string& caption,

@@ -158,6 +158,39 @@ TEST_CASE("the second click on what closes by the first one does not reach the p
   CHECK(hidden.state().product == ViewProduct::logits);
 }
 
+TEST_CASE("heads fill their pane; small cells have classes, whose legend filters by a click") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  hidden.press("T");
+  REQUIRE(hidden.wait_for(WaitFor::atlas));
+  hidden.settle();
+  const auto cell = hidden.app.labels().find("Atlas/L0/H0");
+  REQUIRE(cell);
+  CHECK(cell->width() > 40);
+  CHECK_FALSE(hidden.app.labels().find("Atlas/Class temporal"));
+  // Ctrl and the wheel make them small.
+  const auto wheel = [&](int notches) {
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+    hidden.app.mouse().wheel((cell->x0 + cell->x1) / 2, (cell->y0 + cell->y1) / 2, notches);
+    hidden.settle();
+    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+    hidden.settle();
+  };
+  wheel(-12);
+  const auto small = hidden.app.labels().find("Atlas/L0/H0");
+  REQUIRE(small);
+  CHECK(small->width() < 20);
+  // The sample has heads of these classes, which its README names.
+  for (const char* const which : {"temporal", "spatial", "text"}) {
+    INFO(which);
+    hidden.click(std::string("Atlas/Class ") + which);
+    CHECK(hidden.state().atlas.filter == which);
+    hidden.settle();
+    hidden.click(std::string("Atlas/Class ") + which);
+    CHECK(hidden.state().atlas.filter.empty());
+  }
+}
+
 TEST_CASE("a head of the atlas is seen while the mouse is on it, and stays after a click") {
   HiddenApp hidden;
   hidden.open_sample();

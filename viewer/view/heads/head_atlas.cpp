@@ -121,6 +121,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
       ++cells.heads;
       if (sketch) ++cells.sketched;
       if (sketch && sketch->exact) ++cells.exact;
+      if (sketch) ++cells.classes[static_cast<size_t>(sketch->head_class)];
       head.shown = filter.matches(head.name, sketch.get());
       if (!head.shown) continue;
       ++cells.shown;

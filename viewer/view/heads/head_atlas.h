@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -46,6 +47,8 @@ struct AtlasCells {
   std::vector<AtlasLine> lines;
   bool sorted = false;
   int64_t heads = 0, shown = 0, sketched = 0, exact = 0;  ///< in all; of the last two, of `heads`
+  /// How many of those with a sketch have each class, by HeadClass; the filter has no say.
+  std::array<int64_t, kHeadClasses> classes{};
   /// Of the look's metric over the heads that are shown; low ≤ high; none is known: nothing.
   std::optional<std::pair<double, double>> range;
   std::string problem;  ///< of the filter; empty: none
