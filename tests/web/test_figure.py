@@ -127,6 +127,22 @@ class FigureTest(FigurePage):
         self.browser.set_dark(False)
         self.check_quiet()
 
+    def test_a_style_is_that_of_all_readers(self):
+        ground = "getComputedStyle(document.body).backgroundColor"
+        grounds = {}
+        for style in ("reader", "dark", "paper"):
+            attnscope("figure", "plain", "--layers", 0, "--heads", 1, "--style", style, "-o", "styled.html", "--force")
+            for dark in (False, True):
+                self.browser.set_dark(dark)
+                self.show("styled.html")
+                grounds[style, dark] = self.browser.run(ground)
+        self.browser.set_dark(False)
+        white, black = grounds["reader", False], grounds["reader", True]
+        self.assertNotEqual(white, black)
+        self.assertEqual([grounds["paper", dark] for dark in (False, True)], [white, white])
+        self.assertEqual([grounds["dark", dark] for dark in (False, True)], [black, black])
+        self.check_quiet()
+
     def test_hostile_texts_stay_texts(self):
         hostile = HOSTILE
         attnscope("synth", "--grid", "4x4x4", "--text", "16@start", "--kinds", "text", "-o", "hostile", "--force")

@@ -41,6 +41,15 @@ TEST_CASE("a report's size is told to the byte before it is written") {
   page.figures.push_back({3, {{"title", kHostile}}, {{"q", some}, {"k", few}}});
   CHECK(report_bytes(page) == static_cast<int64_t>(written(page).size()));
   CHECK(report_bytes(page) > report_frame_bytes());
+  for (const PageStyle style : {PageStyle::dark, PageStyle::paper}) {
+    page.style = style;
+    const std::string text = written(page);
+    CHECK(report_bytes(page) == static_cast<int64_t>(text.size()));
+    // Both the report's rules and those of figures within it hold always or never.
+    const std::string rule = style == PageStyle::dark ? "@media all {" : "@media not all {";
+    CHECK(count_of(text, rule) >= 2);
+    CHECK(count_of(text, "@media (prefers-color-scheme") == 0);
+  }
 }
 
 TEST_CASE("texts in a report are no markup") {
