@@ -226,10 +226,12 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
 
 TEST_CASE("a rollout is drawn with the options of query's films") {
   const TemporaryFolder folder;
-  Layers().write(folder.path());
+  const std::string dump = folder / "dump";
+  std::filesystem::create_directory(dump);
+  Layers().write(dump);
   const std::string svg = folder / "x.svg", png = folder / "x.png", gif = folder / "x.gif";
   const auto rollout = [&](std::vector<std::string> more) {
-    more.insert(more.begin(), {"rollout", folder.path().string(), "--query", "1,2,3"});
+    more.insert(more.begin(), {"rollout", dump, "--query", "1,2,3"});
     const auto result = run_attnscope(more);
     INFO(result.err);
     REQUIRE(result.exit_code == 0);

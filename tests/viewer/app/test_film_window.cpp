@@ -113,7 +113,7 @@ TEST_CASE("a film is written as an animation, a video and pictures, resampled to
       "latent.gif\n"
       "film linear\nwait exact\nexpect film_frames == 25\nfilm frames/\nfilm nearest\nfilm all\n"
       "wait exact\nshot all.png\nfilm latent\nwait exact\nfilm page.pdf\nfilm page.png\n"
-      "click \"Toolbar/Light\"\nfilm light.png\nword circle\nfilm outline\nfilm words.gif\nfilm "
+      "click \"Toolbar/Theme\"\nfilm light.png\nword circle\nfilm outline\nfilm words.gif\nfilm "
       "frames/\n");
   INFO(result.err);
   CHECK(result.exit_code == 1);

@@ -170,10 +170,10 @@ TEST_CASE("heads fill their pane; small cells have classes, whose legend filters
   CHECK_FALSE(hidden.app.labels().find("Atlas/Class temporal"));
   // Ctrl and the wheel make them small.
   const auto wheel = [&](int notches) {
-    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, true);
+    ImGui::GetIO().KeyCtrl = true;
     hidden.app.mouse().wheel((cell->x0 + cell->x1) / 2, (cell->y0 + cell->y1) / 2, notches);
     hidden.settle();
-    ImGui::GetIO().AddKeyEvent(ImGuiMod_Ctrl, false);
+    ImGui::GetIO().KeyCtrl = false;
     hidden.settle();
   };
   wheel(-12);
