@@ -31,7 +31,8 @@ const seenTokens = (side, first, shown) => {
 };
 const isWhole = () => view.scale <= 1.001 * wholeScale();
 /// Whole tokens of a view that was asked for by whole tokens may round to others, and a reload would move it each time.
-const seenWords = () => followed && followed.view === viewNow() ? followed.text
+const isFollowed = () => followed !== null && followed.view === viewNow();
+const seenWords = () => isFollowed() ? followed.text
   : [...seenTokens(Q, view.row, area.height / view.scale), ...seenTokens(K, view.col, area.width / view.scale)].join();
 const addressText = () => {
   const words = [];

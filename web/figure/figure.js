@@ -5,7 +5,7 @@ const resize = () => {
   ratio = window.devicePixelRatio || 1;
   const box = canvas.getBoundingClientRect();
   const wasWhole = canvas.width === 300 && canvas.height === 150 || isWhole();
-  const wasFilled = view.scale === filledScale();
+  const wasFilled = view.scale === filledScale(), wasFollowed = isFollowed();
   // As high as the whole map wants to be, within what a screen has. A frame's own height may follow from this one.
   const wanted = kRulers.top + (box.width - leftRuler()) * Q.count / K.count;
   const high = Math.round(Math.max(240, Math.min(isEmbedded ? 560 : 0.74 * window.innerHeight, wanted)));
@@ -18,7 +18,10 @@ const resize = () => {
   if (ratio !== before.ratio) view.scale *= area.width / before.width;
   if (wasWhole) fit();
   else if (wasFilled) view.scale = filledScale();
+  // The tokens that an address asks for fill the area of any shape: it changes as the page comes to stand.
+  if (wasFollowed) showTokens(followed.text.split(',').map(Number));
   holdView();
+  if (wasFollowed) followed.view = viewNow();
   draw();   // at once: a canvas of another size is empty
   if (ratio !== before.ratio) paintRow();
 };
