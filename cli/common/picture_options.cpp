@@ -180,14 +180,29 @@ FilmStyle film_style_of(const PictureOptions& o, const std::string& out, int64_t
   return film;
 }
 
-void tell_large_film(const std::string& out, PageSize page, const Console& console,
-                     std::string_view strips) {
+void tell_large_film(const std::string& out, PageSize page, const FilmStyle& film,
+                     const Console& console) {
   constexpr int kHigh = 6000;
   if (page.height <= kHigh) return;
   console.say(
       fmt::format("note: {} is {} × {} pixels; {}, --frames, more --columns or a smaller --cell "
                   "make it smaller",
-                  one_line(out), page.width, page.height, strips));
+                  one_line(out), page.width, page.height, film.fewer));
+}
+
+MemoryReservation reserve_page(MemoryBudget& budget, PageSize page) {
+  const int64_t bytes = page_bytes(page);
+  if (bytes <= budget.available()) return budget.reserve(bytes, "the picture");
+  throw Error(
+      ErrorCode::resource,
+      fmt::format("the picture of {} × {} pixels needs {} of memory, and {} of {} are taken: "
+                  "make it smaller (--cell, --width, fewer heads), or give more --memory",
+                  page.width, page.height, format_bytes(bytes), format_bytes(budget.used()),
+                  format_bytes(budget.limit())));
+}
+
+PlannedPicture planned_picture(PageSize page, const PictureStyle& look) {
+  return {page.width, page.height, page_bytes(page), page_text(page.width, page.height, look)};
 }
 
 std::string page_text(int width, int height, const PictureStyle& look) {

@@ -8,6 +8,7 @@
 
 #include "cli/common/console.h"
 #include "cli/common/parser.h"
+#include "core/base/memory_budget.h"
 #include "io/pictures/film/filmstrip.h"
 #include "io/pictures/picture_style.h"
 
@@ -37,10 +38,18 @@ void check_picture_options(const CommandParser& command, const std::string& out,
 PictureStyle style_of(const PictureOptions& options, const std::string& out);
 /// How a film of so many latent frames is drawn. Throws Error(usage) where --frames names others.
 FilmStyle film_style_of(const PictureOptions& options, const std::string& out, int64_t frames);
-/// Says where a film is higher than one looks at, and what makes it smaller: `strips`, as one
-/// chooses fewer of them, and more.
-void tell_large_film(const std::string& out, PageSize page, const Console& console,
-                     std::string_view strips = "fewer heads");
+/// Says where a film is higher than one looks at, and what makes it smaller.
+void tell_large_film(const std::string& out, PageSize page, const FilmStyle& film,
+                     const Console& console);
+/// A picture that is not drawn yet.
+struct PlannedPicture {
+  int width = 0, height = 0;
+  int64_t bytes = 0;  ///< of memory while it is drawn
+  std::string size;   ///< page_text()
+};
+/// Takes the memory that drawing it needs. Throws Error(resource) that tells what makes it smaller.
+MemoryReservation reserve_page(MemoryBudget& budget, PageSize page);
+PlannedPicture planned_picture(PageSize page, const PictureStyle& look);
 /// "1204 × 960 pixels", and where the style has another dpi than screens its size on paper.
 std::string page_text(int width, int height, const PictureStyle& look);
 

@@ -325,7 +325,12 @@ int run_diff(const CommandParser& command, DiffOptions o) {
   const MemoryReservation results = reserve_results(budget, std::ssize(pairs), kResultBytes);
   const PairRunner runner(sides, budget, o.run.threads, console);
   const MakePairSink make = maps ? maps->sink_maker() : MakePairSink(make_number_sink);
+  const auto page = maps ? maps->page() : std::nullopt;
+  MemoryReservation pixels;
+  if (page) pixels = reserve_page(budget, *page);
   RunPlan plan = runner.plan(pairs, make);
+  plan.memory_bytes += pixels.bytes();
+  if (page) plan.picture = planned_picture(*page, style_of(o.page, o.out));
   if (!o.out.empty()) OutputFile::check_target(o.out, {.force = o.force, .inputs = run.files()});
   if (o.dry_run) {
     plan.seconds = runner.seconds(pairs, plan);

@@ -50,7 +50,10 @@ class PooledForm final : public DiffForm {
                       job.options.product, longer, kMostPictureCells,
                       ceil_div(longer * block, kMostPictureCells)));
     }
+    page_ = is_hdf5(job.options) ? std::nullopt : std::optional(make_picture().page());
   }
+
+  std::optional<PageSize> page() const override { return page_; }
 
   std::unique_ptr<PairSink> make_sink(const ComparedPair&) const override {
     return std::make_unique<PooledDifference>(block_);
@@ -93,27 +96,38 @@ class PooledForm final : public DiffForm {
     file.commit();
   }
 
+  DifferencePicture make_picture() const {
+    const ComparedPair& first = job_.pairs.front();
+    PooledMap map;
+    map.block_rows = map.block_cols = block_;
+    map.first_row = rows_.begin;
+    map.first_col = first.keys.begin;
+    map.rows = ceil_div(rows_.size(), block_);
+    map.cols = ceil_div(first.keys.size(), block_);
+    return {{job_.sides, job_.pairs, std::vector(job_.pairs.size(), map), "", pool_,
+             map_scale(job_.options, ScaleKind::symlog)},
+            picture_target(job_.options)};
+  }
+
   void draw(const DiffRunning& running) const {
     const int64_t rows = ceil_div(rows_.size(), block_);
     const int64_t cols = ceil_div(job_.pairs.front().keys.size(), block_);
-    const int64_t side = std::max<int64_t>({rows, cols, 1024}) + 512;
-    // Maxima and means, their copies for the colours, pixels.
-    const auto held = running.runner.budget().reserve(
-        std::ssize(job_.pairs) * rows * cols * 24 + side * side * 3, "the picture");
+    // Maxima and means, and their copies for the colours.
+    const auto held =
+        running.runner.budget().reserve(std::ssize(job_.pairs) * rows * cols * 24, "the maps");
     std::vector<PooledMap> maps(job_.pairs.size());
     running.stream(job_.pairs, [&](size_t pair, PairSink& sink) {
       maps[pair] = dynamic_cast<PooledDifference&>(sink).take();
     });
     running.before_end();
-    write_pooled_picture(
-        {job_.sides, job_.pairs, pool_, map_scale(job_.options, ScaleKind::symlog)},
-        std::move(maps), picture_target(job_.options));
+    make_picture().write(std::move(maps));
   }
 
   const DiffJob job_;
   const int64_t block_;
   const Pool pool_;
   IndexRange rows_;
+  std::optional<PageSize> page_;
 };
 
 OrderedJson matrix_json(const std::vector<double>& values, size_t columns) {
@@ -173,7 +187,10 @@ class FrameForm final : public DiffForm {
       throw usage_error(fmt::format("--product frames: {} has no token grid; give --grid TxHxW",
                                     job.pairs.front().a.label));
     }
+    if (is_drawn()) page_ = make_picture().page();
   }
+
+  std::optional<PageSize> page() const override { return page_; }
 
   std::unique_ptr<PairSink> make_sink(const ComparedPair&) const override {
     return std::make_unique<PartSums>(query_parts_, key_parts_);
@@ -188,14 +205,45 @@ class FrameForm final : public DiffForm {
     const DiffOptions& o = job_.options;
     if (!o.out.empty() && is_hdf5(o)) {
       write_file(found);
-    } else if (!o.out.empty()) {
-      write_part_picture(job_.sides, job_.pairs, found, map_scale(o, ScaleKind::linear),
-                         picture_target(o));
+    } else if (is_drawn()) {
+      make_picture().write(maps_of(found));
     }
     report(found, running.console);
   }
 
  private:
+  bool is_drawn() const { return !job_.options.out.empty() && !is_hdf5(job_.options); }
+
+  DifferencePicture make_picture() const {
+    PooledMap map;
+    map.rows = std::ssize(query_parts_);
+    map.cols = std::ssize(key_parts_);
+    return {
+        {job_.sides, job_.pairs, std::vector(job_.pairs.size(), map),
+         "mass of key frames in A − in B, mean over the queries of a frame", Pool::mean,
+         map_scale(job_.options, ScaleKind::linear), names_of(query_parts_), names_of(key_parts_)},
+        picture_target(job_.options)};
+  }
+
+  static std::vector<std::string> names_of(const std::vector<SequencePart>& parts) {
+    std::vector<std::string> names;
+    for (const SequencePart& part : parts) names.push_back(part.name);
+    return names;
+  }
+
+  static std::vector<PooledMap> maps_of(const std::vector<PartDifference>& found) {
+    std::vector<PooledMap> maps;
+    for (const PartDifference& each : found) {
+      PooledMap map;
+      map.rows = std::ssize(each.query_parts);
+      map.cols = std::ssize(each.key_parts);
+      map.mean.assign(each.difference.begin(), each.difference.end());
+      map.max = map.mean;
+      maps.push_back(std::move(map));
+    }
+    return maps;
+  }
+
   void write_file(const std::vector<PartDifference>& found) const {
     PairMapsLayout layout = maps_layout(job_);
     layout.axes = {part_axis("query_part", "frame or other part of the queries", query_parts_),
@@ -221,12 +269,8 @@ class FrameForm final : public DiffForm {
 
   void report(const std::vector<PartDifference>& found, const Console& console) const {
     OrderedJson json = maps_json(job_);
-    OrderedJson names = OrderedJson::array();
-    for (const SequencePart& part : query_parts_) names.push_back(part.name);
-    json["query_parts"] = names;
-    names = OrderedJson::array();
-    for (const SequencePart& part : key_parts_) names.push_back(part.name);
-    json["key_parts"] = names;
+    json["query_parts"] = names_of(query_parts_);
+    json["key_parts"] = names_of(key_parts_);
     for (size_t i = 0; i < found.size(); ++i) {
       json["pairs"][i]["rows"] = found[i].rows;
       json["pairs"][i]["difference"] = matrix_json(found[i].difference, key_parts_.size());
@@ -240,6 +284,7 @@ class FrameForm final : public DiffForm {
 
   const DiffJob job_;
   const std::vector<SequencePart> query_parts_, key_parts_;
+  std::optional<PageSize> page_;
 };
 
 }  // namespace

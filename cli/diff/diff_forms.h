@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <vector>
 
@@ -40,7 +41,9 @@ class DiffForm {
  public:
   virtual ~DiffForm() = default;
   virtual std::unique_ptr<PairSink> make_sink(const ComparedPair& pair) const = 0;
-  /// Compares, writes, reports.
+  /// The page that is drawn; nothing where -o is no picture.
+  virtual std::optional<PageSize> page() const = 0;
+  /// Compares, writes, reports. The caller holds the memory of the page.
   virtual void run(const DiffRunning& running) const = 0;
 };
 

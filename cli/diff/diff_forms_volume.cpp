@@ -102,12 +102,14 @@ class VolumeForm final : public DiffForm {
     return std::make_unique<MeanDifference>();
   }
 
+  std::optional<PageSize> page() const override { return page_; }
+
   void run(const DiffRunning& running) const override {
     const ComparedPair& first = job_.pairs.front();
     const TokenGrid& keys = *first.a.key_tokens;
     tell_mixed_tokens(volumes_.chosen_of(volumes_.volumes.front()), *first.a.query_tokens,
                       running.console);
-    tell_large_film(job_.options.out, page_, running.console);
+    if (page_) tell_large_film(job_.options.out, *page_, style({}), running.console);
     const auto held = running.runner.budget().reserve(
         std::ssize(job_.pairs) * keys.tokens() * static_cast<int64_t>(2 * sizeof(float)),
         "the volumes");
@@ -205,7 +207,7 @@ class VolumeForm final : public DiffForm {
 
   const DiffJob job_;
   QueryVolumes volumes_;  ///< without their values
-  PageSize page_;         ///< of a picture
+  std::optional<PageSize> page_;
 };
 
 }  // namespace

@@ -121,6 +121,8 @@ MakePairSink DiffMaps::sink_maker() const {
   return [this](const ComparedPair& pair) { return (**form_).make_sink(pair); };
 }
 
+std::optional<PageSize> DiffMaps::page() const { return (**form_).page(); }
+
 void DiffMaps::run(const PairRunner& runner, const RunPlan& plan, const std::stop_token& stop,
                    const std::function<void()>& before_end, const Console& console) const {
   (**form_).run({runner, plan, sink_maker(), stop, before_end, console});

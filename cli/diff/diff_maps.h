@@ -2,12 +2,14 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "cli/diff/diff_options.h"
 #include "cli/diff/pair_runner.h"
+#include "io/pictures/picture_page.h"
 
 namespace attnscope {
 
@@ -27,6 +29,8 @@ class DiffMaps {
   ~DiffMaps();
 
   MakePairSink sink_maker() const;
+  /// The page of -o, with the memory that drawing takes; nothing where that is no picture.
+  std::optional<PageSize> page() const;
   /// Compares all pairs and writes what it finds; `before_end` is asked before the output takes its
   /// name. Throws Error(interrupted) where it was stopped.
   void run(const PairRunner& runner, const RunPlan& plan, const std::stop_token& stop,

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "cli/common/head_table.h"
 #include "core/base/error.h"
 #include "io/pictures/joined_parts.h"
-#include "io/pictures/matrix_picture.h"
-#include "io/pictures/metric_table.h"
-#include "io/pictures/mosaic_picture.h"
 
 namespace attnscope {
 namespace {
@@ -31,24 +29,63 @@ std::vector<float> all_values(const std::vector<PooledMap>& maps, Pool pool) {
   return all;
 }
 
-void write_to(const PictureTarget& target, const PictureText& text, const Canvas& canvas) {
-  write_picture(canvas, target.look, text.title, target.path, target.force);
+/// The picture of any content: MatrixPicture of MatrixContent …
+template <class Use>
+auto use_picture(const std::variant<MosaicContent, MatrixContent, MetricTable>& content,
+                 const Use& use) {
+  if (const auto* const mosaic = std::get_if<MosaicContent>(&content)) {
+    return use(MosaicPicture(*mosaic), mosaic->text);
+  }
+  if (const auto* const matrix = std::get_if<MatrixContent>(&content)) {
+    return use(MatrixPicture(*matrix), matrix->text);
+  }
+  const auto& table = std::get<MetricTable>(content);
+  return use(HeatTablePicture(table), table.text);
 }
 
 /// Maps in the places of A's heads.
-void write_difference_mosaic(MosaicContent content, const DiffSides& sides,
-                             const std::vector<ComparedPair>& pairs, std::vector<PooledMap> maps,
-                             const PictureTarget& target) {
+MosaicContent mosaic_of(DifferenceMaps of, const PictureStyle& look, std::vector<size_t>& places) {
   std::vector<HeadName> names;
-  for (const ComparedPair& pair : pairs) names.push_back(pair.a.name);
+  for (const ComparedPair& pair : of.pairs) names.push_back(pair.a.name);
   HeadTable table = table_of_heads(names);
+  places = table.places;
+  MosaicContent content;
   content.names = std::move(table.names);
   content.maps.resize(content.names.rows.size() * content.names.columns.size());
-  for (size_t i = 0; i < maps.size(); ++i) content.maps[table.places[i]] = std::move(maps[i]);
-  content.text = difference_text(sides, pairs);
+  for (size_t i = 0; i < places.size(); ++i) content.maps[places[i]] = std::move(of.maps[i]);
+  content.pool = of.pool;
+  content.cell_text = of.cells;
+  content.text = difference_text(of.sides, of.pairs);
   content.value_name = "A − B";
-  content.look = target.look;
-  write_to(target, content.text, MosaicPicture(content).draw());
+  content.alike = true;
+  content.look = look;
+  return content;
+}
+
+MatrixContent matrix_of(DifferenceMaps of, const PictureStyle& look) {
+  const ComparedPair& pair = of.pairs.front();
+  MatrixContent content;
+  content.map = std::move(of.maps.front());
+  content.query_tokens = *pair.a.query_tokens;
+  content.key_tokens = *pair.a.key_tokens;
+  content.rows = {pair.query_at(0), pair.query_at(pair.rows - 1) + 1};
+  content.cols = pair.keys;
+  content.pool = of.pool;
+  content.cell_text = of.cells;
+  content.value_name = "A − B";
+  content.text = difference_text(of.sides, of.pairs);
+  content.look = look;
+  return content;
+}
+
+MetricTable table_of(DifferenceMaps of, const PictureStyle& look) {
+  MetricTable table;
+  table.text = difference_text(of.sides, of.pairs);
+  table.text.lines.push_back(joined_parts({of.cells, "exact"}));
+  table.names = {"query", "key frame", std::move(of.query_parts), std::move(of.key_parts)};
+  table.value_name = "A − B";
+  table.look = look;
+  return table;
 }
 
 }  // namespace
@@ -59,8 +96,8 @@ ColourChoice difference_colours(std::span<const float> differences, ScaleKind sc
     if (std::isfinite(difference)) sizes.push_back(std::abs(difference));
   }
   const ColourScale fitted = ColourScale::fit({Colormap::coolwarm, ScaleKind::sqrt, {}}, sizes);
-  // Where nothing differs, all is in the middle of whatever range.
-  const double end = fitted.is_of_nothing() ? 1 : fitted.range().high;
+  // Equal ends: nothing differs.
+  const double end = fitted.is_of_nothing() ? 0 : fitted.range().high;
   return {Colormap::coolwarm, scale, {false, -end, end, false}};
 }
 
@@ -80,68 +117,43 @@ PictureText difference_text(const DiffSides& sides, const std::vector<ComparedPa
   return text;
 }
 
-void write_pooled_picture(const PooledPicture& p, std::vector<PooledMap> maps,
-                          const PictureTarget& target) {
-  const ColourChoice colours = difference_colours(all_values(maps, p.pool), p.scale);
-  const int64_t block = maps.front().block_rows;
-  if (maps.size() > 1) {
-    MosaicContent content;
-    content.pool = p.pool;
-    content.cell_text = block_text(block, p.pool);
-    content.colours = colours;
-    return write_difference_mosaic(std::move(content), p.sides, p.pairs, std::move(maps), target);
+DifferencePicture::DifferencePicture(DifferenceMaps of, PictureTarget target)
+    : target_(std::move(target)), pool_(of.pool), scale_(of.scale) {
+  if (of.cells.empty()) of.cells = block_text(of.maps.front().block_rows, of.pool);
+  // Colours of no values: the header names their scale.
+  const ColourChoice colours = difference_colours({}, scale_);
+  if (of.pairs.size() > 1) {
+    content_ = mosaic_of(std::move(of), target_.look, places_);
+  } else if (of.query_parts.empty()) {
+    content_ = matrix_of(std::move(of), target_.look);
+  } else {
+    content_ = table_of(std::move(of), target_.look);
   }
-  const ComparedPair& pair = p.pairs.front();
-  MatrixContent content;
-  content.map = std::move(maps.front());
-  content.query_tokens = *pair.a.query_tokens;
-  content.key_tokens = *pair.a.key_tokens;
-  content.rows = {pair.query_at(0), pair.query_at(pair.rows - 1) + 1};
-  content.cols = pair.keys;
-  content.pool = p.pool;
-  content.colours = colours;
-  content.cell_text = block_text(block, p.pool);
-  content.value_name = "A − B";
-  content.text = difference_text(p.sides, p.pairs);
-  for (const float value : content.map.values(p.pool)) {
-    content.missing.push_back(std::isnan(value) ? 1 : 0);
-  }
-  content.look = target.look;
-  write_to(target, content.text, MatrixPicture(content).draw());
+  std::visit([&](auto& content) { content.colours = colours; }, content_);
 }
 
-void write_part_picture(const DiffSides& sides, const std::vector<ComparedPair>& pairs,
-                        const std::vector<PartDifference>& found, ScaleKind scale,
-                        const PictureTarget& target) {
-  std::vector<PooledMap> maps;
-  for (const PartDifference& each : found) {
-    PooledMap map;
-    map.rows = std::ssize(each.query_parts);
-    map.cols = std::ssize(each.key_parts);
-    map.mean.assign(each.difference.begin(), each.difference.end());
-    map.max = map.mean;
-    maps.push_back(std::move(map));
+PageSize DifferencePicture::page() const {
+  return use_picture(content_, [](const auto& picture, const PictureText&) {
+    return PageSize{picture.width(), picture.height()};
+  });
+}
+
+void DifferencePicture::write(std::vector<PooledMap> maps) {
+  const ColourChoice colours = difference_colours(all_values(maps, pool_), scale_);
+  std::visit([&](auto& content) { content.colours = colours; }, content_);
+  if (auto* const mosaic = std::get_if<MosaicContent>(&content_)) {
+    for (size_t i = 0; i < maps.size(); ++i) mosaic->maps[places_[i]] = std::move(maps[i]);
+  } else if (auto* const matrix = std::get_if<MatrixContent>(&content_)) {
+    matrix->map = std::move(maps.front());
+    for (const float value : matrix->map.values(pool_)) {
+      matrix->missing.push_back(std::isnan(value) ? 1 : 0);
+    }
+  } else {
+    std::get<MetricTable>(content_).values = std::move(maps.front().mean);
   }
-  const ColourChoice colours = difference_colours(all_values(maps, Pool::mean), scale);
-  const std::string cells = "mass of key frames in A − in B, mean over the queries of a frame";
-  if (maps.size() > 1) {
-    MosaicContent content;
-    content.cell_text = cells;
-    content.colours = colours;
-    return write_difference_mosaic(std::move(content), sides, pairs, std::move(maps), target);
-  }
-  MetricTable table;
-  table.text = difference_text(sides, pairs);
-  table.text.lines.push_back(joined_parts({cells, "exact"}));
-  table.names.row_name = "query";
-  table.names.column_name = "key frame";
-  for (const SequencePart& part : found.front().query_parts) table.names.rows.push_back(part.name);
-  for (const SequencePart& part : found.front().key_parts) table.names.columns.push_back(part.name);
-  table.value_name = "A − B";
-  table.values = std::move(maps.front().mean);
-  table.colours = colours;
-  table.look = target.look;
-  write_to(target, table.text, HeatTablePicture(table).draw());
+  use_picture(content_, [&](const auto& picture, const PictureText& text) {
+    write_picture(picture.draw(), target_.look, text.title, target_.path, target_.force);
+  });
 }
 
 }  // namespace attnscope

@@ -274,7 +274,8 @@ std::vector<SelectedCall> QueryWork::choose() {
                               count_averages(mean_, t->volumes));
   }
   for (const auto& t : segments_) {
-    if (t->output && t->output->page) tell_large_film(t->o.out, *t->output->page, console_);
+    if (!t->output || !t->output->page) continue;
+    tell_large_film(t->o.out, *t->output->page, t->output->film, console_);
   }
   // Before a share may leave nothing of them.
   const QueryTasks& q = segments_.front()->q;
@@ -298,8 +299,10 @@ void QueryWork::keep_own_share(SegmentQuery& t) {
 std::optional<QueryValues> QueryWork::compute_together(const SegmentQuery& t) {
   LseCache cache(cache_folders(o_.selection.cache, capture()), capture().inputs());
   if (o_.dry_run) {
-    const auto page = t.output ? t.output->page : std::nullopt;
-    if (team_.is_first()) compute({t.o, t.q, backend(), budget(), console_, page, &team_}, cache);
+    const auto picture = t.output ? t.output->planned() : std::nullopt;
+    if (team_.is_first()) {
+      compute({t.o, t.q, backend(), budget(), console_, picture, &team_}, cache);
+    }
     return std::nullopt;
   }
   const QueryTasks own = tasks_of(t.q, own_heads(team_, t.q));
@@ -338,6 +341,7 @@ void QueryWork::run(SegmentQuery& t) {
       std::min(o_.top_count(), t.q.tasks.empty() ? 0 : t.q.tasks.front().problem->num_keys());
   const MemoryReservation results = reserve_results(
       budget(), results_held(team_, std::ssize(t.q.tasks)), kResultBytes + top * kTopKeyBytes);
+  const auto picture = t.output ? t.output->reserve(budget()) : MemoryReservation();
   if (!o_.reverse && !o_.selection.cache.empty() && !o_.selection.holding) {
     console_.say("note: only --reverse and --where keep numbers; --cache changes nothing here");
   }

@@ -31,7 +31,7 @@ void print_query_plan(const QueryRun& run, std::span<const HeadTask> tasks,
   plan.heads = static_cast<int64_t>(run.tasks.tasks.size());
   plan.payload_bytes = value_bytes(run.tasks);
   plan.payload_word = "values";
-  if (run.picture) plan.picture = {run.picture->width, run.picture->height};
+  plan.picture = run.picture;
   if (run.tasks.reverse) plan.seconds_note = " (less what the cache has)";
   if (run.team != nullptr && !run.team->is_alone()) share_forecast(plan, *run.team, plan.heads);
   print_plan(plan, run.request.json);

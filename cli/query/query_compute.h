@@ -20,7 +20,7 @@ struct QueryRun {
   const TileBackend& backend;
   MemoryBudget& budget;
   const Console& console;
-  std::optional<PageSize> picture = {};  ///< that is drawn of it
+  std::optional<PlannedPicture> picture = {};  ///< that is drawn of it
   const Team* team = nullptr;  ///< which share the heads, and these tasks are this process's
 };
 

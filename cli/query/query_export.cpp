@@ -174,6 +174,7 @@ int query_export(QueryRequest& o, const Console& console) {
           4 * heads.front().group->grid.chunk_rows * heads.front().group->grid.chunk_cols +
           maps.reading_bytes(heads.front()),
       "the rows of the query");
+  const auto picture = output ? output->reserve(budget) : MemoryReservation();
   std::vector<std::vector<float>> values;
   std::vector<double> lse;
   for (size_t i = 0; i < heads.size(); ++i) {

@@ -35,6 +35,14 @@ std::string describe_output(const QueryVolumes& volumes) {
 
 }  // namespace
 
+std::optional<PlannedPicture> VolumeOutput::planned() const {
+  return page ? std::optional(planned_picture(*page, film.look)) : std::nullopt;
+}
+
+MemoryReservation VolumeOutput::reserve(MemoryBudget& budget) const {
+  return page ? reserve_page(budget, *page) : MemoryReservation();
+}
+
 VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions& page,
                                   const ShownSequence& shown, const QueryVolumes& described,
                                   size_t count) {

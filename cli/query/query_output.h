@@ -24,6 +24,10 @@ struct VolumeOutput {
   VolumeFormat format = VolumeFormat::npy;
   FilmStyle film;
   std::optional<PageSize> page;  ///< of a picture
+
+  /// The picture as plans tell it, and the memory that drawing it takes; nothing without one.
+  std::optional<PlannedPicture> planned() const;
+  MemoryReservation reserve(MemoryBudget& budget) const;
 };
 
 /// What the name of -o asks for, which is given; checks what can be checked before the work:

@@ -85,7 +85,11 @@ int run_render(const CommandParser& command, RenderRequest o) {
   job.drawn = drawn_json(job.heads);
   kPainters[static_cast<size_t>(kind)](job);
   // A film says what its query would take.
-  if (o.dry_run && kind != PictureKind::filmstrip) print_plan(run.forecast(), o.json);
+  if (o.dry_run && kind != PictureKind::filmstrip) {
+    RunPlan plan = run.forecast();
+    plan.picture = job.page;
+    print_plan(plan, o.json);
+  }
   return kExitOk;
 }
 

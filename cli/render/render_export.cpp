@@ -170,12 +170,9 @@ void draw_matrix(const ExportPicture& picture) {
   const PictureStyle look = style_of(picture.request.page, picture.request.out);
   const int64_t block = block_of(picture, part.longer(), cells_on_page(look, kMatrixCells));
   MemoryBudget budget(memory_limit(picture.request.run));
-  const int64_t side = std::max<int64_t>({ceil_div(part.longer(), block) * std::max(1, look.cell),
-                                          look.page_width, look.px(1024)}) +
-                       look.px(512);
   const int64_t cells = ceil_div(part.rows.size(), block) * ceil_div(part.cols.size(), block);
-  const MemoryReservation memory = budget.reserve(
-      cells * kStoredCellBytes + side * side * 3 + picture.maps.buffer_bytes(), "the picture");
+  const MemoryReservation memory =
+      budget.reserve(cells * kStoredCellBytes + picture.maps.buffer_bytes(), "the map");
   const StoredPooledMap pooled =
       picture.maps.pooled(picture.heads.front(), part.rows, part.cols, block);
   MatrixContent content;
@@ -195,7 +192,9 @@ void draw_matrix(const ExportPicture& picture) {
     content.text.lines.push_back(
         fmt::format("hatched: {} of {} cells are not in the file", pooled.missing_cells, cells));
   }
-  write_picture(picture, MatrixPicture(content).draw(), pooled.missing_cells, cells,
+  const MatrixPicture drawn(content);
+  const MemoryReservation pixels = reserve_page(budget, {drawn.width(), drawn.height()});
+  write_picture(picture, drawn.draw(), pooled.missing_cells, cells,
                 {{"block", block}, {"cells", {pooled.map.rows, pooled.map.cols}}});
 }
 
@@ -239,8 +238,7 @@ void draw_mosaic(const ExportPicture& picture) {
         fmt::format("hatched: {} of {} cells are not in the file", missing, all_cells));
   }
   const MosaicPicture mosaic(content);
-  const MemoryReservation pixels =
-      budget.reserve(static_cast<int64_t>(mosaic.width()) * mosaic.height() * 3, "the picture");
+  const MemoryReservation pixels = reserve_page(budget, {mosaic.width(), mosaic.height()});
   write_picture(picture, mosaic.draw(), missing, all_cells, {{"block", block}});
 }
 

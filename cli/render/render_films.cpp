@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <numeric>
 
 #include "cli/common/cache_option.h"
@@ -11,7 +10,6 @@
 #include "cli/query/query_evictions.h"
 #include "cli/query/query_tasks.h"
 #include "core/base/error.h"
-#include "core/base/number_words.h"
 #include "core/products/film_time.h"
 #include "core/products/map_reductions.h"
 #include "core/products/query_mean.h"
@@ -113,13 +111,11 @@ PageSize check_page(const RenderJob& job, QueryVolumes described, std::array<int
 }
 
 /// The page before anything is computed; says where it is very high.
-PageSize plan_page(const RenderJob& job, const QueryVolumes& described,
-                   std::array<int64_t, 3> shown, size_t count, const FilmStyle& style) {
+MemoryReservation plan_film(RenderJob& job, const QueryVolumes& described,
+                            std::array<int64_t, 3> shown, size_t count, const FilmStyle& style) {
   const PageSize page = check_page(job, described, shown, count, style);
-  const bool words = job.kind == PictureKind::text;
-  tell_large_film(job.request.out, page, job.console,
-                  words ? "fewer words by --text-token" : "fewer heads");
-  return page;
+  tell_large_film(job.request.out, page, style, job.console);
+  return plan_page(job, page);
 }
 
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
@@ -164,9 +160,26 @@ double mean_of(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-}  // namespace
-
-namespace {
+/// A volume a word of each head, without values.
+QueryVolumes word_volumes(const RenderJob& job, std::array<int64_t, 3> grid,
+                          const std::vector<std::vector<int64_t>>& chosen) {
+  QueryVolumes volumes = empty_volumes(job, grid);
+  volumes.tells_mean = true;
+  const bool one = job.heads.size() == 1;
+  volumes.query_text = joined_parts({one ? head_label(job.heads.front()) : "",
+                                     "attention of the video's tokens to the text", "exact",
+                                     domain_text(job, job.request.domain)});
+  for (size_t i = 0; i < job.heads.size(); ++i) {
+    const RenderHead& head = job.heads[i];
+    for (const int64_t token : chosen[i]) {
+      QueryVolume volume = head_volume(head);
+      volume.label = joined_parts(
+          {one ? "" : volume.label, text_token_label(head.call->tokens_of(head.batch), token)});
+      volumes.volumes.push_back(std::move(volume));
+    }
+  }
+  return volumes;
+}
 
 QueryRequest query_request(const RenderRequest& o) {
   QueryRequest request;
@@ -214,9 +227,10 @@ void render_filmstrip(RenderJob& job) {
   const FilmUnder under =
       film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
   FilmStyle style = film_style_of(job.request.page, request.out, under.shown[0]);
-  const PageSize page = plan_page(job, volumes, under.shown, count_averages(mean, volumes), style);
+  const MemoryReservation picture =
+      plan_film(job, volumes, under.shown, count_averages(mean, volumes), style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
-  const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console, page};
+  const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console, job.page};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
   auto computed = request.reverse ? compute_columns(run, cache) : compute_rows(run);
   if (!computed) return;
@@ -258,26 +272,19 @@ void render_text(RenderJob& job) {
   const FilmUnder under = film_under(job, grid, geometry_of(job, *job.heads.front().call, false));
   FilmStyle style = film_style_of(o.page, o.out, under.shown[0]);
   style.frame_side = kWordSide;
-  plan_page(job, empty_volumes(job, grid), under.shown, strips, style);
+  style.fewer = "fewer words by --text-token";
+  QueryVolumes volumes = word_volumes(job, grid, chosen);
+  const MemoryReservation picture = plan_film(job, volumes, under.shown, strips, style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);
   if (job.run.is_plan_only()) return;
-  QueryVolumes volumes = empty_volumes(job, grid);
-  volumes.query_text =
-      "attention of the video's tokens to the text  ·  exact  ·  " + domain_text(job, o.domain);
-  if (job.heads.size() == 1)
-    volumes.query_text = head_label(job.heads.front()) + "  ·  " + volumes.query_text;
+  size_t strip = 0;
   for (size_t i = 0; i < tasks.size(); ++i) {
     for (size_t n = 0; n < chosen[i].size(); ++n) {
-      QueryVolume volume = head_volume(job.heads[i]);
-      const std::string token =
-          text_token_label(job.heads[i].call->tokens_of(job.heads[i].batch), chosen[i][n]);
-      volume.label = job.heads.size() == 1 ? token : volume.label + "  ·  " + token;
+      QueryVolume& volume = volumes.volumes[strip++];
       volume.video = columns.take(static_cast<int64_t>(i), n);
-      const double mean = mean_of(volume.video);
-      volume.label += "  ·  mean " + (volumes.shares ? share_words(mean) : number_words(mean));
-      volumes.volumes.push_back(std::move(volume));
+      volume.told_mean = mean_of(volume.video);
     }
   }
   job.facts["strips"] = strips;
@@ -305,17 +312,19 @@ void render_offsets(RenderJob& job) {
   style.frame_name = "dt";
   style.first_frame = 1 - T;
   QueryVolumes volumes = empty_volumes(job, {2 * T - 1, 2 * H - 1, 2 * W - 1});
-  plan_page(job, volumes, volumes.grid, tasks.size(), style);
-  auto kernels = offset_kernels(tasks, job.run);
-  if (kernels.empty()) return;
   volumes.query_text =
       "mass by offset from the query (outlined), mean over the video's queries  ·  exact  ·  " +
       domain_text(job, "all");
-  for (size_t i = 0; i < tasks.size(); ++i) {
-    QueryVolume volume = head_volume(job.heads[i]);
-    volume.video = std::move(kernels[i].mass);
+  for (const RenderHead& head : job.heads) {
+    QueryVolume volume = head_volume(head);
     volume.query = std::array<int64_t, 3>{T - 1, H - 1, W - 1};
     volumes.volumes.push_back(std::move(volume));
+  }
+  const MemoryReservation picture = plan_film(job, volumes, volumes.grid, tasks.size(), style);
+  auto kernels = offset_kernels(tasks, job.run);
+  if (kernels.empty()) return;
+  for (size_t i = 0; i < tasks.size(); ++i) {
+    volumes.volumes[i].video = std::move(kernels[i].mass);
   }
   draw_film(job, volumes, style);
 }

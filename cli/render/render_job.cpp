@@ -117,6 +117,11 @@ PictureStyle picture_look(const RenderJob& job) {
   return style_of(job.request.page, job.request.out);
 }
 
+MemoryReservation plan_page(RenderJob& job, PageSize page) {
+  job.page = planned_picture(page, picture_look(job));
+  return reserve_page(job.run.budget(), page);
+}
+
 void write_picture(RenderJob& job, const Canvas& canvas) {
   job.capture.require_unchanged();
   write_picture(canvas, picture_look(job), page_title(job), job.request.out, job.request.force);

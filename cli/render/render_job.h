@@ -1,12 +1,15 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/common/picture_options.h"
 #include "cli/render/overlay.h"
 #include "cli/render/render_options.h"
 #include "cli/run/stream_run.h"
+#include "core/base/memory_budget.h"
 #include "core/stream/tile_sink.h"
 #include "io/capture/capture.h"
 #include "io/files/json_types.h"
@@ -34,6 +37,7 @@ struct RenderJob {
   std::vector<RenderHead> heads;  ///< by (call, batch item, head)
   OrderedJson facts;              ///< for --json; pictures add theirs
   OrderedJson drawn = {};         ///< the heads' names; a picture adds what it draws of each
+  std::optional<PlannedPicture> page = {};  ///< once a picture knows it
 };
 
 /// The selected heads in capture order.
@@ -69,6 +73,8 @@ void require_alike_grids(const RenderJob& job);
 
 /// The style of the picture.
 PictureStyle picture_look(const RenderJob& job);
+/// Notes the page that the picture will have, before anything is computed, and reserves its memory.
+MemoryReservation plan_page(RenderJob& job, PageSize page);
 /// Writes the canvas to -o.
 void write_picture(RenderJob& job, const Canvas& canvas);
 /// Says, or prints as JSON, that it was written.

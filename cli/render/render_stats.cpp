@@ -143,7 +143,10 @@ int render_stats(const RenderRequest& o, const Console& console) {
   if (colours.range == "auto") colours.range = "p0:p100";
   table.colours = parse_colours(colours, ScaleKind::linear);
   table.look = style_of(o.page, o.out);
-  const Canvas canvas = HeatTablePicture(table).draw();
+  const HeatTablePicture picture(table);
+  MemoryBudget pixels(memory_limit(o.run));
+  const MemoryReservation memory = reserve_page(pixels, {picture.width(), picture.height()});
+  const Canvas canvas = picture.draw();
   write_picture(canvas, table.look, table.text.title, o.out, o.force);
   report_written(o, console,
                  {"heatmap",

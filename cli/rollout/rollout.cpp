@@ -196,7 +196,7 @@ std::vector<SelectedCall> RolloutRun::choose() {
 
 RunPlan RolloutRun::forecast() {
   RunPlan plan = make_run_plan(layers_, backend(), budget());
-  if (output_ && output_->page) plan.picture = {output_->page->width, output_->page->height};
+  if (output_) plan.picture = output_->planned();
   return team_.is_alone() ? plan
                           : shared_plan(std::move(plan), rollout_units(layers_, team_.size()));
 }
@@ -249,6 +249,7 @@ int RolloutRun::work() {
          {"backend", backend().name_for(problem)}});
   // The vector in double and in float32, and what is written of it.
   const MemoryReservation reserved = budget().reserve(problem.num_queries() * 16, "the influence");
+  const auto picture = output_ ? output_->reserve(budget()) : MemoryReservation();
   if (is_only_planned({{}, {}, [&] { return forecast(); }})) return kExitOk;
   const std::vector<double> influence = follow();
   capture().require_unchanged();

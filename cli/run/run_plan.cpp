@@ -24,7 +24,11 @@ void print_plan_json(const RunPlan& p) {
   add("file_bytes", p.file_bytes);
   if (p.payload_bytes) json["at_most"] = p.at_most;
   if (p.free_bytes >= 0) json["free_bytes"] = p.free_bytes;
-  if (p.picture) json["picture"] = {{"width", (*p.picture)[0]}, {"height", (*p.picture)[1]}};
+  if (p.picture) {
+    json["picture"] = {{"width", p.picture->width},
+                       {"height", p.picture->height},
+                       {"memory_bytes", p.picture->bytes}};
+  }
   json["expected_seconds"] = p.seconds;
   json["entries"] = p.entries;
   json["flops"] = p.flops;
@@ -94,7 +98,8 @@ void print_plan(const RunPlan& p, bool json) {
   if (p.payload_bytes) print_line(p.payload_word, most + format_bytes(*p.payload_bytes));
   if (p.file_bytes) print_line("file", most + format_bytes(*p.file_bytes) + free_text(p));
   if (p.picture) {
-    print_line("picture", fmt::format("{} × {} pixels", (*p.picture)[0], (*p.picture)[1]));
+    print_line("picture",
+               fmt::format("{}, {} of memory", p.picture->size, format_bytes(p.picture->bytes)));
   }
   print_line("entries", format_count(static_cast<double>(p.entries)));
   print_line("arithmetic", format_count(p.flops) + "FLOP");

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "cli/common/picture_options.h"
 #include "core/base/memory_budget.h"
 #include "core/reduce/reduction_stream.h"
 #include "core/stream/tile_plan.h"
@@ -33,11 +33,11 @@ struct RunPlan {
   std::optional<int64_t> file_bytes{};
   bool at_most = false;     ///< payload and file depend on the values
   int64_t free_bytes = -1;  ///< of the disk; −1: not asked, or the system cannot say
-  std::optional<std::array<int, 2>> picture{};  ///< width and height of what is drawn
-  int64_t entries = 0;                          ///< of the maps, that are computed
-  double flops = 0;                             ///< of the products
-  double seconds = -1;                          ///< expected, of computation; −1: not estimated
-  std::string seconds_note{};                   ///< what to add to them in text
+  std::optional<PlannedPicture> picture{};
+  int64_t entries = 0;         ///< of the maps, that are computed
+  double flops = 0;            ///< of the products
+  double seconds = -1;         ///< expected, of computation; −1: not estimated
+  std::string seconds_note{};  ///< what to add to them in text
   int64_t memory_bytes = 0;
   int64_t budget_bytes = 0;
   int workers = 0;

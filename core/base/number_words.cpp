@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 namespace attnscope {
@@ -18,6 +19,8 @@ constexpr int kMostDecimal = 6;  ///< digits before the point
 /// Of a share: below and above, per cent have too many zeros.
 constexpr double kLeastPercent = 1e-8, kMostPercent = 1e4;
 constexpr int kMostDigits = 15;
+/// No line is broken before the sign.
+constexpr std::string_view kPercent = "\u00a0%";
 
 /// A size as its digits, without zeros behind them, of which the first counts 10^exponent.
 struct Decimal {
@@ -95,6 +98,20 @@ std::vector<double> in_decades(double low, double high, std::span<const double> 
   return ticks;
 }
 
+/// Of the ticks that are not 0; a largest of 0: there are none.
+struct TickSizes {
+  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
+};
+TickSizes sizes_of(std::span<const double> ticks) {
+  TickSizes sizes;
+  for (const double tick : ticks) {
+    if (tick == 0) continue;
+    sizes.smallest = std::min(sizes.smallest, std::abs(tick));
+    sizes.largest = std::max(sizes.largest, std::abs(tick));
+  }
+  return sizes;
+}
+
 /// Digits that tell each tick from the next.
 int telling_digits(std::span<const double> ticks, double largest) {
   double nearest = largest;
@@ -122,12 +139,12 @@ std::string share_words(double share, int digits) {
   if (!std::isfinite(share) || (size > 0 && size < kLeastPercent) || size > kMostPercent) {
     return number_words(share, digits);
   }
-  if (size == 0) return "0 %";
+  if (size == 0) return "0" + std::string(kPercent);
   Decimal found = rounded(100 * size, digits);
   for (int more = 4; size < 1 && found.exponent > 1 && more <= 8; ++more) {
     found = decimal_of(100 * size, more);
   }
-  return signed_words(share, plain(found)) + " %";
+  return signed_words(share, plain(found)) + std::string(kPercent);
 }
 
 std::string power_of_ten(int exponent) {
@@ -179,24 +196,26 @@ std::vector<double> log_ticks(double low, double high, int most) {
   return even.size() > decades.size() ? even : decades;
 }
 
-std::vector<std::string> tick_words(std::span<const double> ticks) {
-  double smallest = std::numeric_limits<double>::infinity(), largest = 0;
-  for (const double tick : ticks) {
-    if (tick == 0) continue;
-    smallest = std::min(smallest, std::abs(tick));
-    largest = std::max(largest, std::abs(tick));
-  }
+bool need_powers(std::span<const double> ticks) {
+  const TickSizes sizes = sizes_of(ticks);
+  if (sizes.largest == 0) return false;
+  // The few steps of a linear axis have a zero more at its low end, decades have many.
+  const double least = sizes.smallest * 50 > sizes.largest ? sizes.largest : sizes.smallest;
+  return least < kLeastDecimal * (1 - 1e-9) || sizes.largest >= std::pow(10.0, kMostDecimal);
+}
+
+std::vector<std::string> tick_words(std::span<const double> ticks, TickNotation notation) {
+  std::vector<double> counted(ticks.begin(), ticks.end());
+  for (double& tick : counted) tick /= std::pow(10.0, notation.unit);
+  const double largest = sizes_of(counted).largest;
   std::vector<std::string> words;
   if (largest == 0) {
     words.assign(ticks.size(), "0");
     return words;
   }
-  // The few steps of a linear axis have a zero more at its low end, decades have many.
-  const double least = smallest * 50 > largest ? largest : smallest;
-  const bool decimal =
-      least >= kLeastDecimal * (1 - 1e-9) && largest < std::pow(10.0, kMostDecimal);
-  const int digits = telling_digits(ticks, largest);
-  for (const double tick : ticks) {
+  const bool decimal = !notation.powers && !need_powers(counted);
+  const int digits = telling_digits(counted, largest);
+  for (const double tick : counted) {
     if (tick == 0) {
       words.emplace_back("0");
       continue;

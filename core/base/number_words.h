@@ -14,7 +14,8 @@ namespace attnscope {
 /// on ("3.2×10⁻⁵", "10⁻⁸"). "inf", "-inf" and "nan" where it is no number.
 std::string number_words(double value, int digits = 3);
 
-/// A part of 1 in per cent, of `digits` digits: "12.3 %", "0.000276 %"; parts below 10⁻⁸ (and
+/// A part of 1 in per cent, of `digits` digits: "12.3 %", "0.000276 %", with a space that no line
+/// is broken at (U+00A0); parts below 10⁻⁸ (and
 /// what is no part) as number_words(). What is less than all gets more digits rather than "100 %":
 /// "99.98 %".
 std::string share_words(double share, int digits = 3);
@@ -29,8 +30,15 @@ std::vector<double> linear_ticks(double low, double high, int most);
 /// where there are few, 2 and 5 times these too, or the ticks of linear_ticks() that
 /// have room there.
 std::vector<double> log_ticks(double low, double high, int most);
+/// How the ticks of a picture's axes or colour bars are written.
+struct TickNotation {
+  bool powers = false;  ///< powers of ten also where decimals would do
+  int unit = 0;         ///< the power of ten that they count in, which is told beside them
+};
 /// The words of one axis' ticks, ascending, in one notation: decimals, or powers of ten, of which
 /// 1 and 10 stay as they are. Neighbours differ in what is written.
-std::vector<std::string> tick_words(std::span<const double> ticks);
+std::vector<std::string> tick_words(std::span<const double> ticks, TickNotation notation = {});
+/// True of ticks that tick_words() writes as powers of ten.
+bool need_powers(std::span<const double> ticks);
 
 }  // namespace attnscope

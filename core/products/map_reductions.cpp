@@ -19,20 +19,6 @@ std::vector<ReductionJob> make_jobs(std::span<const HeadTask> tasks,
   return jobs;
 }
 
-/// The parts of a sequence in its order: frames, or SegmentMass::kText.
-std::vector<int64_t> segments_of(const TokenGrid& tokens) {
-  std::vector<int64_t> names;
-  const IndexRange text = tokens.text_range();
-  const IndexRange video = tokens.video_range();
-  const int64_t frames = tokens.has_grid() ? tokens.frames() : video.empty() ? 0 : 1;
-  for (int64_t t = 0; t < frames; ++t) names.push_back(t);
-  if (!text.empty()) {
-    const bool last = text.begin > video.begin;
-    names.insert(last ? names.end() : names.begin(), SegmentMass::kText);
-  }
-  return names;
-}
-
 /// HeadTotals' number of a segment.
 int64_t segment_number(int64_t name) { return name == SegmentMass::kText ? 0 : name + 1; }
 
@@ -107,7 +93,7 @@ SegmentMass segment_mass(const HeadTask& task, const HeadTotals& totals) {
   const TokenGrid& queries = task.problem->query_tokens();
   const TokenGrid& keys = task.problem->key_tokens();
   SegmentMass result{
-      segments_of(queries), segments_of(keys), {}, {}, queries.has_grid() && queries == keys};
+      mass_segments(queries), mass_segments(keys), {}, {}, queries.has_grid() && queries == keys};
   for (const int64_t query : result.query_segments) {
     result.live_rows.push_back(totals.segment_rows(segment_number(query)));
     for (const int64_t key : result.key_segments) {
@@ -152,6 +138,19 @@ std::vector<PooledMap> pooled_maps(std::span<const HeadTask> tasks, int64_t bloc
   PoolSink sink(run.is_plan_only() ? std::span<const HeadTask>() : tasks, block);
   run.reduce(make_jobs(tasks, request), sink);
   return std::move(sink.maps);
+}
+
+std::vector<int64_t> mass_segments(const TokenGrid& tokens) {
+  std::vector<int64_t> names;
+  const IndexRange text = tokens.text_range();
+  const IndexRange video = tokens.video_range();
+  const int64_t frames = tokens.has_grid() ? tokens.frames() : video.empty() ? 0 : 1;
+  for (int64_t t = 0; t < frames; ++t) names.push_back(t);
+  if (!text.empty()) {
+    const bool last = text.begin > video.begin;
+    names.insert(last ? names.end() : names.begin(), SegmentMass::kText);
+  }
+  return names;
 }
 
 std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, ReductionRunner& run) {

@@ -46,6 +46,8 @@ struct SegmentMass {
 
   double at(size_t query, size_t key) const { return mass[query * key_segments.size() + key]; }
 };
+/// The parts of a sequence in its order: frames, or SegmentMass::kText.
+std::vector<int64_t> mass_segments(const TokenGrid& tokens);
 /// Tasks must have all rows and keys.
 std::vector<SegmentMass> segment_masses(std::span<const HeadTask> tasks, ReductionRunner& run);
 

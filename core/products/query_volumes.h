@@ -29,6 +29,7 @@ struct QueryVolume {
   std::vector<float> text;                 ///< [text tokens]; may be empty
   std::vector<SegmentValues> others = {};  ///< in the order of the sequence; mostly empty
   std::vector<int64_t> chosen_text;  ///< text tokens that were asked for, counted within the text
+  double told_mean = 0;              ///< of its values, where QueryVolumes::tells_mean
   int64_t averaged = 1;              ///< heads that it is the mean of; what they differ in is −1
   size_t tokens = 0;                 ///< which of QueryVolumes::token_lists names its text
   size_t chosen = 0;                 ///< which of QueryVolumes::chosen_lists it is the mean of
@@ -51,6 +52,7 @@ struct QueryVolumes {
   bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
   std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
   std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"
+  bool tells_mean = false;         ///< pictures tell the mean of each volume beside its label
   bool tracked = false;            ///< tables tell a point a frame, films outline it: frame_track()
   std::string shown = "video";     ///< whose volumes they are: the video's, or this segment's
   std::vector<QueryVolume> volumes;

@@ -72,22 +72,6 @@ void Canvas::outline(PixelRect r, int thickness, Rgb colour) {
   fill({r.x + r.width, r.y, t, r.height}, colour);
 }
 
-void Canvas::paste(const Canvas& other, int x, int y) {
-  for (int row = 0; row < other.height_; ++row) {
-    const std::span<const Rgb> from = other.row(row);
-    std::copy(from.begin(), from.end(), this->row(y + row).begin() + x);
-  }
-  for (CanvasMark mark : other.marks_) {
-    if (auto* const text = std::get_if<TextMark>(&mark)) {
-      text->x += x;
-      text->y += y;
-    } else {
-      for (PixelPoint& point : std::get<LineMark>(mark).points) point = {point.x + x, point.y + y};
-    }
-    marks_.push_back(std::move(mark));
-  }
-}
-
 void Canvas::text(int x, int y, std::string_view text, int cap_height, Rgb colour) {
   if (keeps_marks_) {
     marks_.emplace_back(TextMark{x, y, std::string(text), cap_height, colour});

@@ -51,8 +51,6 @@ class Canvas {
   void fill(PixelRect rect, Rgb colour);
   /// A frame of `thickness` pixels just outside `rect`.
   void outline(PixelRect rect, int thickness, Rgb colour);
-  /// Puts all of a picture here, with its left upper pixel at (x, y); it must not reach beyond.
-  void paste(const Canvas& other, int x, int y);
   /// One line of text that begins at x, its capitals `cap_height` pixels high from y down
   /// (text_ink.h).
   void text(int x, int y, std::string_view text, int cap_height, Rgb colour);

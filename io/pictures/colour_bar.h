@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <span>
 #include <string_view>
 
 #include "io/pictures/canvas.h"
@@ -13,10 +15,16 @@ constexpr int kBarWidth = 16;
 constexpr int kBarTextWidth = 120;
 
 /// Draws the scale into `bar` from its low end at the bottom to its high end at the top, ticks with
-/// labels to the right, and the title (what the values are) above. A scale of nothing is said to be
-/// one instead.
+/// labels to the right, and the title (what the values are) above, with the power of ten that they
+/// count in. A scale of nothing is said to be one instead.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
-                     std::string_view title, const PictureStyle& look);
+                     std::string_view title, const PictureStyle& look, TickNotation notation = {});
+/// Of the bars of one picture, so high: powers of ten where one of them needs these.
+TickNotation bar_notation(std::span<const ColourScale> scales, int height,
+                          const PictureStyle& look);
+/// What a scale of nothing has instead of a bar, in two lines: "nothing", "to scale"; of
+/// differences "0", "everywhere".
+std::array<std::string_view, 2> words_of_nothing(Colormap map);
 /// Draws a bar of colours that stand for different values in each part of a picture, with "high"
 /// and "low" instead of numbers.
 void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title,

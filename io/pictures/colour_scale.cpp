@@ -124,6 +124,7 @@ void check_colour_choice(const ColourChoice& choice, std::string_view option) {
 
 ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> values) {
   if (!choice.range.quantiles) {
+    if (choice.range.low == choice.range.high) return of_nothing(choice.map, choice.scale);
     return {choice.map, choice.scale, {choice.range.low, choice.range.high}};
   }
   std::vector<float> counted;
@@ -138,7 +139,8 @@ ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> 
 }
 
 ColourScale ColourScale::of_nothing(Colormap map, ScaleKind kind) {
-  ColourScale scale(map, kind, {0.5, 1});
+  const bool differences = map == Colormap::coolwarm;
+  ColourScale scale(map, kind, differences ? ValueRange{-1, 1} : ValueRange{0.5, 1});
   scale.of_nothing_ = true;
   return scale;
 }
@@ -208,7 +210,7 @@ Rgb ColourScale::colour(double value) const {
   return colormap_at(map_, unit(value));
 }
 
-std::vector<double> ColourScale::tick_values(double gap) const {
+std::vector<double> ColourScale::round_values(double gap) const {
   if (kind_ == ScaleKind::symlog) return symlog_tick_values(gap);
   const std::vector<double> all = kind_ == ScaleKind::log2
                                       ? log_ticks(range_.low, range_.high, most_ticks(gap))
@@ -253,10 +255,19 @@ std::vector<double> ColourScale::symlog_tick_values(double gap) const {
   return values;
 }
 
-std::vector<ScaleTick> ColourScale::ticks(double gap) const {
-  std::vector<double> values = tick_values(gap);
+std::vector<double> ColourScale::tick_values(double gap) const {
+  std::vector<double> values = round_values(gap);
   if (values.size() < 2) values = {range_.low, range_.high};
-  const std::vector<std::string> words = tick_words(values);
+  return values;
+}
+
+bool ColourScale::needs_powers(double gap) const {
+  return !of_nothing_ && need_powers(tick_values(gap));
+}
+
+std::vector<ScaleTick> ColourScale::ticks(double gap, TickNotation notation) const {
+  const std::vector<double> values = tick_values(gap);
+  const std::vector<std::string> words = tick_words(values, notation);
   std::vector<ScaleTick> ticks;
   for (size_t i = 0; i < values.size(); ++i) {
     ticks.push_back({std::clamp(unit(values[i]), 0.0, 1.0), words[i]});

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/number_words.h"
 #include "io/pictures/colormap.h"
 #include "io/pictures/picture_style.h"
 
@@ -34,7 +35,8 @@ ValueRange widened_range(ValueRange range, ScaleKind kind);
 /// Where the ends come from: quantiles of the values, or given.
 struct RangeChoice {
   bool quantiles = true;
-  double low = 0.01;  ///< a quantile in 0…1, or a value
+  double low =
+      0.01;  ///< a quantile in 0…1, or a value; two equal values: there is nothing to scale
   double high = 0.999;
   /// True where the mass has a say (core/base/mass_range.h): mass_keeping_end() raises the high
   /// quantile, and on a log scale mass_covering_end() takes the place of the low one. Percentiles
@@ -75,7 +77,8 @@ class ColourScale {
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
 
   /// For values of which none counts (all 0, masked or missing): there is nothing to scale, and a
-  /// legend says so. The range, 0.5 to 1, means nothing.
+  /// legend says so. The range, 0.5 to 1, means nothing; that of differences has 0 in the middle of
+  /// the colours.
   static ColourScale of_nothing(Colormap map, ScaleKind kind);
   bool is_of_nothing() const { return of_nothing_; }
   /// This scale, with another colour for what a log scale cannot show.
@@ -102,10 +105,13 @@ class ColourScale {
   Rgb colour(double value) const;
   /// Round values with labels of one notation (core/base/number_words.h), ascending, at least `gap`
   /// (of the bar's length) apart. At least two for gap ≤ 0.5.
-  std::vector<ScaleTick> ticks(double gap) const;
+  std::vector<ScaleTick> ticks(double gap, TickNotation notation = {}) const;
+  /// True where ticks() writes them as powers of ten.
+  bool needs_powers(double gap) const;
 
  private:
   std::vector<double> tick_values(double gap) const;
+  std::vector<double> round_values(double gap) const;
   std::vector<double> symlog_tick_values(double gap) const;
 
   Colormap map_;

@@ -51,10 +51,9 @@ MatrixPicture::MatrixPicture(const MatrixContent& content)
       rows_(content.query_tokens, content.rows, content.map.block_rows, 1),
       cols_(content.key_tokens, content.cols, content.map.block_cols, 1) {
   const PooledMap& map = content.map;
-  if (map.rows != rows_.cells() || map.cols != cols_.cells() ||
-      map.values(content.pool).size() != static_cast<size_t>(map.rows * map.cols)) {
-    throw usage_error(fmt::format("a matrix picture of {}×{} cells needs as many values (got {})",
-                                  rows_.cells(), cols_.cells(), map.values(content.pool).size()));
+  if (map.rows != rows_.cells() || map.cols != cols_.cells()) {
+    throw usage_error(fmt::format("a matrix picture of {}×{} cells got a map of {}×{}",
+                                  rows_.cells(), cols_.cells(), map.rows, map.cols));
   }
   const bool single = map.block_rows == 1 && map.block_cols == 1;
   const std::string cells = !content.cell_text.empty() ? content.cell_text
@@ -100,6 +99,11 @@ PixelRect MatrixPicture::cell(int64_t row, int64_t col) const {
 }
 
 Canvas MatrixPicture::draw() const {
+  const size_t values = content_.map.values(content_.pool).size();
+  if (values != static_cast<size_t>(content_.map.rows * content_.map.cols)) {
+    throw usage_error(fmt::format("a matrix picture of {}×{} cells needs as many values (got {})",
+                                  rows_.cells(), cols_.cells(), values));
+  }
   Canvas canvas(width_, height_, look_);
   draw_header(canvas, text_, look_);
   const auto scale = ColourScale::fit(content_.colours, content_.map.values(content_.pool))
@@ -151,12 +155,21 @@ void MatrixPicture::draw_labels(Canvas& canvas) const {
   const auto put_right = [&](int right, int y, const std::string& words, Rgb colour) {
     canvas.text(right - text_width(words, text), y, words, text, colour);
   };
+  // Labels of the last columns keep clear of the colour bar's title.
+  const int end = look_.legend ? cols_.length() + look_.px(kBarGap) - look_.px(6)
+                               : width_ - look_.margin - left_;
+  const auto within = [&](std::vector<AxisLabel> labels) {
+    std::erase_if(labels, [&](const AxisLabel& label) {
+      return label.pixel + text_width(label.text, text) > end;
+    });
+    return labels;
+  };
   const int numbers_y = top_ - gap - band - line_rise(look_);
   const int names_y = numbers_y - line_rise(look_);
-  for (const AxisLabel& l : fitting_labels(cols_.names(), label_gap, -1, text)) {
+  for (const AxisLabel& l : fitting_labels(within(cols_.names()), label_gap, -1, text)) {
     canvas.text(left_ + l.pixel, names_y, l.text, text, look_.text);
   }
-  for (const AxisLabel& l : fitting_labels(cols_.numbers(), label_gap, -1, text)) {
+  for (const AxisLabel& l : fitting_labels(within(cols_.numbers()), label_gap, -1, text)) {
     canvas.text(left_ + l.pixel, numbers_y, l.text, text, look_.quiet_text);
   }
   const int numbers_right = left_ - gap - band - gap;

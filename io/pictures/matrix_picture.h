@@ -36,13 +36,14 @@ std::string pooling_text(const PooledMap& map, Pool pool);
 /// A pooled attention matrix: queries down, keys to the right; frame lines; names of frames and
 /// text, token numbers, bands that mark the text, a colour bar, a legend. Cells are enlarged to
 /// whole pixels (about 1100 for the longer side, or as the page's size leaves room) and never
-/// shrunk. Borrows the content.
+/// shrunk. Borrows the content, which needs no values before they are drawn.
 class MatrixPicture {
  public:
   /// Throws Error(usage) where sizes do not fit, also that of the page.
   explicit MatrixPicture(const MatrixContent& content);
   int width() const { return width_; }
   int height() const { return height_; }
+  /// Throws Error(usage) where there are not as many values as cells.
   Canvas draw() const;
   /// Where a cell stands.
   PixelRect cell(int64_t row, int64_t col) const;

@@ -55,12 +55,6 @@ std::vector<std::string> cell_texts(const std::vector<float>& values) {
   return texts;
 }
 
-/// Above the colour bar: the name of the numbers, and what the cells count in.
-std::string bar_title(const MetricTable& table) {
-  const int power = notation_of(table.values).power;
-  return table.value_name + (power == 0 ? "" : " (cells: ×" + power_of_ten(power) + ")");
-}
-
 /// The largest size at which all texts have room in a cell; 0 for none.
 int fitting_size(const std::vector<std::string>& texts, int side, const PictureStyle& look) {
   if (side < look.px(kNumberCell)) return 0;
@@ -103,11 +97,8 @@ void draw_stripes(Canvas& canvas, PixelRect rect, const PictureStyle& look) {
 
 HeatTablePicture::HeatTablePicture(const MetricTable& table)
     : table_(table), look_(table.look), grid_(grid_of(cell_side(table.names, table.look))) {
-  const size_t cells = table.names.rows.size() * table.names.columns.size();
-  if (table.values.size() != cells || cells == 0) {
-    throw usage_error(fmt::format("a table of {}×{} cells needs as many values (got {})",
-                                  table.names.rows.size(), table.names.columns.size(),
-                                  table.values.size()));
+  if (table.names.rows.empty() || table.names.columns.empty()) {
+    throw usage_error("a table without cells is no picture");
   }
   const int side = fitting_cell(
       look_, cell_side(table.names, look_), 2 * look_.px(kMostTableCell),
@@ -125,10 +116,10 @@ TableLayout HeatTablePicture::grid_of(int side) const {
 
 PageSize HeatTablePicture::size_of(const TableLayout& grid) const {
   const PixelRect all = grid.cells();
-  int bar = bar_room(look_, bar_title(table_));
+  int bar = bar_room(look_, table_.value_name);
   if (look_.legend && look_.page_width == 0) {
     bar = look_.px(kBarGap) + look_.px(kBarWidth) +
-          std::max(look_.px(kBarTextWidth), text_width(bar_title(table_), look_.text_height));
+          std::max(look_.px(kBarTextWidth), text_width(table_.value_name, look_.text_height));
   }
   int right = all.x + all.width + bar;
   if (look_.page_width == 0) {
@@ -139,6 +130,11 @@ PageSize HeatTablePicture::size_of(const TableLayout& grid) const {
 }
 
 Canvas HeatTablePicture::draw() const {
+  if (table_.values.size() != table_.names.rows.size() * table_.names.columns.size()) {
+    throw usage_error(fmt::format("a table of {}×{} cells needs as many values (got {})",
+                                  table_.names.rows.size(), table_.names.columns.size(),
+                                  table_.values.size()));
+  }
   Canvas canvas(width_, height_, look_);
   draw_header(canvas, table_.text, look_);
   const ColourScale scale =
@@ -152,7 +148,7 @@ Canvas HeatTablePicture::draw() const {
   draw_colour_bar(canvas,
                   {all.x + all.width + look_.px(kBarGap), all.y, look_.px(kBarWidth),
                    std::max(all.height, look_.least_bar)},
-                  scale, bar_title(table_), look_);
+                  scale, table_.value_name, look_, {.unit = notation_of(table_.values).power});
   return canvas;
 }
 

@@ -20,8 +20,8 @@ struct MetricTable {
 };
 
 /// A picture of it: coloured cells with labels, the numbers in them where they have room (28 pixels
-/// and more), a colour bar. Borrows the table; throws Error(usage) where sizes do not fit, also
-/// that of the page.
+/// and more), a colour bar. Borrows the table, which needs no values before they are drawn; throws
+/// Error(usage) where sizes do not fit, also that of the page.
 class HeatTablePicture {
  public:
   explicit HeatTablePicture(const MetricTable& table);

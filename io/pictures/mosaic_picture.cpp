@@ -59,13 +59,10 @@ MosaicPicture::MosaicPicture(const MosaicContent& content)
       pixels_(cell_pixels(content)),
       grid_(grid_of(pixels_)) {
   const size_t places = content.names.rows.size() * content.names.columns.size();
-  bool fits = places > 0 && content.maps.size() == places;
-  for (const PooledMap& map : content.maps) {
-    fits = fits && map.values(content.pool).size() == static_cast<size_t>(map.rows * map.cols);
-  }
-  if (!fits) {
-    throw usage_error(fmt::format("a mosaic of {}×{} maps needs as many, with all their cells",
-                                  content.names.rows.size(), content.names.columns.size()));
+  if (places == 0 || content.maps.size() != places) {
+    throw usage_error(fmt::format("a mosaic of {}×{} maps needs as many (got {})",
+                                  content.names.rows.size(), content.names.columns.size(),
+                                  content.maps.size()));
   }
   const int most =
       std::max(1, look_.px(kMostOnPage) / std::max(most_rows(content), most_columns(content)));
@@ -123,6 +120,10 @@ void MosaicPicture::draw_map(Canvas& canvas, size_t i, const ColourScale& scale)
 }
 
 Canvas MosaicPicture::draw() const {
+  for (const PooledMap& map : content_.maps) {
+    if (map.values(content_.pool).size() == static_cast<size_t>(map.rows * map.cols)) continue;
+    throw usage_error("a map of a mosaic needs as many values as it has cells");
+  }
   Canvas canvas(width_, height_, look_);
   draw_header(canvas, text_, look_);
   grid_.draw_labels(canvas);

@@ -27,7 +27,8 @@ struct MosaicContent {
 
 /// A picture of it with labels and a colour bar. Maps of at most 64×64 cells are enlarged to whole
 /// pixels, larger ones drawn a pixel a cell; on a page of a given width as large as it leaves room.
-/// Borrows the content; throws Error(usage) where sizes do not fit, also that of the page.
+/// Borrows the content, whose maps need no values before they are drawn; throws Error(usage) where
+/// sizes do not fit, also that of the page.
 class MosaicPicture {
  public:
   explicit MosaicPicture(const MosaicContent& content);

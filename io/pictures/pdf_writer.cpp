@@ -26,10 +26,10 @@ constexpr int kGlyphUnits = 1000;
 /// Sides of a page are at most so many of its units (ISO 32000-1, annex C.2).
 constexpr double kMostUnits = 14400;
 
-/// Packs bytes piece by piece behind those of a file.
+/// Packs bytes piece by piece, and puts what comes of them.
 class Deflater {
  public:
-  explicit Deflater(std::string& out) : out_(out) {
+  explicit Deflater(const PutBytes& put) : put_(put) {
     if (deflateInit(&stream_, Z_BEST_COMPRESSION) != Z_OK) throw std::bad_alloc();
   }
   ~Deflater() { deflateEnd(&stream_); }
@@ -49,16 +49,16 @@ class Deflater {
     // zlib reads these bytes alone, although its pointer is not const.
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
-    std::array<char, 1 << 14> packed;
+    std::array<std::byte, 1 << 14> packed;
     do {
       stream_.next_out = reinterpret_cast<Bytef*>(packed.data());
       stream_.avail_out = static_cast<uInt>(packed.size());
       if (deflate(&stream_, flush) == Z_STREAM_ERROR) throw std::bad_alloc();
-      out_.append(packed.data(), packed.size() - stream_.avail_out);
+      put_(std::span(packed).first(packed.size() - stream_.avail_out));
     } while (stream_.avail_out == 0);
   }
 
-  std::string& out_;
+  const PutBytes& put_;
   z_stream stream_{};
 };
 
@@ -78,54 +78,61 @@ std::string utf16_text(std::string_view text) {
   return hex + ">";
 }
 
-/// Objects with their numbers, and the table of where they are.
+/// Puts objects with their numbers, and the table of where they are.
 class PdfFile {
  public:
-  explicit PdfFile(std::string_view version)
-      : bytes_(fmt::format("%PDF-{}\n%\xe2\xe3\xcf\xd3\n", version)) {}
+  PdfFile(std::string_view version, const PutBytes& put) : put_(put) {
+    put_text(fmt::format("%PDF-{}\n%\xe2\xe3\xcf\xd3\n", version));
+  }
 
   /// The number that the next add() will give.
   int next() const { return static_cast<int>(places_.size()) + 1; }
   int add(std::string_view object) {
-    places_.push_back(bytes_.size());
-    bytes_ += fmt::format("{} 0 obj\n{}\nendobj\n", next() - 1, object);
+    places_.push_back(size_);
+    put_text(fmt::format("{} 0 obj\n{}\nendobj\n", next() - 1, object));
     return next() - 1;
   }
   /// `facts`: entries of the stream's dictionary.
   int add_stream(std::string_view facts, std::string_view bytes) {
     return add_stream(facts, [&](Deflater& stream) { stream.put(bytes); });
   }
-  /// A stream of the bytes that put(Deflater&) puts; only their packed ones are in memory.
+  /// A stream of the bytes that put(Deflater&) puts.
   template <class Put>
   requires std::invocable<Put, Deflater&>
   int add_stream(std::string_view facts, const Put& put) {
-    places_.push_back(bytes_.size());
-    bytes_ += fmt::format("{} 0 obj\n<< {} /Filter /FlateDecode /Length ", next() - 1, facts);
-    // The length takes its place when it is known; blanks follow it.
-    const size_t length = bytes_.size();
-    bytes_ += std::string(kLengthDigits, ' ') + " >>\nstream\n";
-    const size_t begin = bytes_.size();
-    Deflater stream(bytes_);
+    const int number = next();
+    places_.push_back(size_);
+    // Its length is known behind it: the next object.
+    put_text(fmt::format("{} 0 obj\n<< {} /Filter /FlateDecode /Length {} 0 R >>\nstream\n", number,
+                         facts, number + 1));
+    const size_t begin = size_;
+    const PutBytes counted = [this](std::span<const std::byte> bytes) { put_bytes(bytes); };
+    Deflater stream(counted);
     put(stream);
     stream.finish();
-    const std::string digits = std::to_string(bytes_.size() - begin);
-    bytes_.replace(length, digits.size(), digits);
-    bytes_ += "\nendstream\nendobj\n";
-    return next() - 1;
+    const size_t length = size_ - begin;
+    put_text("\nendstream\nendobj\n");
+    add(std::to_string(length));
+    return number;
   }
-  std::string finish(int catalog, int info) {
-    const size_t table = bytes_.size();
-    bytes_ += fmt::format("xref\n0 {}\n0000000000 65535 f \n", next());
-    for (const size_t place : places_) bytes_ += fmt::format("{:010} 00000 n \n", place);
-    bytes_ +=
-        fmt::format("trailer\n<< /Size {} /Root {} 0 R /Info {} 0 R >>\nstartxref\n{}\n%%EOF\n",
-                    next(), catalog, info, table);
-    return std::move(bytes_);
+  void finish(int catalog, int info) {
+    const size_t table = size_;
+    std::string text = fmt::format("xref\n0 {}\n0000000000 65535 f \n", next());
+    for (const size_t place : places_) text += fmt::format("{:010} 00000 n \n", place);
+    put_text(text + fmt::format(
+                        "trailer\n<< /Size {} /Root {} 0 R /Info {} 0 R >>\nstartxref\n{}\n%%EOF\n",
+                        next(), catalog, info, table));
   }
 
  private:
-  static constexpr size_t kLengthDigits = 12;
-  std::string bytes_;
+  void put_text(std::string_view text) { put_bytes(std::as_bytes(std::span(text))); }
+  void put_bytes(std::span<const std::byte> bytes) {
+    put_(bytes);
+    size_ += bytes.size();
+  }
+
+  const PutBytes& put_;
+  size_t size_ = 0;
   std::vector<size_t> places_;
 };
 
@@ -205,59 +212,65 @@ void put_line(const LineMark& line, std::string& out) {
   out += " S\n";
 }
 
-int add_image(PdfFile& file, const Canvas& page) {
+/// Adds the page's pixels, and gives its texts and lines.
+int add_image(PdfFile& file, const PageBands& page, std::vector<CanvasMark>& marks) {
   return file.add_stream(
       fmt::format("/Type /XObject /Subtype /Image /Width {} /Height {} /ColorSpace /DeviceRGB "
                   "/BitsPerComponent 8",
-                  page.width(), page.height()),
+                  page.width, page.height),
       [&](Deflater& stream) {
-        for (int y = 0; y < page.height(); ++y) {
-          const std::span<const Rgb> row = page.row(y);
+        marks = draw_bands(page, [&](std::span<const Rgb> row) {
           stream.put({reinterpret_cast<const char*>(row.data()), row.size_bytes()});
-        }
+        });
       });
 }
 
-}  // namespace
-
-std::string pdf_of(const Canvas& page, double dpi, const std::string& title) {
-  const double longest = std::max(page.width(), page.height()) * kPoints / dpi;
-  // Points that a unit of the page is: more than one where there would be too many.
-  const double unit = std::max(1.0, std::ceil(longest / kMostUnits));
-  PdfFile file(unit > 1 ? "1.6" : "1.5");
-  const PageFonts fonts(page.marks());
-  std::string resources;
-  for (size_t i = 0; i < fonts.fonts().size(); ++i) {
-    resources += fmt::format("/F{} {} 0 R ", i, add_font(file, fonts.fonts()[i], i));
-  }
-  const int image = add_image(file, page);
-  const double scale = kPoints / dpi / unit;
-  const double width = page.width() * scale, height = page.height() * scale;
+/// The drawing of a page: its image, and its texts and lines above it.
+std::string drawing_of(const PageBands& page, std::span<const CanvasMark> marks,
+                       const PageFonts& fonts, double scale) {
   // Lines have round joins and ends.
   std::string content =
-      fmt::format("{:.8g} 0 0 {:.8g} 0 {:.8g} cm 1 J 1 j\n", scale, -scale, height);
+      fmt::format("{:.8g} 0 0 {:.8g} 0 {:.8g} cm 1 J 1 j\n", scale, -scale, page.height * scale);
   content +=
-      fmt::format("q {} 0 0 {} 0 {} cm /Cells Do Q\n", page.width(), -page.height(), page.height());
-  for (const CanvasMark& mark : page.marks()) {
+      fmt::format("q {} 0 0 {} 0 {} cm /Cells Do Q\n", page.width, -page.height, page.height);
+  for (const CanvasMark& mark : marks) {
     if (const auto* const text = std::get_if<TextMark>(&mark)) {
       put_text(*text, fonts, content);
     } else {
       put_line(std::get<LineMark>(mark), content);
     }
   }
-  const int drawing = file.add_stream("", content);
+  return content;
+}
+
+}  // namespace
+
+void write_pdf(const PageBands& page, double dpi, const std::string& title, const PutBytes& put) {
+  const double longest = std::max(page.width, page.height) * kPoints / dpi;
+  // Points that a unit of the page is: more than one where there would be too many.
+  const double unit = std::max(1.0, std::ceil(longest / kMostUnits));
+  const double scale = kPoints / dpi / unit;
+  PdfFile file(unit > 1 ? "1.6" : "1.5", put);
+  std::vector<CanvasMark> marks;
+  const int image = add_image(file, page, marks);
+  const PageFonts fonts(marks);
+  std::string resources;
+  for (size_t i = 0; i < fonts.fonts().size(); ++i) {
+    resources += fmt::format("/F{} {} 0 R ", i, add_font(file, fonts.fonts()[i], i));
+  }
+  const int drawing = file.add_stream("", drawing_of(page, marks, fonts, scale));
   const int pages = file.next() + 1;
-  const int leaf =
-      file.add(fmt::format("<< /Type /Page /Parent {} 0 R /MediaBox [0 0 {:.8g} {:.8g}]{} "
-                           "/Contents {} 0 R /Resources << "
-                           "/Font << {}>> /XObject << /Cells {} 0 R >> >> >>",
-                           pages, width, height, unit > 1 ? fmt::format(" /UserUnit {}", unit) : "",
-                           drawing, resources, image));
+  const int leaf = file.add(
+      fmt::format("<< /Type /Page /Parent {} 0 R /MediaBox [0 0 {:.8g} {:.8g}]{} "
+                  "/Contents {} 0 R /Resources << "
+                  "/Font << {}>> /XObject << /Cells {} 0 R >> >> >>",
+                  pages, page.width * scale, page.height * scale,
+                  unit > 1 ? fmt::format(" /UserUnit {}", unit) : "", drawing, resources, image));
   file.add(fmt::format("<< /Type /Pages /Kids [{} 0 R] /Count 1 >>", leaf));
   const int catalog = file.add(fmt::format("<< /Type /Catalog /Pages {} 0 R >>", pages));
   const int info =
       file.add(fmt::format("<< /Title {} /Producer (attnscope) >>", utf16_text(title)));
-  return file.finish(catalog, info);
+  file.finish(catalog, info);
 }
 
 }  // namespace attnscope

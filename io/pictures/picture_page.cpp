@@ -73,15 +73,14 @@ HeaderLines header_lines(const PictureText& text, const PictureStyle& look) {
   return header;
 }
 
-void put_png(const Canvas& canvas, StagedFile& file, double dpi) {
-  PngWriter png(file, canvas.width(), canvas.height(), dpi);
-  for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
-  png.finish();
-}
-
 int title_rise(const PictureStyle& look) { return look.title_height + look.text_gap; }
 
 }  // namespace
+
+int64_t page_bytes(PageSize page) {
+  if (page.band_bytes > 0) return page.band_bytes;
+  return int64_t{page.width} * page.height * static_cast<int64_t>(sizeof(Rgb));
+}
 
 int line_rise(const PictureStyle& look) { return look.text_height + look.px(8); }
 
@@ -208,13 +207,6 @@ void draw_header(Canvas& canvas, const PictureText& text, const PictureStyle& lo
   }
 }
 
-void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force,
-                      double dpi) {
-  StagedFile file(path, force);
-  put_png(canvas, file, dpi);
-  file.commit();
-}
-
 std::vector<std::string_view> picture_endings() { return {".png", ".svg", ".pdf"}; }
 
 bool is_vector_name(const std::filesystem::path& path) {
@@ -226,20 +218,32 @@ double told_dpi(const PictureStyle& look) {
   return as_screens ? 0 : look.dpi;
 }
 
+void put_picture(const PageBands& page, const PictureStyle& look, const std::string& title,
+                 StagedFile& file) {
+  const PutBytes put = [&file](std::span<const std::byte> bytes) { file.append(bytes); };
+  const std::string& name = look.title ? *look.title : title;
+  if (file.path().extension() == ".pdf") return write_pdf(page, look.dpi, name, put);
+  if (file.path().extension() == ".svg") return write_svg(page, look.dpi, name, put);
+  PngWriter png(put, file.part_path(), page.width, page.height, told_dpi(look));
+  draw_bands(page, [&](std::span<const Rgb> row) { png.write_row(row); });
+  png.finish();
+}
+
 void put_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                  StagedFile& file) {
-  if (!is_vector_name(file.path())) return put_png(canvas, file, told_dpi(look));
-  const std::string& name = look.title ? *look.title : title;
-  const std::string bytes = file.path().extension() == ".pdf" ? pdf_of(canvas, look.dpi, name)
-                                                              : svg_of(canvas, look.dpi, name);
-  file.append(std::as_bytes(std::span(bytes)));
+  put_picture(page_of(canvas), look, title, file);
+}
+
+void write_picture(const PageBands& page, const PictureStyle& look, const std::string& title,
+                   const std::filesystem::path& path, bool force) {
+  StagedFile file(path, force);
+  put_picture(page, look, title, file);
+  file.commit();
 }
 
 void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                    const std::filesystem::path& path, bool force) {
-  StagedFile file(path, force);
-  put_picture(canvas, look, title, file);
-  file.commit();
+  write_picture(page_of(canvas), look, title, path, force);
 }
 
 }  // namespace attnscope

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "io/pictures/canvas.h"
+#include "io/pictures/page_bands.h"
 #include "io/pictures/picture_style.h"
 
 namespace attnscope {
@@ -35,7 +35,10 @@ std::vector<std::string> wrapped_words(std::string_view text, int width, int cap
 
 struct PageSize {
   int width = 0, height = 0;
+  int64_t band_bytes = 0;  ///< of memory, where it is drawn in bands; 0: it is drawn as a whole
 };
+/// Of memory while it is drawn.
+int64_t page_bytes(PageSize page);
 /// A side of a cell: the style's; or the largest of at most `most` pixels whose page, as `size_of`
 /// gives it, has the style's size; or `usual` where it has none. Sizes must grow with the cell.
 /// Throws Error(usage) where no cell fits, with the least page that does; `way_out` says what
@@ -56,20 +59,20 @@ std::string elided(const std::string& text, int width, int cap_height);
 /// As much of its end, in whole words, with a "…" before it.
 std::string elided_front(const std::string& text, int width, int cap_height);
 
-/// Writes a PNG through PATH.part; an existing file is replaced with `force` only. Throws
-/// Error(file).
-void write_canvas_png(const Canvas& canvas, const std::filesystem::path& path, bool force,
-                      double dpi = 0);
-
 /// The endings of pictures that do not move: .png, .svg, .pdf.
 std::vector<std::string_view> picture_endings();
 /// True of those that keep texts and lines as such (PictureStyle::vector).
 bool is_vector_name(const std::filesystem::path& path);
 /// Writes a page as the ending of its name says: .svg and .pdf with the size that the style's dpi
-/// gives, .png with its dpi in it where these are not a screen's. As write_canvas_png().
+/// gives, .png with its dpi in it where these are not a screen's. Through PATH.part, a band at a
+/// time; an existing file is replaced with `force` only. Throws Error(file).
+void write_picture(const PageBands& page, const PictureStyle& look, const std::string& title,
+                   const std::filesystem::path& path, bool force);
 void write_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                    const std::filesystem::path& path, bool force);
 /// As write_picture(), without giving the file its name.
+void put_picture(const PageBands& page, const PictureStyle& look, const std::string& title,
+                 StagedFile& file);
 void put_picture(const Canvas& canvas, const PictureStyle& look, const std::string& title,
                  StagedFile& file);
 /// The dpi that a .png tells; 0: none.

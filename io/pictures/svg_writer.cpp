@@ -2,8 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "io/files/base64.h"
 #include "io/files/utf8.h"
@@ -45,16 +47,30 @@ std::string escaped(std::string_view text) {
 
 std::string hex(Rgb c) { return fmt::format("#{:02x}{:02x}{:02x}", c.r, c.g, c.b); }
 
-std::string png_text(const Canvas& page) {
+void put_text(std::string_view text, const PutBytes& put) { put(std::as_bytes(std::span(text))); }
+
+/// Puts the page's pixels as the base64 text of a PNG; returns its texts and lines.
+std::vector<CanvasMark> put_png_text(const PageBands& page, const PutBytes& put) {
+  // Whole groups of base64, which are of three bytes.
+  constexpr size_t kPiece = 3 * 8192;
   std::string bytes;
+  const auto put_pieces = [&](size_t least) {
+    for (; bytes.size() >= least && !bytes.empty(); bytes.erase(0, kPiece)) {
+      put_text(to_base64(std::as_bytes(std::span(bytes)).first(std::min(kPiece, bytes.size()))),
+               put);
+    }
+  };
   PngWriter png(
       [&](std::span<const std::byte> some) {
         bytes.append(reinterpret_cast<const char*>(some.data()), some.size());
+        put_pieces(kPiece);
       },
-      "the picture's cells", page.width(), page.height());
-  for (int y = 0; y < page.height(); ++y) png.write_row(page.row(y));
+      "the picture's cells", page.width, page.height);
+  std::vector<CanvasMark> marks =
+      draw_bands(page, [&](std::span<const Rgb> row) { png.write_row(row); });
   png.finish();
-  return to_base64(std::as_bytes(std::span(bytes)));
+  put_pieces(0);
+  return marks;
 }
 
 void put_text_runs(const TextMark& text, const PageFonts& fonts, std::string& out) {
@@ -85,30 +101,33 @@ void put_polyline(const LineMark& line, std::string& out) {
 
 }  // namespace
 
-std::string svg_of(const Canvas& page, double dpi, const std::string& title) {
-  const PageFonts fonts(page.marks());
-  std::string out = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" xmlns:xlink=\"http://www.w3.org/1999/xlink\" "
-      "version=\"1.1\" width=\"{:.6g}mm\" height=\"{:.6g}mm\" viewBox=\"0 0 {} {}\">\n",
-      page.width() / dpi * kMillimetresAnInch, page.height() / dpi * kMillimetresAnInch,
-      page.width(), page.height());
-  out += fmt::format("<title>{}</title>\n<style>\n", escaped(title));
+void write_svg(const PageBands& page, double dpi, const std::string& title, const PutBytes& put) {
+  put_text(
+      fmt::format("<svg xmlns=\"http://www.w3.org/2000/svg\" "
+                  "xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" "
+                  "width=\"{:.6g}mm\" height=\"{:.6g}mm\" viewBox=\"0 0 {} {}\">\n"
+                  "<title>{}</title>\n"
+                  "<image width=\"{}\" height=\"{}\" style=\"image-rendering: pixelated\" "
+                  "xlink:href=\"data:image/png;base64,",
+                  page.width / dpi * kMillimetresAnInch, page.height / dpi * kMillimetresAnInch,
+                  page.width, page.height, escaped(title), page.width, page.height),
+      put);
+  const std::vector<CanvasMark> marks = put_png_text(page, put);
+  const PageFonts fonts(marks);
+  std::string out = "\"/>\n<style>\n";
   for (const PageFont& font : fonts.fonts()) {
     out += fmt::format("@font-face {{ font-family: \"{}\"; src: url(data:font/ttf;base64,{}); }}\n",
                        font.name, to_base64(std::as_bytes(std::span(font.letters.bytes))));
   }
-  out += fmt::format(
-      "</style>\n<image width=\"{}\" height=\"{}\" style=\"image-rendering: pixelated\" "
-      "xlink:href=\"data:image/png;base64,{}\"/>\n",
-      page.width(), page.height(), png_text(page));
-  for (const CanvasMark& mark : page.marks()) {
+  out += "</style>\n";
+  for (const CanvasMark& mark : marks) {
     if (const auto* const text = std::get_if<TextMark>(&mark)) {
       put_text_runs(*text, fonts, out);
     } else {
       put_polyline(std::get<LineMark>(mark), out);
     }
   }
-  return out + "</svg>\n";
+  put_text(out + "</svg>\n", put);
 }
 
 }  // namespace attnscope

@@ -6,11 +6,10 @@
 #include <string>
 
 #include "core/base/error.h"
-#include "io/files/staged_file.h"
 #include "io/pictures/film/film_animation.h"
+#include "io/pictures/film/film_grid.h"
 #include "io/pictures/film/film_writer.h"
 #include "io/pictures/film/gif_writer.h"
-#include "io/pictures/png_writer.h"
 #include "io/results/volume_check.h"
 
 namespace attnscope {
@@ -27,10 +26,14 @@ bool is_animation_name(const std::filesystem::path& path) {
 
 PageSize check_filmstrip(const std::filesystem::path& path, const QueryVolumes& volumes,
                          const FilmStyle& style) {
+  if (FilmGrid::suits(volumes, style)) {
+    const FilmGrid grid(volumes, style);
+    return {grid.width(), grid.height(), grid.band_bytes()};
+  }
   const Filmstrip film(volumes, style);
   const auto count = static_cast<int>(volumes.volumes.size());
   const int most = (kMaxPictureHeight - film.header_height()) / film.strip_height();
-  if (count <= most) return {film.width(), film.height()};
+  if (count <= most) return {film.width(), film.height(), film.band_bytes()};
   const std::string heads = count == 1 ? "1 head does" : fmt::format("{} heads do", count);
   if (most < 1) {
     throw usage_error(fmt::format(
@@ -47,20 +50,13 @@ void write_filmstrip(const QueryVolumes& volumes, const FilmStyle& style,
                      const std::filesystem::path& path, bool force) {
   check_volumes(volumes, true);
   check_filmstrip(path, volumes, style);
-  const Filmstrip film(volumes, style);
-  if (is_vector_name(path)) {
-    const std::string title = film_header(volumes, style).title;
-    return write_picture(film.page(), style.look, title, path, force);
+  const std::string title = film_header(volumes, style).title;
+  if (FilmGrid::suits(volumes, style)) {
+    const FilmGrid grid(volumes, style);
+    return write_picture(grid.page(), style.look, title, path, force);
   }
-  StagedFile file(path, force);
-  PngWriter png(file, film.width(), film.height(), told_dpi(style.look));
-  const auto write = [&png](const Canvas& canvas) {
-    for (int y = 0; y < canvas.height(); ++y) png.write_row(canvas.row(y));
-  };
-  write(film.header());
-  for (const QueryVolume& volume : volumes.volumes) write(film.strip(volume));
-  png.finish();
-  file.commit();
+  const Filmstrip film(volumes, style);
+  write_picture(film.page(), style.look, title, path, force);
 }
 
 PageSize check_animation(const std::filesystem::path& path, const QueryVolumes& volumes,
@@ -73,7 +69,8 @@ PageSize check_animation(const std::filesystem::path& path, const QueryVolumes& 
   }
   if (path.extension() == ".mp4") check_mp4(path);
   const FilmAnimation film(volumes, style);
-  return {film.width(), film.height()};
+  // An image, and what is encoded of it.
+  return {film.width(), film.height(), int64_t{6} * film.width() * film.height()};
 }
 
 void write_animation(const QueryVolumes& volumes, const FilmStyle& style,

@@ -15,8 +15,8 @@ bool is_animation_name(const std::filesystem::path& path);
 PageSize check_filmstrip(const std::filesystem::path& path, const QueryVolumes& volumes,
                          const FilmStyle& style);
 /// A filmstrip: a row of frames a volume, a colour scale shared by a volume's frames, the query
-/// outlined, frame numbers, a colour bar with ticks, unit and domain, the label; .png, .svg or
-/// .pdf. Complete or not at all, as write_volumes_npy().
+/// outlined, frame numbers, a colour bar with ticks, unit and domain, the label; of many volumes a
+/// FilmGrid. .png, .svg or .pdf. Complete or not at all, as write_volumes_npy().
 void write_filmstrip(const QueryVolumes& volumes, const FilmStyle& style,
                      const std::filesystem::path& path, bool force);
 /// The volumes played through their latent frames: a .gif that loops, or an .mp4. Throws

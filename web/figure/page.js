@@ -49,12 +49,12 @@ const numberWords = (value, digits = 3) => {
 const shareWords = (share) => {
   const size = Math.abs(share);
   if (!Number.isFinite(share) || size > 0 && size < 1e-8 || size > 1e4) return numberWords(share);
-  if (share === 0) return '0 %';
+  if (share === 0) return '0\u00a0%';
   let [first, power] = roundedDigits(100 * share, 3);
   for (let digits = 4; size < 1 && power > 1 && digits <= 8; ++digits) {
     [first, power] = (100 * share).toExponential(digits - 1).split('e').map(Number);
   }
-  return Number(first + 'e' + power) + ' %';
+  return Number(first + 'e' + power) + '\u00a0%';
 };
 /// The smallest of 1, 2, 5, 10, 20 … that is not below `value`.
 const roundStep = (value) => {

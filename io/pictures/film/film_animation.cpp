@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "core/products/frame_track.h"
 #include "io/pictures/colour_bar.h"
+#include "io/pictures/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 
 namespace attnscope {
@@ -35,9 +35,7 @@ FilmAnimation::FilmAnimation(const QueryVolumes& volumes, FilmStyle style)
   const auto count = static_cast<int>(std::max<size_t>(volumes.volumes.size(), 1));
   const int usual =
       std::clamp(look.px(count == 1 ? kOneSide : kManySide) / side, 1, look.px(kMostPanelCell));
-  for (const QueryVolume& volume : volumes.volumes) {
-    scales_.push_back(ColourScale::fit(style_.colours, volume.video).with_masked(look.masked_cell));
-  }
+  scales_ = film_scales(volumes, style_);
   per_line_ = count <= 3 ? count : count <= 8 ? (count + 1) / 2 : 4;
   if (style_.columns > 0) per_line_ = std::min(style_.columns, count);
   // A narrow page has fewer side by side.
@@ -104,30 +102,21 @@ Canvas FilmAnimation::frame(int i) const {
   Canvas canvas(width_, height_, look);
   draw_header(canvas, text_, look);
   draw_time(canvas, t);
-  const size_t size = static_cast<size_t>(volumes_.grid[1] * volumes_.grid[2]);
+  const TickNotation notation = bar_notation(scales_, cells(0).height(), look);
   for (size_t v = 0; v < volumes_.volumes.size(); ++v) {
     const QueryVolume& volume = volumes_.volumes[v];
     const FrameCells at = cells(v);
     const int label_width = at.width() + bar_room(look, style_.unit) - look.px(8);
     canvas.text(at.x, at.y - panel_label_height(look),
-                elided_front(volume.label, label_width, look.text_height), look.text_height,
-                look.text);
-    draw_frame_cells(canvas, at,
-                     std::span(volume.video).subspan(static_cast<size_t>(t) * size, size),
-                     scales_[v], style_.video_frame(t), film_over_of(style_, volume),
-                     evicted_in(volume, t, size), look);
-    if (volumes_.tracked) {
-      const TrackPoint point = track_point(
-          std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), volumes_.grid[2]);
-      if (point.best_y) draw_match_cell(canvas, at.at(*point.best_y, *point.best_x), look);
-    }
-    if (volume.query && (*volume.query)[0] == t) {
-      draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]), look);
-    }
+                elided_front(joined_parts({volume.label, mean_words(volumes_, volume)}),
+                             label_width, look.text_height),
+                look.text_height, look.text);
+    draw_film_frame(canvas, at, {volumes_, volume, t}, scales_[v], style_,
+                    film_over_of(style_, volume));
     if (!look.legend) continue;
     draw_colour_bar(canvas,
                     {at.x + at.width() + look.px(kBarGap), at.y, look.px(kBarWidth), at.height()},
-                    scales_[v], style_.unit, look);
+                    scales_[v], style_.unit, look, notation);
   }
   return canvas;
 }

@@ -9,7 +9,6 @@
 #include "core/base/number_words.h"
 #include "core/products/frame_track.h"
 #include "io/pictures/colour_bar.h"
-#include "io/pictures/film/film_frame.h"
 #include "io/pictures/joined_parts.h"
 #include "io/pictures/text/text_ink.h"
 
@@ -39,7 +38,25 @@ bool any_evicted(const QueryVolumes& volumes) {
   });
 }
 
+std::string number_text(const QueryVolumes& volumes, double value) {
+  return volumes.shares ? share_words(value) : number_words(value);
+}
+
 }  // namespace
+
+std::string mean_words(const QueryVolumes& volumes, const QueryVolume& volume) {
+  return volumes.tells_mean ? "mean " + number_text(volumes, volume.told_mean) : "";
+}
+
+std::string widest_number(const QueryVolumes& volumes, const PictureStyle& look) {
+  std::string widest;
+  // Sums, and differences of two.
+  for (const double value : {-0.99999912, -1.23e-8, -3.21e-45}) {
+    const std::string words = number_text(volumes, value);
+    if (text_width(words, look.text_height) > text_width(widest, look.text_height)) widest = words;
+  }
+  return widest;
+}
 
 std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells) {
   if (volume.evicted.empty()) return {};
@@ -81,6 +98,32 @@ std::vector<int64_t> drawn_frames(const FilmStyle& style, int64_t frames) {
   std::vector<int64_t> all(static_cast<size_t>(frames));
   std::iota(all.begin(), all.end(), 0);
   return all;
+}
+
+std::vector<ColourScale> film_scales(const QueryVolumes& volumes, const FilmStyle& style) {
+  std::vector<ColourScale> scales;
+  for (const QueryVolume& volume : volumes.volumes) {
+    scales.push_back(
+        ColourScale::fit(style.colours, volume.video).with_masked(style.look.masked_cell));
+  }
+  return scales;
+}
+
+void draw_film_frame(Canvas& canvas, const FrameCells& at, const FilmFrame& frame,
+                     const ColourScale& scale, const FilmStyle& style, const FilmOver& over) {
+  const PictureStyle& look = style.look;
+  const QueryVolume& volume = frame.volume;
+  const size_t size = static_cast<size_t>(at.rows) * static_cast<size_t>(at.columns);
+  const auto values = std::span(volume.video).subspan(static_cast<size_t>(frame.t) * size, size);
+  draw_frame_cells(canvas, at, values, scale, style.video_frame(frame.t), over,
+                   evicted_in(volume, frame.t, size), look);
+  if (frame.volumes.tracked) {
+    const TrackPoint point = track_point(values, at.columns);
+    if (point.best_y) draw_match_cell(canvas, at.at(*point.best_y, *point.best_x), look);
+  }
+  if (volume.query && (*volume.query)[0] == frame.t) {
+    draw_query_cell(canvas, at.at((*volume.query)[1], (*volume.query)[2]), look);
+  }
 }
 
 Filmstrip::Filmstrip(const QueryVolumes& volumes, FilmStyle style)
@@ -130,35 +173,41 @@ std::vector<std::string> Filmstrip::mass_lines(std::string_view video, std::stri
   return lines;
 }
 
-/// As wide as a sum, or a difference of two, is written: a page is laid out before there are
-/// values.
-std::string Filmstrip::wide_number() const {
-  std::string widest;
-  for (const double value : {-0.99999912, -1.23e-8, -3.21e-45}) {
-    const std::string words = volumes_.shares ? share_words(value) : number_words(value);
-    const int height = style_.look.text_height;
-    if (text_width(words, height) > text_width(widest, height)) widest = words;
+/// Beside a volume's label; without one as wide as they may become.
+std::vector<std::string> Filmstrip::sum_lines(const QueryVolume* volume, int room) const {
+  const PictureStyle& look = style_.look;
+  if (volumes_.tells_mean) {
+    const std::string words =
+        volume ? mean_words(volumes_, *volume) : "mean " + widest_number(volumes_, look);
+    if (look.page_width == 0) return {words};
+    return wrapped_words(words, room, look.text_height);
   }
-  return widest;
+  if (volume == nullptr) {
+    const std::string number = widest_number(volumes_, look);
+    return mass_lines(number, number, room);
+  }
+  const auto sum = [&](const std::vector<float>& values) {
+    return number_text(volumes_, std::accumulate(values.begin(), values.end(), 0.0));
+  };
+  return mass_lines(sum(volume->video), volume->text.empty() ? "" : sum(volume->text), room);
 }
 
 void Filmstrip::find_labels() {
   const PictureStyle& look = style_.look;
   if (look.page_width == 0) return;
   const int width = look.page_width - 2 * look.margin;
-  const std::string number = wide_number();
-  const std::vector<std::string> masses = mass_lines(number, number, width);
+  const std::vector<std::string> sums = sum_lines(nullptr, width);
   const int beside_label =
-      width - look.px(kMassRoom / 10) - text_width(masses.front(), look.text_height);
+      width - look.px(kMassRoom / 10) - text_width(sums.front(), look.text_height);
   size_t most = 1;
   for (const QueryVolume& volume : volumes_.volumes) {
     const std::vector<std::string> lines = label_lines(volume);
     most = std::max(most, lines.size());
-    const bool beside = masses.size() == 1 && lines.size() == 1 &&
+    const bool beside = sums.size() == 1 && lines.size() == 1 &&
                         text_width(lines.front(), look.text_height) <= beside_label;
-    masses_below_ = masses_below_ || (has_masses() && !beside);
+    masses_below_ = masses_below_ || (has_sums() && !beside);
   }
-  label_lines_ = static_cast<int>(most + (masses_below_ ? masses.size() : 0));
+  label_lines_ = static_cast<int>(most + (masses_below_ ? sums.size() : 0));
 }
 
 int Filmstrip::strip_width() const {
@@ -259,10 +308,6 @@ int Filmstrip::height() const {
   return header_height() + static_cast<int>(volumes_.volumes.size()) * strip_height();
 }
 
-bool Filmstrip::shows(int64_t t) const {
-  return std::binary_search(frames_.begin(), frames_.end(), t);
-}
-
 PixelRect Filmstrip::cell(int64_t t, int64_t y, int64_t x) const {
   const PictureStyle& look = style_.look;
   const auto at =
@@ -281,35 +326,29 @@ Canvas Filmstrip::header() const {
   return canvas;
 }
 
-Canvas Filmstrip::page() const {
-  Canvas all(width_, height(), style_.look);
-  all.paste(header(), 0, 0);
-  int y = header_height();
-  for (const QueryVolume& volume : volumes_.volumes) {
-    all.paste(strip(volume), 0, y);
-    y += strip_height();
-  }
-  return all;
+int64_t Filmstrip::band_bytes() const {
+  return int64_t{width_} * std::max(header_height(), strip_height()) *
+         static_cast<int64_t>(sizeof(Rgb));
 }
 
-Canvas Filmstrip::strip(const QueryVolume& volume) const {
+PageBands Filmstrip::page() const {
+  return {width_, height(), [this](const TakeBand& take) {
+            take(header());
+            const std::vector<ColourScale> scales = film_scales(volumes_, style_);
+            const TickNotation notation = bar_notation(scales, bar().height, style_.look);
+            for (size_t i = 0; i < scales.size(); ++i) {
+              take(strip(volumes_.volumes[i], scales[i], notation));
+            }
+          }};
+}
+
+Canvas Filmstrip::strip(const QueryVolume& volume, const ColourScale& scale,
+                        TickNotation notation) const {
   const PictureStyle& look = style_.look;
   Canvas canvas(width_, strip_height(), look);
-  const ColourScale scale =
-      ColourScale::fit(style_.colours, volume.video).with_masked(look.masked_cell);
   draw_label(canvas, volume);
   draw_frames(canvas, volume, scale);
-  if (volumes_.tracked) {
-    for (const TrackPoint& point : frame_track(volume.video, volumes_.grid)) {
-      if (!point.best_y || !shows(point.t)) continue;
-      draw_match_cell(canvas, cell(point.t, *point.best_y, *point.best_x), look);
-    }
-  }
-  if (volume.query && shows((*volume.query)[0])) {
-    const auto& [t, y, x] = *volume.query;
-    draw_query_cell(canvas, cell(t, y, x), look);
-  }
-  if (look.legend) draw_colour_bar(canvas, bar(), scale, style_.unit, look);
+  if (look.legend) draw_colour_bar(canvas, bar(), scale, style_.unit, look, notation);
   return canvas;
 }
 
@@ -324,17 +363,9 @@ void Filmstrip::draw_label(Canvas& canvas, const QueryVolume& volume) const {
     canvas.text(look.margin, y, line, look.text_height, look.text);
     y += line_rise(look);
   }
-  if (!has_masses()) return;
-  const double video = std::accumulate(volume.video.begin(), volume.video.end(), 0.0);
-  const auto words = [&](double mass) {
-    return volumes_.shares ? share_words(mass) : number_words(mass);
-  };
-  const std::string text =
-      volume.text.empty() ? ""
-                          : words(std::accumulate(volume.text.begin(), volume.text.end(), 0.0));
-  const std::vector<std::string> masses = mass_lines(words(video), text, width_ - 2 * look.margin);
+  if (!has_sums()) return;
   if (!masses_below_) y = look.px(kLabelTop);
-  for (const std::string& line : masses) {
+  for (const std::string& line : sum_lines(&volume, width_ - 2 * look.margin)) {
     const int right = width_ - look.margin - text_width(line, look.text_height);
     canvas.text(masses_below_ ? look.margin : right, y, line, look.text_height, look.quiet_text);
     y += line_rise(look);
@@ -361,10 +392,8 @@ void Filmstrip::draw_frames(Canvas& canvas, const QueryVolume& volume,
       canvas.text(first.x, first.y - line_rise(look), name(t), look.text_height,
                   holds_query ? look.query : look.quiet_text);
     }
-    const size_t size = static_cast<size_t>(rows_) * static_cast<size_t>(columns_);
-    draw_frame_cells(canvas, {first.x, first.y, rows_, columns_, cell_},
-                     std::span(volume.video).subspan(static_cast<size_t>(t) * size, size), scale,
-                     style_.video_frame(t), over, evicted_in(volume, t, size), look);
+    draw_film_frame(canvas, {first.x, first.y, rows_, columns_, cell_}, {volumes_, volume, t},
+                    scale, style_, over);
   }
 }
 

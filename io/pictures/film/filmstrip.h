@@ -7,6 +7,7 @@
 #include "core/products/query_volumes.h"
 #include "io/pictures/canvas.h"
 #include "io/pictures/colour_scale.h"
+#include "io/pictures/film/film_frame.h"
 #include "io/pictures/film/film_over.h"
 #include "io/pictures/grey_image.h"
 #include "io/pictures/picture_page.h"
@@ -27,6 +28,7 @@ struct FilmStyle {
   /// The latent frames that are drawn, ascending; empty: all. Colour ranges are of all.
   std::vector<int64_t> frames = {};
   int columns = 0;  ///< frames of a strip, or films of an animation, in a line; 0: chosen
+  std::string fewer = "fewer heads";  ///< what makes it smaller
   PictureStyle look = {};
 
   const GreyImage* video_frame(int64_t t) const {
@@ -46,8 +48,26 @@ std::vector<int64_t> drawn_frames(const FilmStyle& style, int64_t frames);
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 
+/// The mean of a volume's values, "mean 3.2 %"; empty where its pictures do not tell it.
+std::string mean_words(const QueryVolumes& volumes, const QueryVolume& volume);
+/// As wide as a number beside a label is written: a page is laid out before there are values.
+std::string widest_number(const QueryVolumes& volumes, const PictureStyle& look);
+
 /// The eviction flags of frame t, one for each of its `cells`; empty where the volume has none.
 std::span<const uint8_t> evicted_in(const QueryVolume& volume, int64_t t, size_t cells);
+
+/// The colours of each volume.
+std::vector<ColourScale> film_scales(const QueryVolumes& volumes, const FilmStyle& style);
+
+/// One frame of one of the volumes.
+struct FilmFrame {
+  const QueryVolumes& volumes;
+  const QueryVolume& volume;
+  int64_t t = 0;
+};
+/// Draws its cells, and outlines the query's and the one where it is found again.
+void draw_film_frame(Canvas& canvas, const FrameCells& at, const FilmFrame& frame,
+                     const ColourScale& scale, const FilmStyle& style, const FilmOver& over);
 
 /// A picture of query volumes: a header, and a strip a volume. Each strip has its frames in one or
 /// more rows, every cell enlarged to a square, the query's cell outlined, frame numbers, and a
@@ -62,10 +82,9 @@ class Filmstrip {
 
   int width() const { return width_; }
   int height() const;
-  Canvas header() const;
-  Canvas strip(const QueryVolume& volume) const;
-  /// All of it.
-  Canvas page() const;
+  /// The header, and a band a strip.
+  PageBands page() const;
+  int64_t band_bytes() const;
 
   int header_height() const { return header_height_; }
   int strip_height() const;
@@ -73,18 +92,20 @@ class Filmstrip {
   PixelRect cell(int64_t t, int64_t y, int64_t x) const;
 
  private:
+  Canvas header() const;
+  Canvas strip(const QueryVolume& volume, const ColourScale& scale, TickNotation notation) const;
   void find_labels();
   void choose_cells();
   void choose_lines();
   int page_cell(int per_line);
   int frames_a_line();
   PageSize size_at(int cell);
-  bool shows(int64_t t) const;
   bool has_masses() const;
+  bool has_sums() const { return has_masses() || volumes_.tells_mean; }
   std::vector<std::string> label_lines(const QueryVolume& volume) const;
   std::vector<std::string> mass_lines(std::string_view video, std::string_view text,
                                       int room) const;
-  std::string wide_number() const;
+  std::vector<std::string> sum_lines(const QueryVolume* volume, int room) const;
   int label_height() const;
   int strip_width() const;
   void draw_label(Canvas& canvas, const QueryVolume& volume) const;
@@ -102,8 +123,9 @@ class Filmstrip {
   int per_line_ = 1;             ///< frames side by side
   int lines_ = 1;
   int header_height_ = 0;
-  int label_lines_ = 1;        ///< of the strip that has most
-  bool masses_below_ = false;  ///< the sums of a row have a line of their own below its label
+  int label_lines_ = 1;  ///< of the strip that has most
+  bool masses_below_ =
+      false;  ///< the numbers beside a label have a line of their own below its label
   int width_ = 0;
 };
 

@@ -36,7 +36,7 @@ std::vector<int64_t> pictures(const OverlayFiles& files, int64_t latent_frames,
 }
 
 void write_grey(const std::string& path, int width, int height, uint8_t level) {
-  write_canvas_png(Canvas(width, height, {level, level, level}), path, false);
+  write_picture(Canvas(width, height, {level, level, level}), {}, "", path, false);
 }
 
 }  // namespace

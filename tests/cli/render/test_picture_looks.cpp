@@ -1,3 +1,4 @@
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "tests/support/catch.h"
@@ -109,7 +110,7 @@ TEST_CASE("high pictures are told with what makes them smaller") {
     CHECK(result.err.find("note: ", at + 1) == std::string::npos);
   };
   const std::string capture = sample("moving-shapes");
-  told({"render", capture, "--picture", "text", "--layers", "0"}, "--text-token");
+  told({"render", capture, "--picture", "text", "--layers", "0", "--columns", "1"}, "--text-token");
   told({"render", capture, "--picture", "offsets", "--layers", "2", "--columns", "1"}, "heads");
   told({"render", capture, "--picture", "filmstrip", "--query", "3,8,7", "--columns", "1"},
        "heads");
@@ -118,14 +119,104 @@ TEST_CASE("high pictures are told with what makes them smaller") {
        "heads");
 }
 
-TEST_CASE("a dry run tells the size of a film before it is computed") {
+TEST_CASE("films of more heads than one looks at in strips are small, and keep to their size") {
   const TemporaryFolder folder;
-  const std::vector<std::string> look{"--style", "paper", "--width", "85mm", "--dry-run", "--json"};
-  const auto result = run_attnscope(film_of_query(folder / "q.png", look));
-  REQUIRE(result.exit_code == 0);
-  const auto plan = nlohmann::json::parse(result.out);
-  CHECK(plan.at("picture").at("width") == 1004);
-  REQUIRE(run_attnscope(film_of_query(folder / "q.png", {"--style", "paper", "--width", "85mm"}))
-              .exit_code == 0);
-  CHECK(read_png(folder / "q.png").height == plan.at("picture").at("height"));
+  const std::string capture = sample("moving-shapes");
+  const auto size_of = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"-o", folder / "x.png", "--force"});
+    const auto result = run_attnscope(words);
+    INFO(result.err);
+    REQUIRE(result.exit_code == 0);
+    CHECK(result.err.find("note: ") == std::string::npos);
+    const auto picture = read_png(folder / "x.png");
+    return std::array{picture.width, picture.height};
+  };
+  const auto query = size_of({"query", capture, "--query", "3,8,7"});
+  CHECK(query[1] <= query[0]);
+  CHECK(size_of({"render", capture, "--picture", "filmstrip", "--query", "3,8,7"}) == query);
+  const auto words = size_of({"render", capture, "--picture", "text", "--layers", "0"});
+  CHECK(words[1] <= words[0]);
+  const auto page =
+      size_of({"query", capture, "--query", "3,8,7", "--style", "paper", "--width", "85mm"});
+  CHECK(page[0] == 1004);
+  CHECK(page[1] <= page[0]);
+  const auto slide =
+      size_of({"query", capture, "--query", "3,8,7", "--style", "slide", "--size", "1920x1080px"});
+  CHECK(slide[0] == 1920);
+  CHECK(slide[1] <= 1080);
+}
+
+TEST_CASE("a dry run tells the size of a picture, and the memory that drawing takes") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  struct Case {
+    std::string command;
+    std::vector<std::string> options;
+  };
+  const std::vector<Case> cases{
+      {"query", {"--query", "3,8,7", "--layers", "2"}},
+      {"query", {"--query", "3,8,7"}},
+      {"render", {"--picture", "filmstrip", "--query", "3,8,7"}},
+      {"render", {"--picture", "matrix", "--layers", "1", "--heads", "3"}},
+      {"render", {"--picture", "mosaic"}},
+      {"render", {"--picture", "frames", "--layers", "1", "--heads", "3"}},
+      {"render", {"--picture", "frames"}},
+      {"render", {"--picture", "heatmap", "--metric", "entropy"}},
+      {"render", {"--picture", "heatmap", "--metric", "max_weight"}},
+      {"render", {"--picture", "text", "--layers", "0", "--heads", "3"}},
+      {"render", {"--picture", "text", "--layers", "0"}},
+      {"render", {"--picture", "offsets", "--layers", "2"}},
+      {"diff",
+       {capture, "--product", "pooled:8", "--layers", "1", "--heads", "3", "--b-head", "2"}},
+      {"diff", {capture, "--product", "pooled:32"}},
+      {"diff", {capture, "--product", "frames", "--layers", "1", "--heads", "3", "--b-head", "2"}},
+      {"diff", {capture, "--product", "frames"}},
+      {"diff", {capture, "--product", "volume", "--query", "3,8,7"}}};
+  for (const Case& c : cases) {
+    for (const std::vector<std::string>& look :
+         {std::vector<std::string>{}, {"--style", "paper", "--width", "170mm"}}) {
+      std::vector<std::string> words{c.command, capture, "-o", folder / "x.png", "--force"};
+      words.insert(words.end(), c.options.begin(), c.options.end());
+      words.insert(words.end(), look.begin(), look.end());
+      const auto drawn = run_attnscope(words);
+      INFO(c.command << " " << c.options[1] << " " << drawn.err);
+      REQUIRE(drawn.exit_code == 0);
+      words.insert(words.end(), {"--dry-run", "--json"});
+      const auto planned = run_attnscope(words);
+      INFO(planned.err);
+      REQUIRE(planned.exit_code == 0);
+      const auto plan = nlohmann::json::parse(planned.out);
+      const auto picture = read_png(folder / "x.png");
+      CHECK(plan.at("picture").at("width") == picture.width);
+      CHECK(plan.at("picture").at("height") == picture.height);
+      const int64_t bytes = plan.at("picture").at("memory_bytes");
+      CHECK(bytes > 0);
+      CHECK(bytes <= int64_t{3} * picture.width * picture.height);
+      CHECK(plan.at("memory_bytes") >= bytes);
+    }
+  }
+  auto words =
+      film_of_query(folder / "q.pdf", {"--style", "paper", "--width", "85mm", "--dry-run"});
+  const std::string text = run_attnscope(words).out;
+  INFO(text);
+  CHECK(text.find(" mm at 300 dpi, ") != std::string::npos);
+  CHECK(text.find(" of memory\n") != std::string::npos);
+}
+
+TEST_CASE("a picture that --memory has no room for is refused with what makes it smaller") {
+  const TemporaryFolder folder;
+  const std::string capture = sample("moving-shapes");
+  const auto refused = [&](const std::vector<std::string>& words) {
+    const auto result = run_attnscope(words);
+    INFO(result.err);
+    CHECK(result.exit_code == 1);
+    CHECK(result.err.find("the picture of ") != std::string::npos);
+    CHECK(result.err.find("smaller (--cell, --width, fewer heads)") != std::string::npos);
+  };
+  for (const std::string ending : {".png", ".svg", ".pdf"}) {
+    auto film = film_of_query(folder / ("x" + ending), {"--cell", "400", "--memory", "64MiB"});
+    refused(film);
+  }
+  refused({"render", capture, "--picture", "heatmap", "--metric", "entropy", "--cell", "1024",
+           "--memory", "32MiB", "-o", folder / "x.png"});
 }

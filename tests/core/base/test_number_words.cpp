@@ -36,18 +36,18 @@ TEST_CASE("numbers are decimals where people read them, else powers of ten") {
 }
 
 TEST_CASE("shares are per cent, and less than all is not told as all") {
-  CHECK(share_words(0) == "0 %");
-  CHECK(share_words(1) == "100 %");
-  CHECK(share_words(0.123) == "12.3 %");
-  CHECK(share_words(0.00393) == "0.393 %");
-  CHECK(share_words(2.76e-6) == "0.000276 %");
+  CHECK(share_words(0) == "0\u00a0%");
+  CHECK(share_words(1) == "100\u00a0%");
+  CHECK(share_words(0.123) == "12.3\u00a0%");
+  CHECK(share_words(0.00393) == "0.393\u00a0%");
+  CHECK(share_words(2.76e-6) == "0.000276\u00a0%");
   CHECK(share_words(1.2e-9) == "1.2×10⁻⁹");
-  CHECK(share_words(-0.5) == "-50 %");
-  CHECK(share_words(0.000803, 2) == "0.08 %");
-  CHECK(share_words(0.9951, 2) == "99.5 %");
-  CHECK(share_words(0.9998) == "99.98 %");
-  CHECK(share_words(0.99999) == "99.999 %");
-  CHECK(share_words(1.25) == "125 %");
+  CHECK(share_words(-0.5) == "-50\u00a0%");
+  CHECK(share_words(0.000803, 2) == "0.08\u00a0%");
+  CHECK(share_words(0.9951, 2) == "99.5\u00a0%");
+  CHECK(share_words(0.9998) == "99.98\u00a0%");
+  CHECK(share_words(0.99999) == "99.999\u00a0%");
+  CHECK(share_words(1.25) == "125\u00a0%");
   CHECK(share_words(std::nan("")) == "nan");
 }
 

@@ -35,7 +35,7 @@ MatrixContent sample_content(TextPlace place) {
 
 Picture drawn(const MatrixPicture& picture) {
   const TemporaryFolder folder;
-  write_canvas_png(picture.draw(), folder / "m.png", false);
+  write_picture(picture.draw(), {}, "", folder / "m.png", false);
   return read_png(folder / "m.png");
 }
 
@@ -176,6 +176,8 @@ TEST_CASE("a matrix picture is no smaller than its cells and never shrunk") {
   CHECK(picture.cell(0, 2999).x - picture.cell(0, 0).x == 2999);
   CHECK(picture.height() > 160);
   content.map.max.pop_back();
+  CHECK_THROWS(MatrixPicture(content).draw());
+  content.map.cols = 2999;
   CHECK_THROWS(MatrixPicture(content));
 }
 

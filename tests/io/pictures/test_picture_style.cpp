@@ -1,14 +1,18 @@
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "io/pictures/film/film_animation.h"
 #include "io/pictures/film/filmstrip.h"
 #include "io/pictures/matrix_picture.h"
 #include "io/pictures/metric_table.h"
 #include "io/pictures/text/text_ink.h"
 #include "tests/support/catch.h"
+#include "tests/support/drawn_page.h"
 
 using namespace attnscope;
+using namespace attnscope::test;
 
 namespace {
 
@@ -49,32 +53,20 @@ QueryVolumes sample_film(int64_t frames, size_t heads) {
   return volumes;
 }
 
-PixelRect box_of(const TextMark& text) {
-  return {text.x, text.y, text_width(text.text, text.cap_height), text.cap_height};
-}
-
-/// Each text is within the page, and on none of the others.
-void check_texts(const Canvas& page) {
-  std::vector<const TextMark*> texts;
+/// No text ends right before the title of a colour bar.
+void check_title_apart(const Canvas& page, const std::string& title) {
+  std::vector<TextMark> texts;
   for (const CanvasMark& mark : page.marks()) {
-    if (const auto* const text = std::get_if<TextMark>(&mark)) texts.push_back(text);
+    if (const auto* const text = std::get_if<TextMark>(&mark)) texts.push_back(*text);
   }
-  REQUIRE(texts.size() > 5);
-  std::string cut, overlapping;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    const PixelRect a = box_of(*texts[i]);
-    const bool inside =
-        a.x >= 0 && a.y >= 0 && a.x + a.width <= page.width() && a.y + a.height <= page.height();
-    if (!inside) cut += texts[i]->text + "; ";
-    for (size_t j = 0; j < i; ++j) {
-      const PixelRect b = box_of(*texts[j]);
-      const bool apart = a.x + a.width <= b.x || b.x + b.width <= a.x || a.y + a.height <= b.y ||
-                         b.y + b.height <= a.y;
-      if (!apart) overlapping += texts[j]->text + " on " + texts[i]->text + "; ";
-    }
+  const auto bar = std::find_if(texts.begin(), texts.end(),
+                                [&](const TextMark& text) { return text.text == title; });
+  REQUIRE(bar != texts.end());
+  for (const TextMark& text : texts) {
+    const bool beside = std::abs(text.y - bar->y) < 2 * text.cap_height && text.x < bar->x;
+    INFO(text.text);
+    if (beside) CHECK(text.x + text_width(text.text, text.cap_height) + 2 <= bar->x);
   }
-  CHECK(cut == "");
-  CHECK(overlapping == "");
 }
 
 PictureStyle page_of(StyleName name, int width, int height = 0) {
@@ -125,9 +117,9 @@ TEST_CASE("a page is exactly as wide as it is told, and no text is cut or lies o
       INFO(width);
       FilmStyle film;
       film.look = page_of(name, width);
-      const Canvas strip = Filmstrip(volumes, film).page();
+      const Canvas strip = drawn_page(Filmstrip(volumes, film).page(), film.look);
       CHECK(strip.width() == width);
-      check_texts(strip);
+      check_page_texts(strip);
       const FilmAnimation moving(volumes, film);
       CHECK(moving.width() == width);
     }
@@ -150,7 +142,7 @@ TEST_CASE("masses of any size keep clear of labels and within the page") {
         film.look = picture_style(StyleName::paper, 300, width == 300 ? 5 : 7);
         film.look.page_width = width;
         film.look.vector = true;
-        check_texts(Filmstrip(volumes, film).page());
+        check_page_texts(drawn_page(Filmstrip(volumes, film).page(), film.look));
       }
     }
   }
@@ -213,7 +205,7 @@ TEST_CASE("a table of 48 layers has its page, whatever its width") {
       table.look = page_of(name, width);
       const Canvas page = HeatTablePicture(table).draw();
       CHECK(page.width() == width);
-      check_texts(page);
+      check_page_texts(page);
     }
   }
 }
@@ -310,8 +302,79 @@ TEST_CASE("a matrix has its page in every style, with and without a grid") {
         content.look = page_of(name, width);
         const MatrixPicture picture(content);
         CHECK(picture.width() == width);
-        check_texts(picture.draw());
+        const Canvas page = picture.draw();
+        check_page_texts(page);
+        check_title_apart(page, "weight");
       }
     }
   }
+}
+
+TEST_CASE("the colour bars of one film have one notation") {
+  QueryVolumes volumes = sample_film(3, 2);
+  for (size_t i = 0; i < 120; ++i) {
+    volumes.volumes[0].video[i] = 0.01F * static_cast<float>(i + 1);
+    volumes.volumes[1].video[i] = 1e-6F * static_cast<float>(i + 1);
+  }
+  for (QueryVolume& volume : volumes.volumes) volume.text.clear();
+  volumes.domain = "video";
+  FilmStyle film;
+  film.look.vector = true;
+  const std::string strips = page_texts(drawn_page(Filmstrip(volumes, film).page(), film.look));
+  const std::string moving = page_texts(FilmAnimation(volumes, film).frame(0));
+  for (const std::string& text : {strips, moving}) {
+    INFO(text);
+    CHECK(text.find("10⁻") != std::string::npos);
+    CHECK(text.find("\n0.") == std::string::npos);
+  }
+  // By itself the first one has decimals.
+  volumes.volumes.pop_back();
+  const std::string alone = page_texts(drawn_page(Filmstrip(volumes, film).page(), film.look));
+  CHECK(alone.find("\n0.") != std::string::npos);
+  CHECK(alone.find("10⁻") == std::string::npos);
+}
+
+TEST_CASE("cells and bar of a table count in one power of ten, which stands above the bar") {
+  MetricTable table;
+  table.text = {"title", {"line"}};
+  table.names = {"layer", "head", {"0"}, {"0", "1", "2", "3"}};
+  table.value_name = "entropy";
+  table.values = {1e-5F, 2.5e-5F, 4e-5F, 5e-5F};
+  table.look.vector = true;
+  const HeatTablePicture picture(table);
+  const int width = picture.width();
+  const std::string text = page_texts(picture.draw());
+  INFO(text);
+  CHECK(text.find("\n×10⁻⁵\nentropy\n") != std::string::npos);
+  CHECK(text.find("\n2.50\n") != std::string::npos);
+  CHECK(text.find("\n4\n") != std::string::npos);
+  CHECK(text.find("×10⁻⁵\n2") == std::string::npos);
+  // The page is the one of any values.
+  table.values = {1, 2, 3, 4};
+  CHECK(HeatTablePicture(table).width() == width);
+}
+
+TEST_CASE("a difference that is 0 everywhere says so, and has no scale") {
+  MetricTable table;
+  table.text = {"A − B", {"line"}};
+  table.names = {"query", "key frame", {"0"}, {"0", "1"}};
+  table.value_name = "A − B";
+  table.values = {0, 0};
+  table.colours = {Colormap::coolwarm, ScaleKind::linear, {false, 0, 0, false}};
+  table.look.vector = true;
+  const HeatTablePicture picture(table);
+  const Canvas page = picture.draw();
+  const std::string text = page_texts(page);
+  INFO(text);
+  CHECK(text.ends_with("A − B\n0\neverywhere\n"));
+  const PixelRect cell = picture.cell(0, 0);
+  CHECK(page.at(cell.x + 1, cell.y + 1) == colormap_at(Colormap::coolwarm, 0.5));
+}
+
+TEST_CASE("lines of a label are not broken between a number and its per cent sign") {
+  const std::string text = "mean " + share_words(0.123);
+  for (int width = 10; width < 200; width += 5) {
+    for (const std::string& line : wrapped_words(text, width, 14)) CHECK_FALSE(line == "%");
+  }
+  CHECK(text_width(share_words(0.123), 14) == text_width("12.3 %", 14));
 }

@@ -68,7 +68,7 @@ TEST_CASE("pictures of every type are read as grey") {
   canvas.fill({0, 1, 1, 1}, {255, 0, 0});
   canvas.fill({1, 1, 1, 1}, {0, 255, 0});
   canvas.fill({2, 1, 1, 1}, {0, 0, 255});
-  write_canvas_png(canvas, folder / "rgb.png", false);
+  write_picture(canvas, {}, "", folder / "rgb.png", false);
   const GreyImage rgb = read_png_grey(folder / "rgb.png");
   REQUIRE(rgb.width == 3);
   REQUIRE(rgb.height == 2);
@@ -100,7 +100,7 @@ TEST_CASE("files that are no sound PNG are refused by name") {
   const std::string path = folder / "p.png";
   Canvas canvas(40, 30, {1, 2, 3});
   for (int i = 0; i < 40; ++i) canvas.fill({i, i % 30, 1, 1}, {static_cast<uint8_t>(i * 6), 9, 90});
-  write_canvas_png(canvas, path, false);
+  write_picture(canvas, {}, "", path, false);
   const std::string good = read_bytes(path);
   const auto refuses = [&](const std::string& bytes, const std::string& part) {
     write_bytes(path, bytes);

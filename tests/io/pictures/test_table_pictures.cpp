@@ -25,7 +25,7 @@ TableNames numbered(size_t rows, size_t columns) {
 
 Picture read_back(const Canvas& canvas) {
   const TemporaryFolder folder;
-  write_canvas_png(canvas, folder / "p.png", false);
+  write_picture(canvas, {}, "", folder / "p.png", false);
   return read_png(folder / "p.png");
 }
 
@@ -102,7 +102,7 @@ TEST_CASE("a large heat table has no numbers, and cells of at least 8 pixels") {
   table.values.assign(60 * 200, std::numeric_limits<float>::quiet_NaN());
   CHECK(same(HeatTablePicture(table).draw().at(bar_x, corner.y + 80), kDark.background));
   table.values.pop_back();
-  CHECK_THROWS(HeatTablePicture(table));
+  CHECK_THROWS(HeatTablePicture(table).draw());
 }
 
 TEST_CASE("a mosaic's maps have their own range, or all the same") {

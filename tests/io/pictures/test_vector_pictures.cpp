@@ -29,6 +29,24 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// All that a writer of a page puts.
+template <class Write>
+std::string put_by(const Write& write) {
+  std::string bytes;
+  write([&](std::span<const std::byte> some) {
+    bytes.append(reinterpret_cast<const char*>(some.data()), some.size());
+  });
+  return bytes;
+}
+
+std::string pdf_of(const Canvas& page, double dpi, const std::string& title) {
+  return put_by([&](const PutBytes& put) { write_pdf(page_of(page), dpi, title, put); });
+}
+
+std::string svg_of(const Canvas& page, double dpi, const std::string& title) {
+  return put_by([&](const PutBytes& put) { write_svg(page_of(page), dpi, title, put); });
+}
+
 /// A page with words, cells and a line, for pixels or for a vector file.
 Canvas sample_page(const PictureStyle& look) {
   Canvas page(look.page_width, 420, look);
@@ -219,7 +237,9 @@ std::vector<double> numbers_behind(const std::string& pdf, const std::string& wo
 std::string inflated(const std::string& pdf, const std::string& words, size_t size) {
   const size_t at = pdf.find(words);
   REQUIRE(at != std::string::npos);
-  const auto length = static_cast<size_t>(numbers_behind(pdf.substr(at), "/Length", 1)[0]);
+  const auto object = static_cast<int>(numbers_behind(pdf.substr(at), "/Length", 1)[0]);
+  const auto length =
+      static_cast<size_t>(numbers_behind(pdf, "\n" + std::to_string(object) + " 0 obj\n", 1)[0]);
   const size_t begin = pdf.find("stream\n", at) + 7;
   REQUIRE(pdf.substr(begin + length, 11) == "\nendstream\n");
   std::string bytes(size, '\0');

@@ -287,7 +287,8 @@ TEST_CASE("a sheet of text looks as it did, to the pixel") {
   canvas.text(12, y + 24, lines[1], kDark.title_height, kDark.query);
   canvas.text(12, y + 60, lines[4], kDark.title_height, kDark.key);
   const fs::path golden = fs::path(project_folder()) / "tests/golden/text.png";
-  if (std::getenv("ATTNSCOPE_UPDATE_GOLDEN") != nullptr) write_canvas_png(canvas, golden, true);
+  if (std::getenv("ATTNSCOPE_UPDATE_GOLDEN") != nullptr)
+    write_picture(canvas, {}, "", golden, true);
   const Picture then = read_png(golden.string());
   REQUIRE(then.width == 760);
   REQUIRE(then.height == 330);

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "io/pictures/film/filmstrip.h"
+
+namespace attnscope {
+
+/// Many query volumes as small films beside and below each other: of each its frames in equal
+/// lines, a short label, the query's cell outlined; a legend for all above them. Each film has a
+/// colour range of its own unless the style gives one. Cells are the largest whole pixels with
+/// which the page is at most as high as it is wide, or has the style's height; the smallest that
+/// are still seen where none are, up to a page of three times its width. Borrows the volumes, which
+/// must all have the grid's size and need no values before they are drawn.
+class FilmGrid {
+ public:
+  /// Films of more volumes than this are a grid, unless the style has cells or columns.
+  static constexpr size_t kMostStrips = 12;
+  static bool suits(const QueryVolumes& volumes, const FilmStyle& style);
+
+  /// Throws Error(usage) where the page is too small or would be too high, with what helps.
+  FilmGrid(const QueryVolumes& volumes, FilmStyle style);
+
+  int width() const { return width_; }
+  int height() const { return height_of(shape_); }
+  /// The header, and a band a line of films.
+  PageBands page() const;
+  int64_t band_bytes() const;
+  /// Where a cell of a volume stands on the page; its frame must be one that is drawn.
+  PixelRect cell(size_t volume, int64_t t, int64_t y, int64_t x) const;
+
+ private:
+  /// How the frames of a film and the films of a page stand.
+  struct Shape {
+    int cell = 1, per_line = 1, lines = 1, across = 1;
+  };
+
+  void find_texts();
+  void choose_shape();
+  Shape shape_of(int cell) const;
+  void check_shape(int wide) const;
+  int inner_width() const;
+  int film_width(int cell, int per_line) const;
+  int film_height(const Shape& shape) const;
+  int height_of(const Shape& shape) const;
+  int legend_height() const;
+  /// Of frame number `i` of those drawn, from the film's left upper corner.
+  PixelRect frame(size_t i) const;
+  bool one_range() const { return !style_.colours.range.quantiles; }
+  void draw_legend(Canvas& canvas) const;
+  void draw_film(Canvas& canvas, size_t volume) const;
+
+  const QueryVolumes& volumes_;
+  FilmStyle style_;
+  std::vector<int64_t> frames_;  ///< that are drawn
+  PictureText text_;
+  std::vector<std::string> labels_;  ///< a volume each
+  int label_width_ = 0;              ///< of the widest
+  Shape shape_;
+  int width_ = 0;
+  int top_ = 0;  ///< of the first line of films
+};
+
+}  // namespace attnscope
