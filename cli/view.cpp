@@ -19,7 +19,7 @@
 #include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "cli/run/shard_option.h"
-#include "cli/serve/capture_tiles.h"
+#include "cli/serve/tiles_options.h"
 #include "cli/serve/way_there.h"
 #include "cli/view_options.h"
 #include "core/base/error.h"
@@ -30,6 +30,7 @@
 #include "io/tensors/token_order_file.h"
 #include "viewer/app/run_viewer.h"
 #include "viewer/session/remote_place.h"
+#include "viewer/tiles/capture_tiles.h"
 #include "viewer/tiles/quick_check.h"
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/tiles/tile_service.h"
@@ -282,21 +283,24 @@ int run_view(const ViewRequest& asked) {
   const auto backend = make_run_backend(remote_run(o), console);
   const TilesOptions tiles{o.run, o.selection.cache, o.follow};
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
-    return std::make_unique<CaptureTiles>(capture, *backend, tiles, std::move(wake));
+    return std::make_unique<CaptureTiles>(capture, *backend, tiles.of_captures(capture),
+                                          tiles.follow, std::move(wake));
   };
   settings.make_source.add = [](TileSource& of, const Capture& more) {
     dynamic_cast<CaptureTiles&>(of).add_capture(more);
   };
   settings.make_source.of_two = [&](const Capture& capture, const Capture& second,
                                     std::function<void()> wake) {
-    return tiles_of_two(capture, second, *backend, tiles, std::move(wake));
+    return tiles_of_two(capture, second, *backend, tiles.of_captures(capture, &second),
+                        std::move(wake));
   };
   settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
-    return quick_check_of(capture, *backend, tiles, std::move(wake));
+    return tiles.quick_check(capture, *backend, std::move(wake));
   };
   settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
                                        std::function<void()> wake) {
-    return tiles_of_export(std::move(reader), *backend, tiles, std::move(wake));
+    return std::make_unique<TileService>(std::move(reader), tiles.of_exports(*backend),
+                                         std::move(wake));
   };
   settings.make_source.of_remote = [&](const CaptureOrigin& origin,
                                        const std::filesystem::path& second,

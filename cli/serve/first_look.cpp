@@ -19,17 +19,19 @@ FirstLook::FirstLook(TileSource& tiles, const RemoteHello& hello) : tiles_(tiles
   ViewState state;
   const MapGeometry geometry = tiles.geometry(state.head);
   state.rect = fit_rect(geometry.rows, geometry.cols);
-  wishes_.tiles = wanted_tiles(state, geometry, kUsualPane);
+  for (const TileId& id : wanted_tiles(state, geometry, kUsualPane)) wishes_.push_back({id});
   waiting_ = true;
   tiles_.want(wishes_);
 }
 
 void FirstLook::look() {
   if (!waiting_) return;
-  const bool all = std::all_of(wishes_.tiles.begin(), wishes_.tiles.end(),
-                               [&](const TileId& id) { return tiles_.find(id) != nullptr; });
-  const TileSourceStatus status = tiles_.status();
-  if (!all && status.problem.empty() && status.tiles_problem.empty()) return;
+  const bool all = std::all_of(wishes_.begin(), wishes_.end(),
+                               [&](const Wish& wish) { return is_there(tiles_.find(wish.ask)); });
+  const bool failed = std::any_of(wishes_.begin(), wishes_.end(), [&](const Wish& wish) {
+    return !tiles_.problem(wish.ask).empty();
+  });
+  if (!all && !failed && tiles_.status().problem.empty()) return;
   waiting_ = false;
   tiles_.want({});
 }

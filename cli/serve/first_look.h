@@ -19,7 +19,7 @@ class FirstLook {
 
  private:
   TileSource& tiles_;
-  WantedTiles wishes_;
+  Wishes wishes_;
   bool waiting_ = false;
 };
 

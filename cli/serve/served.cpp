@@ -15,20 +15,23 @@ Served::Served(const ServeRequest& request, OpenedMaps maps, const TileBackend& 
     : maps_(std::move(maps)) {
   const TilesOptions options{request.run, request.cache, request.follow};
   if (maps_.exported) {
-    tiles_ = tiles_of_export(maps_.exported, backend, options, std::move(wake));
+    tiles_ =
+        std::make_unique<TileService>(maps_.exported, options.of_exports(backend), std::move(wake));
     hello_ = first_hello(request);
     return;
   }
   if (maps_.other) {
-    tiles_ = tiles_of_two(*maps_.capture, *maps_.other, backend, options, wake);
+    tiles_ = tiles_of_two(*maps_.capture, *maps_.other, backend,
+                          options.of_captures(*maps_.capture, &*maps_.other), wake);
   } else {
-    auto growing = std::make_unique<CaptureTiles>(*maps_.capture, backend, options, wake);
+    auto growing = std::make_unique<CaptureTiles>(
+        *maps_.capture, backend, options.of_captures(*maps_.capture), request.follow, wake);
     growing_ = growing.get();
     tiles_ = std::move(growing);
   }
   const FactOverrides facts = fact_overrides(request.capture);
   if (!facts.mask && facts.score == ScoreFunction::softmax) {
-    check_ = quick_check_of(*maps_.capture, backend, options, wake);
+    check_ = options.quick_check(*maps_.capture, backend, wake);
   }
   if (request.follow) {
     follower_ = std::make_unique<CaptureFollower>(request.capture.capture, facts, control,
@@ -47,10 +50,7 @@ RemoteHello Served::first_hello(const ServeRequest& request) const {
   hello.calls = maps_.calls;
   hello.own_calls = maps_.own_calls;
   hello.computed = maps_.exported == nullptr;
-  hello.sketches = tiles_->has_sketches();
-  hello.masses = tiles_->has_masses();
-  hello.tracks = tiles_->has_tracks();
-  hello.masks = tiles_->has_masks();
+  hello.offers = offers_of(*tiles_);
   if (maps_.capture) {
     hello.pictures = picture_frames(*maps_.capture);
     hello.warnings = maps_.capture->warnings();

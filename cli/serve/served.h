@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "cli/common/capture_options.h"
-#include "cli/serve/capture_tiles.h"
+#include "cli/serve/tiles_options.h"
 #include "cli/serve/web_options.h"
 #include "core/stream/tile_backend.h"
 #include "viewer/remote/tile_server.h"
 #include "viewer/tiles/capture_follower.h"
+#include "viewer/tiles/capture_tiles.h"
 #include "viewer/tiles/opened_maps.h"
 
 namespace attnscope {

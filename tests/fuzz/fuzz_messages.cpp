@@ -94,53 +94,37 @@ class ServedMaps : public TileSource {
     orders_.push_back(places);
     return std::ssize(orders_);
   }
-  void want(WantedTiles wishes) override {
+  void want(Wishes wishes) override {
     check_wishes(wishes, [this](const HeadId& head) { return geometry(head); });
   }
-  std::shared_ptr<const MapTile> find(const TileId& id) const override {
-    if (id.against) geometry(id.against->other);
-    return nothing<MapTile>(id.head);
+  Answer find(const Ask& ask) const override {
+    check(ask);
+    return no_answer(ask);
   }
-  std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override {
-    return nothing<MapLine>(stored(request.head));
-  }
-  bool exact(const HeadId& head) const override { return nothing<MapTile>(head) != nullptr; }
-  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override {
-    geometry(stored(request.head));
-    return std::nullopt;
-  }
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override {
-    return nothing<HeadSketch>(stored(head));
-  }
-  std::string sketch_problem(const HeadId& head) const override {
-    geometry(stored(head));
+  std::string problem(const Ask& ask) const override {
+    check(ask);
     return "";
   }
-  bool has_sketches() const override { return true; }
-  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& of) const override {
-    geometry(stored(of.b));
-    return nothing<RowDivergence>(stored(of.a));
-  }
-  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override {
-    return nothing<KeyMasses>(stored(request.head));
-  }
-  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const override {
-    return nothing<HeadTracks>(stored(head));
-  }
-  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override {
-    return nothing<HeadMask>(request.head);
+  bool offers(const Ask&) const override { return true; }
+  bool exact(const HeadId& head) const override {
+    geometry(head);
+    return false;
   }
   TileSourceStatus status() const override { return {}; }
 
  private:
-  static const HeadId& stored(const HeadId& head) {
-    require(head.order == 0);
-    return head;
-  }
-  template <class T>
-  std::shared_ptr<const T> nothing(const HeadId& head) const {
-    geometry(head);
-    return nullptr;
+  /// Its heads are there, and in an order only where that may be.
+  void check(const Ask& ask) const {
+    const bool may_be_ordered =
+        std::holds_alternative<TileId>(ask) || std::holds_alternative<MaskRequest>(ask);
+    std::visit(
+        [&](const auto& asked) {
+          for_each_head(asked, [&](const HeadId& head) {
+            require(may_be_ordered || head.order == 0);
+            geometry(head);
+          });
+        },
+        ask);
   }
 
   std::vector<MapPlaces> orders_;

@@ -36,14 +36,16 @@ bool ServiceHarness::wait(const std::function<bool()>& ready) {
   return true;
 }
 
-std::optional<ProbedEntry> ServiceHarness::probe(const ProbeRequest& request, WantedTiles wishes) {
+std::optional<ProbedEntry> ServiceHarness::probe(const ProbeRequest& request, WishesByKind wishes) {
   wishes.probes = {request};
   want(std::move(wishes));
   std::optional<ProbedEntry> found;
   wait([&] {
     // Asked in this order: what ends between the two questions is found by the second.
     const bool busy = service_->status().busy;
-    return (found = service_->find_probe(request)) || !busy;
+    const auto entry = find(*service_, request);
+    if (entry) found = *entry;
+    return found || !busy;
   });
   return found;
 }

@@ -7,6 +7,7 @@
 
 #include "core/stream/tile_backend.h"
 #include "tests/support/backend/attention_case.h"
+#include "tests/support/wishes.h"
 #include "viewer/tiles/tile_service.h"
 
 namespace attnscope::test {
@@ -28,9 +29,9 @@ class ServiceHarness {
   bool wait_idle() {
     return wait([&] { return !service_->status().busy; });
   }
-  void want(WantedTiles wishes) { service_->want(std::move(wishes)); }
+  void want(const WishesByKind& wishes) { service_->want(wishes); }
   /// Wants an entry, beside these wishes, and waits for it; nothing when it does not come.
-  std::optional<ProbedEntry> probe(const ProbeRequest& request, WantedTiles wishes = {});
+  std::optional<ProbedEntry> probe(const ProbeRequest& request, WishesByKind wishes = {});
 
  private:
   std::mutex mutex_;

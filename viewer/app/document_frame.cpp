@@ -49,66 +49,78 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   shown_ = document_.shown();
   choose_line();
   const ViewState& state = shown_;
-  WantedTiles wishes;
-  wishes.line = line_wanted_;
-  wishes.other_line = other_line_wanted_;
-  wishes.tiles = wanted_tiles(state, geometry(), pane);
-  if (const std::optional<Against> against = state.against()) {
-    wishes.exact_differences = {{state.map_head(), product_quantity(state.product), *against}};
-  } else {
-    wishes.exact = {state.map_head()};
-  }
-  other_shown_.reset();
-  if (state.other && state.other->split) {
-    other_shown_ = seen_as_other(state);
-    const auto tiles = wanted_tiles(*other_shown_, geometry(), pane);
-    wishes.tiles.insert(wishes.tiles.end(), tiles.begin(), tiles.end());
-    wishes.exact.push_back(other_shown_->map_head());
-  }
+  const MapSource& call = document_.call_of(state.head);
+  wishes_.clear();
+  Wishes exact;
+  const auto ask_for = [&](const auto& wanted) {
+    if (wanted) wishes_.push_back({*wanted});
+  };
+  ask_for(line_wanted_);
+  ask_for(other_line_wanted_);
+  ask_for(words_line_wanted_ = words_line(state, call, pointed_));
+  masses_wanted_.reset();
+  if (document_.tiles->offers(MassRequest{})) masses_wanted_ = words_masses(state, call);
+  ask_for(masses_wanted_);
+  ask_for_tiles(pane, exact);
+  ask_for(mask_wanted_ = wanted_mask());
+  for (const FrameRequest& picture : pictures_) wishes_.push_back({picture});
+  tracks_wanted_.reset();
+  const bool can_have_tracks = call.weights && document_.tiles->offers(TracksRequest{});
+  if ((state.tracks.any() || state.show_frames) && can_have_tracks) tracks_wanted_ = {state.head};
+  ask_for(tracks_wanted_);
+  const std::vector<HeadId> atlas = wanted_atlas(seen_heads);
+  ask_for_sketches(atlas);
   if (state.other && state.other->ranked) {
-    wishes.divergence = HeadsCompared{state.head, state.other->head};
+    const HeadsCompared compared{state.head, state.other->head};
+    wishes_.push_back({compared});
+    exact.push_back({compared, Stage::exact});
   }
-  const bool has_tracks = document_.tiles->has_tracks() && document_.call_of(state.head).weights;
-  if ((state.tracks.any() || state.show_frames) && has_tracks) wishes.tracks = state.head;
-  ask_for_atlas(seen_heads, wishes);
-  ask_for_curve(wishes);
-  ask_for_words(wishes);
-  wishes.frames = pictures_;
-  wishes.mask = wanted_mask();
-  wish(std::move(wishes));
+  if (tracks_wanted_) exact.push_back({*tracks_wanted_, Stage::exact});
+  if (state.atlas.exact) {
+    for (const HeadId& id : atlas) exact.push_back({SketchRequest{id}, Stage::exact});
+  }
+  wishes_.insert(wishes_.end(), exact.begin(), exact.end());
+  wish();
+}
+
+/// What is seen of the map, and of side B right of a split line; the passes are wished for exactly.
+void DocumentFrame::ask_for_tiles(PaneSize pane, Wishes& exact) {
+  tiles_ = wanted_tiles(shown_, geometry(), pane);
+  exact.push_back({tile_of(shown_, geometry().top_level, 0, 0), Stage::exact});
+  other_shown_.reset();
+  if (shown_.other && shown_.other->split) {
+    other_shown_ = seen_as_other(shown_);
+    const auto tiles = wanted_tiles(*other_shown_, geometry(), pane);
+    tiles_.insert(tiles_.end(), tiles.begin(), tiles.end());
+    exact.push_back({tile_of(*other_shown_, geometry().top_level, 0, 0), Stage::exact});
+  }
+  for (const TileId& id : tiles_) wishes_.push_back({id});
 }
 
 /// Of the head that is shown; nothing where it can have none.
 std::optional<MaskRequest> DocumentFrame::wanted_mask() const {
   const MaskLook& look = shown_.mask;
-  if (look.text.empty() || !document_.tiles->has_masks()) return std::nullopt;
+  if (look.text.empty() || !document_.tiles->offers(MaskRequest{})) return std::nullopt;
   if (!document_.call_of(shown_.head).weights) return std::nullopt;
   return MaskRequest{shown_.map_head(), look.text, look.block, look.edits, look.lost};
 }
 
 std::shared_ptr<const HeadMask> DocumentFrame::found_mask() const {
-  return wishes_.mask ? document_.tiles->find_mask(*wishes_.mask) : nullptr;
+  return mask_wanted_ ? find(*document_.tiles, *mask_wanted_) : nullptr;
 }
 
 bool DocumentFrame::has_mask() const {
-  return !wishes_.mask || (mask_ && (mask_->all_rows || !mask_->problem.empty()));
+  return !mask_wanted_ || (mask_ && (mask_->all_rows || !mask_->problem.empty()));
 }
 
-void DocumentFrame::ask_for_words(WantedTiles& wishes) const {
-  wishes.words_line = words_line(shown_, document_.call_of(shown_.head), pointed_);
-  if (document_.tiles->has_masses())
-    wishes.masses = words_masses(shown_, document_.call_of(shown_.head));
-}
-
-/// Every head of the atlas, those that are seen first.
-void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes) {
+/// Every head of the atlas whose sketch is wanted, those that are seen first.
+std::vector<HeadId> DocumentFrame::wanted_atlas(std::span<const HeadId> seen) {
   atlas_.reset();
-  if (!shown_.atlas.shown) return;
+  if (!shown_.atlas.shown) return {};
   const std::vector<AtlasLine> lines = atlas_lines(document_.own(), own_head());
-  atlas_ = AtlasCells::of(lines, shown_.atlas,
-                          [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
+  atlas_ = AtlasCells::of(lines, shown_.atlas, [&](const HeadId& id) { return found_sketch(id); });
   const MapSource& call = document_.call_of(own_head());
-  if (!document_.tiles->has_sketches() || !call.weights) return;
+  if (!document_.tiles->offers(SketchRequest{}) || !call.weights) return {};
   std::vector<HeadId> all;
   for (const AtlasLine& line : lines) {
     for (const AtlasHead& head : line.heads) all.push_back(head.id);
@@ -125,12 +137,12 @@ void DocumentFrame::ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wis
   for (const HeadId& id : all) {
     if (!std::binary_search(first.begin(), first.end(), id)) heads.push_back(id);
   }
-  if (shown_.atlas.exact) wishes.exact_sketches = heads;
-  wishes.sketches = std::move(heads);
+  return heads;
 }
 
-/// The heads of a curve come after those of the atlas.
-void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
+/// Sketches of the atlas, and after them those of a curve.
+void DocumentFrame::ask_for_sketches(const std::vector<HeadId>& atlas) {
+  for (const HeadId& id : atlas) wishes_.push_back({SketchRequest{id}});
   const std::pair of(own_head(), document_.calls.size());
   if (timeline_of_ != of) {
     timeline_ = Timeline::of(document_.own(), own_head());
@@ -140,23 +152,25 @@ void DocumentFrame::ask_for_curve(WantedTiles& wishes) {
   const TimelineLook& look = shown_.timeline;
   if (!look.shown || look.metric.empty()) return;
   curve_ = HeadCurve::of(document_.own(), timeline_, own_head(), look,
-                         [&](const HeadId& id) { return document_.tiles->find_sketch(id); });
-  if (!document_.tiles->has_sketches()) return;
-  const std::set<HeadId> named(wishes.sketches.begin(), wishes.sketches.end());
+                         [&](const HeadId& id) { return found_sketch(id); });
+  if (!document_.tiles->offers(SketchRequest{})) return;
+  const std::set<HeadId> named(atlas.begin(), atlas.end());
   for (const HeadId& id : curve_->wanted()) {
-    if (!named.contains(id)) wishes.sketches.push_back(id);
+    if (!named.contains(id)) wishes_.push_back({SketchRequest{id}});
   }
 }
 
-/// Tells the source, where that is news to it.
-void DocumentFrame::wish(WantedTiles wishes) {
-  wishes.probes.clear();
+/// Tells the source of the wishes, and of entries before them, where that is news to it.
+void DocumentFrame::wish() {
+  Wishes all;
+  all.reserve(wishes_.size() + 3);
   for (const auto& probe : {hovered_probe(), hovered_probe(true), script_probe_}) {
-    if (probe) wishes.probes.push_back(*probe);
+    if (probe) all.push_back({*probe});
   }
-  if (wishes == wishes_) return;
-  wishes_ = wishes;
-  document_.tiles->want(std::move(wishes));
+  all.insert(all.end(), wishes_.begin(), wishes_.end());
+  if (all == told_) return;
+  told_ = all;
+  document_.tiles->want(std::move(all));
 }
 
 void DocumentFrame::choose_line() {
@@ -199,9 +213,9 @@ std::shared_ptr<const MapLine> line_difference(const MapLine& a, const MapLine& 
 
 /// The wanted line, or the difference of the two that are wanted; null while there is none.
 std::shared_ptr<const MapLine> DocumentFrame::found_line() const {
-  auto a = document_.tiles->find_line(*line_wanted_);
+  auto a = find(*document_.tiles, *line_wanted_);
   if (!a || !other_line_wanted_) return a;
-  const auto b = document_.tiles->find_line(*other_line_wanted_);
+  const auto b = find(*document_.tiles, *other_line_wanted_);
   if (!b) return nullptr;
   if (a == line_of_a_ && b == line_of_b_ && line_against_ == shown_.against()) return line_;
   return line_difference(*a, *b, shown_.against()->how);
@@ -225,8 +239,8 @@ void DocumentFrame::take_line() {
     if (found != line_) line_ms_ = now_ - asked_at_;
     line_ = std::move(found);
     line_against_ = shown_.against();
-    line_of_a_ = document_.tiles->find_line(request);
-    line_of_b_ = other_line_wanted_ ? document_.tiles->find_line(*other_line_wanted_) : nullptr;
+    line_of_a_ = find(*document_.tiles, request);
+    line_of_b_ = other_line_wanted_ ? find(*document_.tiles, *other_line_wanted_) : nullptr;
   } else if (line_) {
     // An older line stays until the new one is there, unless it belongs to something else.
     const LineRequest& shown = line_->request;
@@ -247,15 +261,15 @@ void DocumentFrame::take_words() {
   }
   WordsKey key{shown_.head, shown_.reverse, shown_.words, nullptr, nullptr};
   words_line_is_wanted_ = false;
-  if (wishes_.words_line) {
-    key.line = document_.tiles->find_line(*wishes_.words_line);
+  if (words_line_wanted_) {
+    key.line = find(*document_.tiles, *words_line_wanted_);
     words_line_is_wanted_ = key.line != nullptr;
     const auto& before = words_key_.line;
     const bool related =
         before && before->request.head == shown_.head && before->request.reverse == shown_.reverse;
     if (!key.line && related) key.line = before;
   }
-  if (wishes_.masses) key.masses = document_.tiles->find_masses(*wishes_.masses);
+  if (masses_wanted_) key.masses = find(*document_.tiles, *masses_wanted_);
   if (words_ && key == words_key_) return;
   words_key_ = std::move(key);
   words_ = words_view(shown_, document_.call_of(shown_.head), words_key_.line.get(),
@@ -284,9 +298,9 @@ void DocumentFrame::take_entry() {
   const bool on_other = !hovered_probe() && of_other;
   if (!readout_ || probe != readout_of_) readout_ = PointReadout{*hovered_, {}, {}, {}, on_other};
   readout_of_ = probe;
-  if (auto found = document_.tiles->find_probe(*probe)) readout_->entry = found;
+  if (auto found = found_entry(*probe)) readout_->entry = found;
   readout_->other.reset();
-  if (of_other && !on_other) readout_->other = document_.tiles->find_probe(*of_other);
+  if (of_other && !on_other) readout_->other = found_entry(*of_other);
   const bool own_row = line_ && !line_against_ && !line_->request.reverse &&
                        line_->request.tokens.size() == 1 &&
                        line_->request.tokens.front() == hovered_->query;
@@ -309,7 +323,7 @@ CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pan
   const auto wanted = seen_tiles(state, sizes, view_level(state.rect, sizes, pane));
   bool exact = true;
   for (const TileId& id : wanted) {
-    if (auto tile = document_.tiles->find(id)) key.tiles.push_back(std::move(tile));
+    if (auto tile = find(*document_.tiles, id)) key.tiles.push_back(std::move(tile));
     exact = exact && !key.tiles.empty() && key.tiles.back()->id == id && key.tiles.back()->exact;
   }
   const bool all = key.tiles.size() == wanted.size();
@@ -320,7 +334,7 @@ CountedView::Key DocumentFrame::counted_key(const ViewState& state, PaneSize pan
                       : CountedView::Stage::some;
   if (key.tiles.empty()) {
     const TileId top = tile_of(state, sizes.top_level, 0, 0);
-    if (auto tile = document_.tiles->find(top)) key.tiles.push_back(std::move(tile));
+    if (auto tile = find(*document_.tiles, top)) key.tiles.push_back(std::move(tile));
   }
   return key;
 }
@@ -343,27 +357,59 @@ std::optional<ColourScale> DocumentFrame::other_scale() const {
   return shown_scale(own, seen_other_.histogram(), keys, most(own));
 }
 
+std::optional<HeadsCompared> DocumentFrame::compared() const {
+  if (!shown_.other || !shown_.other->ranked) return std::nullopt;
+  return HeadsCompared{shown_.head, shown_.other->head};
+}
+
 std::shared_ptr<const RowDivergence> DocumentFrame::divergence() const {
-  if (!shown_.other || !shown_.other->ranked) return nullptr;
-  return document_.tiles->find_divergence({shown_.head, shown_.other->head});
+  const auto heads = compared();
+  return heads ? find(*document_.tiles, *heads) : nullptr;
 }
 
 std::shared_ptr<const HeadTracks> DocumentFrame::tracks() const {
-  return wishes_.tracks ? document_.tiles->find_tracks(*wishes_.tracks) : nullptr;
+  return tracks_wanted_ ? find(*document_.tiles, *tracks_wanted_) : nullptr;
 }
 
-bool DocumentFrame::has_tracks() const {
+bool DocumentFrame::are_tracks_exact() const {
   if (!wants_tracks()) return true;
   const auto found = tracks();
   return found && found->exact;
 }
 
 bool DocumentFrame::has_news() const {
+  const TileSource& tiles = *document_.tiles;
   if (mask_ != found_mask()) return true;
-  if (!has_entry() && document_.tiles->find_probe(*readout_of_)) return true;
-  if (!has_words_line() && document_.tiles->find_line(*wishes_.words_line)) return true;
-  if (!has_masses() && document_.tiles->find_masses(*wishes_.masses)) return true;
-  return line_pending() && document_.tiles->find_line(*line_wanted_) != nullptr;
+  if (!has_entry() && find(tiles, *readout_of_)) return true;
+  if (!has_words_line() && find(tiles, *words_line_wanted_)) return true;
+  if (!has_masses() && find(tiles, *masses_wanted_)) return true;
+  return line_pending() && find(tiles, *line_wanted_) != nullptr;
+}
+
+/// Why the first of these that has a problem will not come; empty: none has.
+std::string DocumentFrame::any_problem(std::initializer_list<std::optional<Ask>> asks) const {
+  for (const std::optional<Ask>& ask : asks) {
+    std::string problem = ask ? document_.tiles->problem(*ask) : "";
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string DocumentFrame::tiles_problem() const {
+  for (const TileId& id : tiles_) {
+    std::string problem = document_.tiles->problem(id);
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::shared_ptr<const HeadSketch> DocumentFrame::found_sketch(const HeadId& id) const {
+  return find(*document_.tiles, SketchRequest{id});
+}
+
+std::optional<ProbedEntry> DocumentFrame::found_entry(const ProbeRequest& request) const {
+  const auto entry = find(*document_.tiles, request);
+  return entry ? std::optional(*entry) : std::nullopt;
 }
 
 std::optional<ProbedEntry> DocumentFrame::probe(int64_t query, int64_t key) {
@@ -376,12 +422,12 @@ std::optional<ProbedEntry> DocumentFrame::probe_other(int64_t query, int64_t key
 
 std::optional<ProbedEntry> DocumentFrame::probe_of(const HeadId& head, int64_t query, int64_t key) {
   const ProbeRequest wanted{head, query, key};
-  if (const auto known = document_.tiles->find_probe(wanted)) return known;
+  if (const auto known = found_entry(wanted)) return known;
   script_probe_ = wanted;
-  wish(wishes_);
+  wish();
   // Before the entry is looked for: a source that has nothing more to do has found it, or failed.
   const TileSourceStatus status = document_.tiles->status();
-  const auto found = document_.tiles->find_probe(*script_probe_);
+  const auto found = found_entry(*script_probe_);
   if (!found && !status.busy) throw Error(ErrorCode::file, status.problem);
   if (found) script_probe_.reset();
   return found;

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "viewer/app/counted_view.h"
@@ -41,7 +43,8 @@ class DocumentFrame {
   /// The token whose line is shown while none is picked.
   const std::optional<int64_t>& followed() const { return followed_; }
 
-  const WantedTiles& wishes() const { return wishes_; }
+  /// The tiles that are wanted, coarser first, then nearest to the view's middle.
+  const std::vector<TileId>& tiles() const { return tiles_; }
   /// Document::shown() when it was asked.
   const ViewState& shown() const { return shown_; }
   /// Nothing while the atlas is not shown.
@@ -53,8 +56,8 @@ class DocumentFrame {
   /// Nothing while neither the words are shown nor some of them chosen.
   const std::optional<WordsView>& words() const { return words_; }
   /// True unless the words' list waits for its row; has_masses(): for the means over the video.
-  bool has_words_line() const { return !wishes_.words_line || words_line_is_wanted_; }
-  bool has_masses() const { return !wishes_.masses || words_key_.masses != nullptr; }
+  bool has_words_line() const { return !words_line_wanted_ || words_line_is_wanted_; }
+  bool has_masses() const { return !masses_wanted_ || words_key_.masses != nullptr; }
   const std::optional<PointReadout>& readout() const { return readout_; }
   /// B as it is seen right of a split line; nothing without one.
   const std::optional<ViewState>& other_shown() const { return other_shown_; }
@@ -69,12 +72,19 @@ class DocumentFrame {
   bool has_mask() const;
   /// True where the tracks of the head that is shown are asked for; tracks(): these, as far as they
   /// are there.
-  bool wants_tracks() const { return wishes_.tracks.has_value(); }
+  bool wants_tracks() const { return tracks_wanted_.has_value(); }
   std::shared_ptr<const HeadTracks> tracks() const;
   /// True unless tracks are asked for that are not there exactly yet.
-  bool has_tracks() const;
+  bool are_tracks_exact() const;
   /// How far rows are from side B's, where they are listed; null: not there yet, or not listed.
   std::shared_ptr<const RowDivergence> divergence() const;
+  /// Why what is wanted will not come (exactly), as things stand; one line. Empty: it is there, may
+  /// still come, or is not wanted. Of lines and tiles: of the first that has a problem.
+  std::string line_problem() const { return any_problem({line_wanted_, other_line_wanted_}); }
+  std::string words_problem() const { return any_problem({words_line_wanted_, masses_wanted_}); }
+  std::string tracks_problem() const { return any_problem({tracks_wanted_}); }
+  std::string divergence_problem() const { return any_problem({compared()}); }
+  std::string tiles_problem() const;
   /// Milliseconds from asking for the line that came last until it was there.
   const std::optional<double>& line_ms() const { return line_ms_; }
 
@@ -104,19 +114,23 @@ class DocumentFrame {
   std::optional<ProbeRequest> hovered_probe(bool other = false) const;
   std::optional<ProbedEntry> probe_of(const HeadId& head, int64_t query, int64_t key);
   std::shared_ptr<const MapLine> found_line() const;
-  void ask_for_atlas(std::span<const HeadId> seen, WantedTiles& wishes);
-  void ask_for_curve(WantedTiles& wishes);
+  std::shared_ptr<const HeadSketch> found_sketch(const HeadId& id) const;
+  std::optional<ProbedEntry> found_entry(const ProbeRequest& request) const;
+  std::optional<HeadsCompared> compared() const;
+  std::string any_problem(std::initializer_list<std::optional<Ask>> asks) const;
+  void ask_for_tiles(PaneSize pane, Wishes& exact);
+  std::vector<HeadId> wanted_atlas(std::span<const HeadId> seen);
+  void ask_for_sketches(const std::vector<HeadId>& atlas);
   void choose_line();
   void take_line();
   std::optional<MaskRequest> wanted_mask() const;
   std::shared_ptr<const HeadMask> found_mask() const;
-  void ask_for_words(WantedTiles& wishes) const;
   void take_words();
   void take_entry();
   void take_histogram(PaneSize pane, bool moved);
   CountedView::Key counted_key(const ViewState& state, PaneSize pane) const;
   bool has_own_range() const { return other_shown_ && !shown_.other->lock_range; }
-  void wish(WantedTiles wishes);
+  void wish();
 
   Document& document_;
   const std::function<void()> wake_;
@@ -130,7 +144,13 @@ class DocumentFrame {
   Timeline timeline_;
   std::pair<HeadId, size_t> timeline_of_;  ///< the head, and how many calls there were
   std::optional<HeadCurve> curve_;
-  WantedTiles wishes_;
+  Wishes wishes_;  ///< but for entries
+  Wishes told_;    ///< to the source
+  std::vector<TileId> tiles_;
+  std::optional<LineRequest> words_line_wanted_;
+  std::optional<MassRequest> masses_wanted_;
+  std::optional<MaskRequest> mask_wanted_;
+  std::optional<TracksRequest> tracks_wanted_;
   std::optional<int64_t> followed_;
   std::optional<LineRequest> line_wanted_;
   std::shared_ptr<const MapLine> line_;

@@ -146,7 +146,7 @@ bool FilmExport::step(const TileSource& tiles) {
     return true;
   }
   while (style_.video.size() < wanted_.size()) {
-    const auto frame = tiles.find_frame(wanted_[style_.video.size()]);
+    const auto frame = find(tiles, wanted_[style_.video.size()]);
     if (!frame) return false;
     if (!frame->problem.empty()) throw Error(ErrorCode::file, frame->problem);
     style_.video.push_back(frame->image);

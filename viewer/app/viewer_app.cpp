@@ -241,7 +241,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
   const PaneSize pane = panels_.matrix().pane_size();
   ask(pane);
   uploads_left_ =
-      textures_.upload(*d.tiles, frame_->wishes().tiles, moved ? kUploadMsMoving : kUploadMsStill);
+      textures_.upload(*d.tiles, frame_->tiles(), moved ? kUploadMsMoving : kUploadMsStill);
   draw_again_ = uploads_left_;
   frame_->take(pane, moved);
   counters_.query_ms = frame_->line_ms();
@@ -289,9 +289,12 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .of_two_captures = d.has_second(),
       .divergence = frame_->divergence(),
       .mask = frame_->mask(),
-      .divergence_problem = d.tiles->divergence_problem(),
+      .divergence_problem = frame_->divergence_problem(),
       .tracks = frame_->tracks(),
-      .tracks_problem = d.tiles->tracks_problem(state.head),
+      .tracks_problem = frame_->tracks_problem(),
+      .line_problem = frame_->line_problem(),
+      .tiles_problem = frame_->tiles_problem(),
+      .words_problem = frame_->words_problem(),
       .notice = notice(),
       .warning = d.warning(),
       .now = seconds(),
@@ -444,8 +447,8 @@ bool ViewerApp::reached(WaitFor what) const {
     case WaitFor::query:
       return followed;
     case WaitFor::exact:
-      return exact() && followed && frame_->has_masses() && has_film() && frame_->has_tracks() &&
-             window_->frames_due() == 0 && !again_at_;
+      return exact() && followed && frame_->has_masses() && has_film() &&
+             frame_->are_tracks_exact() && window_->frames_due() == 0 && !again_at_;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::mask:

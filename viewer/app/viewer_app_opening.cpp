@@ -19,7 +19,8 @@ bool has_atlas_of_many(const Document& document) {
   const HeadId& head = document.history.now().head;
   if (!document.calls[static_cast<size_t>(head.call)].weights) return false;
   const auto lines = atlas_lines(document.own(), head);
-  return document.tiles->has_sketches() && (lines.size() > 1 || lines.front().heads.size() > 1);
+  return document.tiles->offers(SketchRequest{}) &&
+         (lines.size() > 1 || lines.front().heads.size() > 1);
 }
 
 }  // namespace

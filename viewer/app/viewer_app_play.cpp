@@ -15,7 +15,7 @@ bool ViewerApp::is_picture_there() const {
 bool ViewerApp::is_line_there() const {
   const std::optional<ViewPane>& pane = document_->history.now().maximised;
   const bool alone = pane == ViewPane::query || pane == ViewPane::volume;
-  return !alone || !frame_->line_pending() || !source_status().line_problem.empty();
+  return !alone || !frame_->line_pending() || !frame_->line_problem().empty();
 }
 
 void ViewerApp::play(bool on) {

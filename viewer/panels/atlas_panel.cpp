@@ -58,7 +58,7 @@ void AtlasPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const AtlasCells& atlas = *scene.atlas;
   if (!atlas.problem.empty()) {
     put_problem(ui, "Atlas", area, "The filter cannot be used", atlas.problem);
-  } else if (!scene.tiles.has_sketches()) {
+  } else if (!scene.tiles.offers(SketchRequest{})) {
     put_problem(ui, "Atlas", area, "An export has no heads at a glance",
                 "they are computed from Q and K: open the capture");
   } else if (!scene.call.weights) {
@@ -104,7 +104,8 @@ void AtlasPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
   if (!exact && atlas.exact > 0) detail += fmt::format(", {} exact", atlas.exact);
   detail += pace_text(scene);
   const int64_t wanted = scene.state.atlas.exact ? atlas.exact : atlas.sketched;
-  const bool busy = scene.tiles.has_sketches() && scene.call.weights && wanted < atlas.heads;
+  const bool busy =
+      scene.tiles.offers(SketchRequest{}) && scene.call.weights && wanted < atlas.heads;
   const double progress =
       busy ? static_cast<double>(wanted) / static_cast<double>(atlas.heads) : -1;
   pane_header(ui, rect, {"Heads", detail, ViewPane::atlas, progress}, scene.state, requests);

@@ -211,7 +211,8 @@ std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layo
       if (!head.shown) continue;
       const float x = origin.x + layout.labels + static_cast<float>(c) * cell;
       const float side = cell - gap_of(ui, layout.cells);
-      cells.push_back({&head, scene.tiles.find_sketch(head.id), {x, y, x + side, y + side}});
+      cells.push_back(
+          {&head, find(scene.tiles, SketchRequest{head.id}), {x, y, x + side, y + side}});
       seen_.push_back(head.id);
       ui.labels.add(cell_label(line.label, head), cells.back().rect);
     }
@@ -337,7 +338,7 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
   for (const Cell& cell : cells) {
     const ScreenRect& r = cell.rect;
     if (!cell.sketch) draw.AddRectFilled({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.raised);
-    if (!cell.sketch && !scene.tiles.sketch_problem(cell.head->id).empty()) {
+    if (!cell.sketch && !scene.tiles.problem(SketchRequest{cell.head->id}).empty()) {
       draw.AddLine({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.problem);
       draw.AddLine({r.x0, r.y1}, {r.x1, r.y0}, ui.theme.problem);
     }
@@ -382,7 +383,7 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   const ScreenRect& r = at->rect;
   ImGui::GetWindowDrawList()->AddRect({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.text, 0, 0, ui.px(1));
   std::string text = atlas_text(*at->head, at->sketch.get());
-  const std::string problem = scene.tiles.sketch_problem(at->head->id);
+  const std::string problem = scene.tiles.problem(SketchRequest{at->head->id});
   if (!problem.empty()) text += "\n" + one_line(problem);
   tooltip(text);
   requests.preview = preview_;

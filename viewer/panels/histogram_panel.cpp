@@ -107,8 +107,8 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
 
 /// Why there are no bars.
 void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const {
-  if (!scene.source.tiles_problem.empty()) {
-    put_problem(ui, "Histogram", plot, "There are no values", scene.source.tiles_problem);
+  if (!scene.tiles_problem.empty()) {
+    put_problem(ui, "Histogram", plot, "There are no values", scene.tiles_problem);
     return;
   }
   const bool none = scene.histogram.has_nothing_to_scale();

@@ -83,6 +83,8 @@ struct Scene {
   std::string divergence_problem = {};
   std::shared_ptr<const HeadTracks> tracks = {};  ///< null: not asked for, or not there yet
   std::string tracks_problem = {};
+  // Why the wanted line, some tile, the words' line or masses will not come; empty: they may.
+  std::string line_problem = {}, tiles_problem = {}, words_problem = {};
 
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
   std::string warning;                 ///< about the capture; empty: none, or dismissed

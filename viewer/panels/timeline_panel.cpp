@@ -237,8 +237,9 @@ float TimelinePanel::draw_controls(const Ui& ui, const ScreenRect& rect, const S
   draw_curve_choice(ui, scene, requests);
   end = std::max(end, item_rect().x1);
   if (two_lines) {
-    const std::string state = scene.tiles.has_sketches() ? curve_state(*scene.curve)
-                                                         : "an export has no numbers of heads";
+    const std::string state = scene.tiles.offers(SketchRequest{})
+                                  ? curve_state(*scene.curve)
+                                  : "an export has no numbers of heads";
     put_fitting(ui, ui.fonts.secondary, x, y + line + ui.px(4), std::max(end - x, ui.px(240)),
                 ui.theme.secondary, state);
   }
@@ -401,7 +402,7 @@ void TimelinePanel::draw_curve_of(const Ui& ui, const ScreenRect& plot, const Sc
   }
   const HeadCurve::Point& point = curve.points[nearest];
   std::string text = (layers ? "layer " : "step ") + point.name;
-  const std::string problem = point.head ? scene.tiles.sketch_problem(*point.head) : "";
+  const std::string problem = point.head ? scene.tiles.problem(SketchRequest{*point.head}) : "";
   text += "\n" + scene.state.timeline.metric + " ";
   text += !point.head        ? "not recorded"
           : !problem.empty() ? "cannot be computed: " + one_line(problem)
@@ -423,7 +424,7 @@ void TimelinePanel::draw_strip(const Ui& ui, const ScreenRect& rect, const Scene
 void TimelinePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                          PanelRequests& requests) {
   begin_pane(ui, "timeline", rect);
-  const bool waits = scene.curve != nullptr && scene.tiles.has_sketches() &&
+  const bool waits = scene.curve != nullptr && scene.tiles.offers(SketchRequest{}) &&
                      scene.curve->known < scene.curve->heads;
   pane_header(
       ui, rect,

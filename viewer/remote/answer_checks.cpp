@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include "core/base/checked_math.h"
 #include "core/problem/key_segments.h"
@@ -66,12 +67,12 @@ struct Check {
             frame.width > 0 && frame.height > 0 &&
             count(frame.image.pixels) == int64_t{asked.width} * asked.height);
   }
-  void operator()(const SketchAsked&, const HeadSketch& sketch) const {
+  void operator()(const SketchRequest&, const HeadSketch& sketch) const {
     require(sketch.cells == SketchCells::of(call.queries.tokens(), call.keys.tokens()));
     require(count(sketch.max) == sketch.cells.count() && count(sketch.mean) == count(sketch.max) &&
             sketch.numbers.size() == head_fields().size());
   }
-  void operator()(const TracksAsked&, const HeadTracks& tracks) const {
+  void operator()(const TracksRequest&, const HeadTracks& tracks) const {
     const int64_t rows = call.queries.tokens(), cols = call.keys.tokens();
     for (const auto* list : {&tracks.entropy, &tracks.lse, &tracks.text_mass}) {
       require(is_or_empty(*list, rows));
@@ -120,17 +121,13 @@ void check_answer(const RemoteItem& item, const MapSource& call) {
 }
 
 int64_t call_of_ask(const Ask& ask) {
-  return std::visit(
-      [](const auto& asked) {
-        if constexpr (requires { asked.head.call; }) {
-          return asked.head.call;
-        } else if constexpr (requires { asked.a.call; }) {
-          return asked.a.call;
-        } else {
-          return int64_t{0};
-        }
+  std::optional<int64_t> call;
+  std::visit(
+      [&](const auto& asked) {
+        for_each_head(asked, [&](const HeadId& id) { call = call.value_or(id.call); });
       },
       ask);
+  return call.value_or(0);
 }
 
 int64_t answer_bytes(const Answer& answer) {

@@ -9,8 +9,7 @@ namespace attnscope {
 
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteHello> auto& h) {
-  wire(h.version, h.name, h.calls, h.own_calls, h.computed, h.sketches, h.masses, h.tracks, h.masks,
-       h.pictures, h.warnings);
+  wire(h.version, h.name, h.calls, h.own_calls, h.computed, h.offers, h.pictures, h.warnings);
 }
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteAdded> auto& a) {
@@ -26,18 +25,8 @@ void carry(Wire& wire, IsA<RemoteOrder> auto& o) {
 }
 template <class Wire>
 void carry(Wire& wire, IsA<RemoteState> auto& s) {
-  wire(s.wanted, s.status, s.exact, s.sketch_problems, s.tracks_problems, s.divergence_problem,
-       s.warning, s.changed);
+  wire(s.wanted, s.status, s.exact, s.problems, s.warning, s.changed);
 }
-template <class Wire>
-void carry(Wire& wire, IsA<SketchAsked> auto& a) {
-  wire(a.head);
-}
-template <class Wire>
-void carry(Wire& wire, IsA<TracksAsked> auto& a) {
-  wire(a.head);
-}
-
 namespace {
 
 bool is_within(IndexRange range, int64_t count) {
@@ -75,18 +64,6 @@ void check_call(const MapSource& call) {
   if (!fits) fail_wire("a call of no such sizes");
 }
 
-template <size_t I = 0>
-Ask read_ask(WireReader& wire, size_t which) {
-  if constexpr (I < std::variant_size_v<Ask>) {
-    if (which != I) return read_ask<I + 1>(wire, which);
-    std::variant_alternative_t<I, Ask> ask{};
-    wire(ask);
-    return ask;
-  } else {
-    fail_wire("an item of no such kind");
-  }
-}
-
 /// Puts into an answer what was asked, which is not sent twice.
 struct Complete {
   void operator()(const ProbeRequest&, ProbedEntry&) const {}
@@ -96,45 +73,33 @@ struct Complete {
   void operator()(const HeadsCompared& heads, RowDivergence& rows) const { rows.heads = heads; }
   void operator()(const MassRequest& asked, KeyMasses& masses) const { masses.request = asked; }
   void operator()(const FrameRequest& asked, VideoFrame& frame) const { frame.request = asked; }
-  void operator()(const SketchAsked&, HeadSketch&) const {}
-  void operator()(const TracksAsked& asked, HeadTracks& tracks) const { tracks.head = asked.head; }
+  void operator()(const SketchRequest&, HeadSketch&) const {}
+  void operator()(const TracksRequest& asked, HeadTracks& tracks) const {
+    tracks.head = asked.head;
+  }
 };
 
-template <size_t I = 0>
 Answer read_answer(WireReader& wire, const Ask& ask) {
-  if constexpr (I < std::variant_size_v<Answer>) {
-    if (ask.index() != I) return read_answer<I + 1>(wire, ask);
-    using Pointer = std::variant_alternative_t<I, Answer>;
-    using Value = std::remove_const_t<typename Pointer::element_type>;
-    auto value = std::make_shared<Value>();
-    wire(*value);
-    Complete{}(std::get<I>(ask), *value);
-    return Pointer(std::move(value));
-  } else {
-    fail_wire("an item of no such kind");
-  }
+  return std::visit(
+      [&]<class Asked>(const Asked& asked) -> Answer {
+        auto value =
+            std::make_shared<std::remove_const_t<typename AnswerTo<Asked>::element_type>>();
+        wire(*value);
+        Complete{}(asked, *value);
+        return AnswerTo<Asked>(std::move(value));
+      },
+      ask);
+}
+
+template <size_t... Kind>
+std::array<bool, kAskKinds> offered(const TileSource& tiles, std::index_sequence<Kind...>) {
+  return {tiles.offers(std::variant_alternative_t<Kind, Ask>{})...};
 }
 
 }  // namespace
 
-std::vector<Ask> asks_of(const WantedTiles& wishes) {
-  std::vector<Ask> asks;
-  const auto add = [&](const auto& list) { asks.insert(asks.end(), list.begin(), list.end()); };
-  add(wishes.probes);
-  for (const auto* line : {&wishes.line, &wishes.other_line}) {
-    if (*line) asks.emplace_back(**line);
-  }
-  add(wishes.tiles);
-  if (wishes.words_line) asks.emplace_back(*wishes.words_line);
-  if (wishes.masses) asks.emplace_back(*wishes.masses);
-  if (wishes.mask) asks.emplace_back(*wishes.mask);
-  add(wishes.frames);
-  if (wishes.divergence) asks.emplace_back(*wishes.divergence);
-  if (wishes.tracks) asks.emplace_back(TracksAsked{*wishes.tracks});
-  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
-    for (const HeadId& head : *heads) asks.emplace_back(SketchAsked{head});
-  }
-  return asks;
+std::array<bool, kAskKinds> offers_of(const TileSource& tiles) {
+  return offered(tiles, std::make_index_sequence<kAskKinds>());
 }
 
 std::string ask_key(const Ask& ask) {
@@ -145,8 +110,7 @@ std::string ask_key(const Ask& ask) {
 
 std::string item_body(uint64_t number, const Ask& ask, const Answer& answer) {
   WireWriter wire;
-  wire(number, static_cast<uint64_t>(ask.index()));
-  std::visit([&](const auto& asked) { wire(asked); }, ask);
+  wire(number, ask);
   std::visit([&](const auto& answered) { wire(*answered); }, answer);
   return wire.take();
 }
@@ -154,9 +118,7 @@ std::string item_body(uint64_t number, const Ask& ask, const Answer& answer) {
 RemoteItem read_item(std::string_view body) {
   WireReader wire(body);
   RemoteItem item;
-  uint64_t which = 0;
-  wire(item.number, which);
-  item.ask = read_ask(wire, which);
+  wire(item.number, item.ask);
   item.answer = read_answer(wire, item.ask);
   wire.finish();
   return item;
@@ -186,7 +148,7 @@ RemoteAdded read_added(std::string_view body) {
 
 RemoteWanted read_wanted(std::string_view body) {
   auto wanted = from_wire<RemoteWanted>(body);
-  if (wanted.held.size() != asks_of(wanted.wishes).size()) {
+  if (wanted.held.size() != wanted.wishes.size()) {
     fail_wire("wishes that do not say what is there");
   }
   return wanted;

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "viewer/remote/wire.h"
@@ -21,7 +21,7 @@ namespace attnscope {
 // the body is packed (1 byte), the body.
 
 /// Programs understand each other that have the same.
-inline constexpr int kProtocol = 4;
+inline constexpr int kProtocol = 5;
 
 enum class MessageType : uint8_t {
   hello = 1,      ///< of the server: what there is
@@ -42,7 +42,7 @@ struct Message {
   std::string body;
 };
 
-/// "\nattnscope tiles 4 0.1.0\n": what a server writes first.
+/// "\nattnscope tiles 5 0.1.0\n": what a server writes first.
 std::string greeting();
 struct Greeting {
   int protocol = 0;
@@ -65,15 +65,18 @@ std::optional<Message> take_frame(std::string& bytes, size_t most);
 
 /// The server's first message: its calls and pictures, and which products it has of them.
 struct RemoteHello {
-  std::string version;           ///< of the program
-  std::string name;              ///< what is shown, by its path there; may be empty
-  std::vector<MapSource> calls;  ///< of the first capture, then of the second one
-  int64_t own_calls = 0;         ///< of them, that are not the second one's
-  bool computed = true;          ///< no export
-  bool sketches = false, masses = false, tracks = false, masks = false;
+  std::string version;                   ///< of the program
+  std::string name;                      ///< what is shown, by its path there; may be empty
+  std::vector<MapSource> calls;          ///< of the first capture, then of the second one
+  int64_t own_calls = 0;                 ///< of them, that are not the second one's
+  bool computed = true;                  ///< no export
+  std::array<bool, kAskKinds> offers{};  ///< TileSource::offers(), in the order of Ask
   std::vector<int64_t> pictures;  ///< the latent frame that each picture of the video belongs to
   std::vector<std::string> warnings;
 };
+
+/// RemoteHello::offers of a source.
+std::array<bool, kAskKinds> offers_of(const TileSource& tiles);
 
 /// The calls and pictures that came to a capture that grows.
 struct RemoteAdded {
@@ -83,33 +86,14 @@ struct RemoteAdded {
   std::string problem;  ///< why what is added cannot be read, one line; may be empty
 };
 
-/// One thing that is asked for.
-struct SketchAsked {
-  HeadId head;
-};
-struct TracksAsked {
-  HeadId head;
-};
-using Ask = std::variant<ProbeRequest, LineRequest, TileId, MaskRequest, HeadsCompared, MassRequest,
-                         FrameRequest, SketchAsked, TracksAsked>;
-/// The answers, in the order of the asks that they belong to.
-using Answer = std::variant<std::shared_ptr<const ProbedEntry>, std::shared_ptr<const MapLine>,
-                            std::shared_ptr<const MapTile>, std::shared_ptr<const HeadMask>,
-                            std::shared_ptr<const RowDivergence>, std::shared_ptr<const KeyMasses>,
-                            std::shared_ptr<const VideoFrame>, std::shared_ptr<const HeadSketch>,
-                            std::shared_ptr<const HeadTracks>>;
-
-/// Everything of these wishes that is answered by items, in the order in which both sides count it
-/// and in which it is sent.
-std::vector<Ask> asks_of(const WantedTiles& wishes);
 /// A name of what is asked for, which no other has.
 std::string ask_key(const Ask& ask);
 
 struct RemoteWanted {
   uint64_t number = 0;    ///< ascending
   uint64_t received = 0;  ///< the last item that had come
-  WantedTiles wishes;
-  std::vector<uint64_t> held;  ///< of asks_of(wishes): the item that is there already; 0: none
+  Wishes wishes;
+  std::vector<uint64_t> held;  ///< for each wish: the item that is there already; 0: none
 };
 
 struct RemoteOrder {
@@ -129,10 +113,9 @@ RemoteItem read_item(std::string_view body);
 struct RemoteState {
   uint64_t wanted = 0;  ///< RemoteWanted::number that it is after
   TileSourceStatus status;
-  std::vector<HeadId> exact;  ///< of the heads whose tiles or passes are wanted
-  std::vector<std::pair<HeadId, std::string>> sketch_problems, tracks_problems;
-  std::string divergence_problem;
-  std::string warning;  ///< of the quick check
+  std::vector<HeadId> exact;                          ///< of the heads whose tiles are wanted
+  std::vector<std::pair<Ask, std::string>> problems;  ///< TileSource::problem() of what is wanted
+  std::string warning;                                ///< of the quick check
   std::string changed;  ///< a file that is not as it was when it was opened; empty: none
 };
 

@@ -56,12 +56,12 @@ int64_t RemoteTileSource::order_number(const MapPlaces& places) {
   return std::ssize(orders_);
 }
 
-void RemoteTileSource::want(WantedTiles wishes) {
+void RemoteTileSource::want(Wishes wishes) {
   {
     const std::lock_guard lock(mutex_);
     if (wanted_ > 0 && wishes == wishes_) return;
     wished_.clear();
-    for (const Ask& ask : asks_of(wishes)) wished_.insert(ask_key(ask));
+    for (const Wish& wish : wishes) wished_.insert(ask_key(wish.ask));
     wishes_ = std::move(wishes);
     refused_.clear();
     ++wanted_;
@@ -71,70 +71,28 @@ void RemoteTileSource::want(WantedTiles wishes) {
   wake_link_();
 }
 
-template <class T>
-std::shared_ptr<const T> RemoteTileSource::found(const Ask& ask) const {
+Answer RemoteTileSource::find(const Ask& ask) const {
   const std::string key = ask_key(ask);
   const std::lock_guard lock(mutex_);
   const auto known = held_.find(key);
-  if (known == held_.end()) return nullptr;
+  if (known == held_.end()) return no_answer(ask);
   known->second.used = ++uses_;
-  return std::get<std::shared_ptr<const T>>(known->second.answer);
+  return known->second.answer;
 }
 
-std::shared_ptr<const MapTile> RemoteTileSource::find(const TileId& id) const {
-  return found<MapTile>(id);
-}
-std::shared_ptr<const MapLine> RemoteTileSource::find_line(const LineRequest& request) const {
-  return found<MapLine>(request);
-}
-std::optional<ProbedEntry> RemoteTileSource::find_probe(const ProbeRequest& request) const {
-  const auto entry = found<ProbedEntry>(request);
-  return entry ? std::optional(*entry) : std::nullopt;
-}
-std::shared_ptr<const RowDivergence> RemoteTileSource::find_divergence(
-    const HeadsCompared& heads) const {
-  return found<RowDivergence>(heads);
-}
-std::shared_ptr<const HeadSketch> RemoteTileSource::find_sketch(const HeadId& head) const {
-  return found<HeadSketch>(SketchAsked{head});
-}
-std::shared_ptr<const KeyMasses> RemoteTileSource::find_masses(const MassRequest& request) const {
-  return found<KeyMasses>(request);
-}
-std::shared_ptr<const HeadTracks> RemoteTileSource::find_tracks(const HeadId& head) const {
-  return found<HeadTracks>(TracksAsked{head});
-}
-std::shared_ptr<const VideoFrame> RemoteTileSource::find_frame(const FrameRequest& request) const {
-  return found<VideoFrame>(request);
-}
-std::shared_ptr<const HeadMask> RemoteTileSource::find_mask(const MaskRequest& request) const {
-  return found<HeadMask>(request);
+std::string RemoteTileSource::problem(const Ask& ask) const {
+  const std::lock_guard lock(mutex_);
+  if (problems_.empty() && !lost_for_good_) return "";
+  const std::string key = ask_key(ask);
+  // Nothing more will come.
+  if (lost_for_good_ && !held_.contains(key)) return problem_;
+  const auto told = problems_.find(key);
+  return told == problems_.end() ? "" : told->second;
 }
 
 bool RemoteTileSource::exact(const HeadId& head) const {
   const std::lock_guard lock(mutex_);
   return exact_.contains(head);
-}
-
-std::string RemoteTileSource::divergence_problem() const {
-  const std::lock_guard lock(mutex_);
-  return state_.divergence_problem;
-}
-
-std::string RemoteTileSource::sketch_problem(const HeadId& head) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [of, problem] : state_.sketch_problems) {
-    if (of == head) return problem;
-  }
-  return "";
-}
-
-std::string RemoteTileSource::tracks_problem(const HeadId& head) const {
-  const std::lock_guard lock(mutex_);
-  for (const auto& [of, problem] : state_.tracks_problems) {
-    if (of == head) return problem;
-  }
-  return "";
 }
 
 TileSourceStatus RemoteTileSource::status() const {
@@ -144,9 +102,6 @@ TileSourceStatus RemoteTileSource::status() const {
     // The server's last status is about other wishes.
     status.busy = true;
     status.queue = std::max<int64_t>(status.queue, 1);
-    status.line_problem.clear();
-    status.tiles_problem.clear();
-    status.words_problem.clear();
   }
   status.host_bytes = held_bytes_;
   status.link = problem_.empty() ? speed_ : "no connection";
@@ -157,7 +112,6 @@ TileSourceStatus RemoteTileSource::status() const {
     // Nothing more will come: whoever waits should not.
     status.busy = false;
     status.queue = 0;
-    status.line_problem = status.tiles_problem = status.words_problem = problem_;
   }
   return status;
 }
@@ -280,6 +234,10 @@ void RemoteTileSource::take(const Message& message) {
       case MessageType::state: {
         state_ = read_state(message.body);
         for (const HeadId& head : state_.exact) exact_.insert(head);
+        problems_.clear();
+        for (auto& [ask, problem] : std::exchange(state_.problems, {})) {
+          problems_[ask_key(ask)] = std::move(problem);
+        }
         break;
       }
       case MessageType::added: {
@@ -311,8 +269,8 @@ std::vector<Message> RemoteTileSource::outgoing() {
   }
   if (!wanted_told_) {
     RemoteWanted wanted{wanted_, received_, wishes_, {}};
-    for (const Ask& ask : asks_of(wishes_)) {
-      const auto known = held_.find(ask_key(ask));
+    for (const Wish& wish : wishes_) {
+      const auto known = held_.find(ask_key(wish.ask));
       wanted.held.push_back(known == held_.end() ? 0 : known->second.number);
     }
     messages.push_back({MessageType::wanted, to_body(wanted)});

@@ -28,24 +28,11 @@ class RemoteTileSource : public TileSource {
 
   MapGeometry geometry(const HeadId& head) const override;
   int64_t order_number(const MapPlaces& places) override;
-  void want(WantedTiles wishes) override;
-  std::shared_ptr<const MapTile> find(const TileId& id) const override;
-  std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
+  void want(Wishes wishes) override;
+  Answer find(const Ask& ask) const override;
+  std::string problem(const Ask& ask) const override;
+  bool offers(const Ask& kind) const override { return hello_.offers[kind.index()]; }
   bool exact(const HeadId& head) const override;
-  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
-  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const override;
-  std::string divergence_problem() const override;
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
-  std::string sketch_problem(const HeadId& head) const override;
-  bool has_sketches() const override { return hello_.sketches; }
-  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
-  bool has_masses() const override { return hello_.masses; }
-  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const override;
-  std::string tracks_problem(const HeadId& head) const override;
-  bool has_tracks() const override { return hello_.tracks; }
-  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
-  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override;
-  bool has_masks() const override { return hello_.masks; }
   TileSourceStatus status() const override;
 
   /// The server's first message when the source was opened.
@@ -89,8 +76,6 @@ class RemoteTileSource : public TileSource {
     mutable uint64_t used = 0;
   };
 
-  template <class T>
-  std::shared_ptr<const T> found(const Ask& ask) const;
   void store(RemoteItem item);
   void check(const RemoteItem& item) const;
   const MapSource& call_of(const HeadId& head) const;
@@ -113,13 +98,14 @@ class RemoteTileSource : public TileSource {
   mutable uint64_t uses_ = 0;
   std::vector<MapPlaces> orders_;  ///< number i + 1
   size_t orders_told_ = 0;
-  WantedTiles wishes_;
+  Wishes wishes_;
   std::set<std::string> wished_;  ///< keys
   uint64_t wanted_ = 0;           ///< number of the last wishes
   bool wanted_told_ = true;
   uint64_t received_ = 0;  ///< the last item
   bool received_told_ = true;
-  RemoteState state_;
+  RemoteState state_;                                      ///< without its problems
+  std::unordered_map<std::string, std::string> problems_;  ///< by key
   std::set<HeadId> exact_;
   std::vector<RemoteAdded> added_;
   std::string refused_, problem_, speed_;

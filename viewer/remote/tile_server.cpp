@@ -1,6 +1,7 @@
 #include "viewer/remote/tile_server.h"
 
 #include <algorithm>
+#include <concepts>
 #include <iterator>
 #include <set>
 #include <utility>
@@ -19,19 +20,11 @@ constexpr int64_t kRefusedOrder = -1;
 constexpr size_t kMostPing = 64;
 constexpr size_t kMostUrgent = 1024;
 
-bool is_null(const Answer& answer) {
-  return std::visit([](const auto& value) { return value == nullptr; }, answer);
-}
 std::shared_ptr<const void> plain(const Answer& answer) {
   return std::visit([](const auto& value) { return std::shared_ptr<const void>(value); }, answer);
 }
 bool is_same(const std::weak_ptr<const void>& a, const std::shared_ptr<const void>& b) {
   return !a.owner_before(b) && !b.owner_before(a);
-}
-
-/// Throws Error(file) where the head has an order: only those of tiles and masks may have one.
-void require_stored(const HeadId& head) {
-  if (head.order != 0) fail_wire("an order of what goes by stored tokens");
 }
 
 /// Of an entry, which never changes, one is as good as another.
@@ -90,31 +83,19 @@ HeadId TileServer::own(HeadId head) const {
   return head;
 }
 
-WantedTiles TileServer::own(WantedTiles wishes) const {
-  for (const auto* line : {&wishes.line, &wishes.other_line, &wishes.words_line}) {
-    if (*line) require_stored((*line)->head);
-  }
-  for (const ProbeRequest& probe : wishes.probes) require_stored(probe.head);
-  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
-    for (const HeadId& head : *heads) require_stored(head);
-  }
-  if (wishes.masses) require_stored(wishes.masses->head);
-  if (wishes.tracks) require_stored(*wishes.tracks);
-  if (wishes.divergence) {
-    require_stored(wishes.divergence->a);
-    require_stored(wishes.divergence->b);
-  }
-  for (TileId& tile : wishes.tiles) {
-    tile.head = own(tile.head);
-    if (tile.against) tile.against->other = own(tile.against->other);
-  }
-  for (HeadId& head : wishes.exact) head = own(head);
-  for (DifferenceId& each : wishes.exact_differences) {
-    each.head = own(each.head);
-    each.against.other = own(each.against.other);
-  }
-  if (wishes.mask) wishes.mask->head = own(wishes.mask->head);
-  return wishes;
+Ask TileServer::own(Ask ask) const {
+  std::visit(
+      [this]<class Asked>(Asked& asked) {
+        for_each_head(asked, [this](HeadId& head) {
+          if constexpr (std::same_as<Asked, TileId> || std::same_as<Asked, MaskRequest>) {
+            head = own(head);
+          } else if (head.order != 0) {
+            fail_wire("an order of what goes by stored tokens");
+          }
+        });
+      },
+      ask);
+  return ask;
 }
 
 void TileServer::answer(Message message) {
@@ -128,23 +109,24 @@ void TileServer::take_wishes(RemoteWanted wanted) {
   if (wanted.number <= wanted_number_) fail_wire("wishes out of turn");
   wanted_number_ = wanted.number;
   try {
-    tiles_.want(own(wanted.wishes));
+    Wishes own_wishes;
+    for (const Wish& wish : wanted.wishes) own_wishes.push_back({own(wish.ask), wish.stage});
+    tiles_.want(std::move(own_wishes));
   } catch (const Error& e) {
     if (e.code() != ErrorCode::usage) throw;
     return refuse(e.what());
   }
-  wishes_ = std::move(wanted.wishes);
   asks_.clear();
-  std::vector<Ask> asks = asks_of(wishes_);
-  for (size_t i = 0; i < asks.size(); ++i) {
-    std::string key = ask_key(asks[i]);
+  for (size_t i = 0; i < wanted.wishes.size(); ++i) {
+    Ask& ask = wanted.wishes[i].ask;
+    std::string key = ask_key(ask);
     const auto known = sent_.find(key);
     // An item that was sent after the last one that had come is still under way.
     if (known != sent_.end() && known->second.number <= wanted.received &&
         known->second.number != wanted.held[i]) {
       sent_.erase(known);
     }
-    asks_.push_back({std::move(asks[i]), std::move(key)});
+    asks_.push_back({std::move(ask), std::move(key)});
   }
   put_picture_first();
   if (sent_.size() > kRemembered + asks_.size()) forget_unwanted();
@@ -152,17 +134,17 @@ void TileServer::take_wishes(RemoteWanted wanted) {
 }
 
 void TileServer::put_picture_first() {
-  const auto is_tile = [](const Wish& wish) { return std::holds_alternative<TileId>(wish.ask); };
+  const auto is_tile = [](const Asked& each) { return std::holds_alternative<TileId>(each.ask); };
   const auto first = std::find_if(asks_.begin(), asks_.end(), is_tile);
-  const bool any_sent = std::any_of(first, asks_.end(), [&](const Wish& wish) {
-    return is_tile(wish) && sent_.contains(wish.key);
+  const bool any_sent = std::any_of(first, asks_.end(), [&](const Asked& each) {
+    return is_tile(each) && sent_.contains(each.key);
   });
   if (first != asks_.end() && !any_sent) std::rotate(asks_.begin(), first, first + 1);
 }
 
 void TileServer::forget_unwanted() {
   std::set<std::string_view> wanted;
-  for (const Wish& wish : asks_) wanted.insert(wish.key);
+  for (const Asked& each : asks_) wanted.insert(each.key);
   std::erase_if(sent_, [&](const auto& each) { return !wanted.contains(each.first); });
 }
 
@@ -188,42 +170,6 @@ void TileServer::add(const RemoteAdded& added) {
   urgent_.push_back({MessageType::added, to_body(added)});
 }
 
-Answer TileServer::find(const Ask& ask) const {
-  struct Find {
-    const TileServer& server;
-    Answer operator()(const ProbeRequest& request) const {
-      const auto found = server.tiles_.find_probe(request);
-      return found ? std::make_shared<const ProbedEntry>(*found) : nullptr;
-    }
-    Answer operator()(const LineRequest& request) const { return server.tiles_.find_line(request); }
-    Answer operator()(TileId id) const {
-      id.head = server.own(id.head);
-      if (id.against) id.against->other = server.own(id.against->other);
-      return server.tiles_.find(id);
-    }
-    Answer operator()(MaskRequest request) const {
-      request.head = server.own(request.head);
-      return server.tiles_.find_mask(request);
-    }
-    Answer operator()(const HeadsCompared& heads) const {
-      return server.tiles_.find_divergence(heads);
-    }
-    Answer operator()(const MassRequest& request) const {
-      return server.tiles_.find_masses(request);
-    }
-    Answer operator()(const FrameRequest& request) const {
-      return server.tiles_.find_frame(request);
-    }
-    Answer operator()(const SketchAsked& asked) const {
-      return server.tiles_.find_sketch(asked.head);
-    }
-    Answer operator()(const TracksAsked& asked) const {
-      return server.tiles_.find_tracks(asked.head);
-    }
-  };
-  return std::visit(Find{*this}, ask);
-}
-
 std::optional<Message> TileServer::next(double now) {
   due_.reset();
   if (!urgent_.empty()) {
@@ -238,16 +184,16 @@ std::optional<Message> TileServer::next(double now) {
 
 std::optional<Message> TileServer::next_item() {
   while (bytes_under_way_ < kMostUnderWay && cursor_ < asks_.size()) {
-    const Wish& wish = asks_[cursor_++];
-    const auto known = sent_.find(wish.key);
-    if (known != sent_.end() && is_constant(wish.ask)) continue;
-    const Answer answer = find(wish.ask);
-    if (is_null(answer)) continue;
+    const Asked& asked = asks_[cursor_++];
+    const auto known = sent_.find(asked.key);
+    if (known != sent_.end() && is_constant(asked.ask)) continue;
+    const Answer answer = tiles_.find(own(asked.ask));
+    if (!is_there(answer)) continue;
     const std::shared_ptr<const void> value = plain(answer);
     if (known != sent_.end() && is_same(known->second.answer, value)) continue;
     ++number_;
-    Message message{MessageType::item, item_body(number_, wish.ask, answer)};
-    sent_[wish.key] = {number_, value};
+    Message message{MessageType::item, item_body(number_, asked.ask, answer)};
+    sent_[asked.key] = {number_, value};
     const auto bytes = static_cast<int64_t>(message.body.size());
     under_way_[number_] = bytes;
     bytes_under_way_ += bytes;
@@ -265,22 +211,15 @@ RemoteState TileServer::state() {
     state.status.busy = true;
     state.status.queue = std::max<int64_t>(state.status.queue, 1);
   }
-  std::set<HeadId> heads(wishes_.exact.begin(), wishes_.exact.end());
-  for (const TileId& tile : wishes_.tiles) heads.insert(tile.head);
+  std::set<HeadId> heads;
+  for (const Asked& asked : asks_) {
+    if (const auto* tile = std::get_if<TileId>(&asked.ask)) heads.insert(tile->head);
+    const std::string problem = tiles_.problem(own(asked.ask));
+    if (!problem.empty()) state.problems.emplace_back(asked.ask, problem);
+  }
   for (const HeadId& head : heads) {
     if (tiles_.exact(own(head))) state.exact.push_back(head);
   }
-  for (const auto* list : {&wishes_.sketches, &wishes_.exact_sketches}) {
-    for (const HeadId& head : *list) {
-      const std::string problem = tiles_.sketch_problem(head);
-      if (!problem.empty()) state.sketch_problems.emplace_back(head, problem);
-    }
-  }
-  if (wishes_.tracks) {
-    const std::string problem = tiles_.tracks_problem(*wishes_.tracks);
-    if (!problem.empty()) state.tracks_problems.emplace_back(*wishes_.tracks, problem);
-  }
-  if (wishes_.divergence) state.divergence_problem = tiles_.divergence_problem();
   if (watched_.warning) state.warning = watched_.warning();
   state.changed = changed_;
   return state;

@@ -45,8 +45,8 @@ class TileServer {
   std::optional<double> due() const { return due_; }
 
  private:
-  /// One of the wishes.
-  struct Wish {
+  /// One of the wishes, as the client names it.
+  struct Asked {
     Ask ask;
     std::string key;
   };
@@ -68,11 +68,10 @@ class TileServer {
   /// of other tokens than the head's map has; Error(usage) where there is no such head.
   HeadId own(HeadId head) const;
   /// Throws Error(file) as well where an order is named for what goes by stored tokens.
-  WantedTiles own(WantedTiles wishes) const;
+  Ask own(Ask ask) const;
   /// Queues a message to go before all items. Throws Error(file) where too many already wait.
   void answer(Message message);
   void refuse(const std::string& why);
-  Answer find(const Ask& ask) const;
   std::optional<Message> next_item();
   std::optional<Message> next_state(double now);
   RemoteState state();
@@ -85,9 +84,8 @@ class TileServer {
   bool greeted_ = false;
   std::vector<Message> urgent_;
   std::map<int64_t, Order> orders_;  ///< by the client's numbers
-  WantedTiles wishes_;               ///< as the client names them
   uint64_t wanted_number_ = 0;
-  std::vector<Wish> asks_;
+  std::vector<Asked> asks_;
   size_t cursor_ = 0;  ///< of asks_: what is before it has been sent as it is
   std::unordered_map<std::string, Sent> sent_;
   uint64_t number_ = 0;  ///< of the last item

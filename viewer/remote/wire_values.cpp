@@ -70,7 +70,28 @@ TokenGrid of_segments(std::vector<TokenSegment> segments, const std::string& vid
   return video.empty() || video == video_segment(read) ? read : read.with_video(video);
 }
 
+template <size_t Kind = 0>
+void read_ask(WireReader& wire, size_t kind, Ask& ask) {
+  if constexpr (Kind < kAskKinds) {
+    if (kind != Kind) return read_ask<Kind + 1>(wire, kind, ask);
+    wire(ask.emplace<Kind>());
+  } else {
+    fail_wire("an ask of no such kind");
+  }
+}
+
 }  // namespace
+
+void carry(WireWriter& wire, const Ask& ask) {
+  wire(ask.index());
+  std::visit([&](const auto& asked) { wire(asked); }, ask);
+}
+
+void carry(WireReader& wire, Ask& ask) {
+  uint64_t kind = 0;
+  wire(kind);
+  read_ask(wire, kind, ask);
+}
 
 void carry(WireWriter& wire, const TokenGrid& tokens) {
   wire(tokens.has_map());

@@ -55,12 +55,6 @@ void carry(Wire& wire, IsA<FrameRequest> auto& frame) {
   wire(frame.number, frame.width, frame.height);
 }
 template <class Wire>
-void carry(Wire& wire, IsA<DifferenceId> auto& id) {
-  wire(id.head);
-  wire.choice(id.quantity, kLastQuantity);
-  wire(id.against);
-}
-template <class Wire>
 void carry(Wire& wire, IsA<HeadsCompared> auto& heads) {
   wire(heads.a, heads.b);
 }
@@ -73,9 +67,20 @@ void carry(Wire& wire, IsA<MaskRequest> auto& mask) {
   wire(mask.head, mask.text, mask.block, mask.edits, mask.lost);
 }
 template <class Wire>
-void carry(Wire& wire, IsA<WantedTiles> auto& w) {
-  wire(w.line, w.other_line, w.tiles, w.exact, w.probes, w.sketches, w.exact_sketches, w.words_line,
-       w.masses, w.frames, w.exact_differences, w.tracks, w.divergence, w.mask);
+void carry(Wire& wire, IsA<SketchRequest> auto& request) {
+  wire(request.head);
+}
+template <class Wire>
+void carry(Wire& wire, IsA<TracksRequest> auto& request) {
+  wire(request.head);
+}
+/// By its place in the variant. Throws Error(file) where there is none.
+void carry(WireWriter& wire, const Ask& ask);
+void carry(WireReader& wire, Ask& ask);
+template <class Wire>
+void carry(Wire& wire, IsA<Wish> auto& wish) {
+  wire(wish.ask);
+  wire.choice(wish.stage, Stage::exact);
 }
 
 /// But for its id, which is of who asked.
@@ -143,8 +148,7 @@ void carry(Wire& wire, IsA<HeadMask> auto& mask) {
 template <class Wire>
 void carry(Wire& wire, IsA<TileSourceStatus> auto& status) {
   wire(status.queue, status.busy, status.exact_progress, status.exact_seconds_left,
-       status.host_bytes, status.problem, status.line_problem, status.tiles_problem,
-       status.words_problem);
+       status.host_bytes, status.problem);
 }
 
 template <class Wire>

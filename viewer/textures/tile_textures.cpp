@@ -154,7 +154,7 @@ bool TileTextures::upload(const TileSource& source, std::span<const TileId> tile
   }
   bool worked = false;
   for (const TileId& id : tiles) {
-    std::shared_ptr<const MapTile> tile = source.find(id);
+    std::shared_ptr<const MapTile> tile = find(source, id);
     if (!tile) continue;
     const auto known = entries_.find(id);
     if (known != entries_.end() && known->second->tile == tile) continue;

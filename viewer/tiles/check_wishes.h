@@ -8,7 +8,6 @@ namespace attnscope {
 
 /// Throws Error(usage) where a wish is for no tile, token or entry of its head's map; what
 /// `geometry` throws for an unknown head is let through.
-void check_wishes(const WantedTiles& wishes,
-                  const std::function<MapGeometry(const HeadId&)>& geometry);
+void check_wishes(const Wishes& wishes, const std::function<MapGeometry(const HeadId&)>& geometry);
 
 }  // namespace attnscope

@@ -196,7 +196,7 @@ class ExportMaps : public MapWork {
   bool has(const HeadId& id, Quantity quantity) const override {
     return quantity == Quantity::logits ? source(id).logits : source(id).weights;
   }
-  void check(const WantedTiles& wishes) const override {
+  void check(const Ask& ask) const override {
     const auto check_quantity = [this](const HeadId& id, Quantity quantity) {
       if (!has(id, quantity)) throw usage_error("the export does not hold these numbers");
     };
@@ -207,18 +207,12 @@ class ExportMaps : public MapWork {
         throw usage_error("blocks of an export are not subtracted");
       }
     };
-    for (const TileId& tile : wishes.tiles) {
-      check_quantity(tile.head, tile.quantity);
-      if (tile.against) check_pair(tile.head, tile.against->other, tile.quantity);
-    }
-    for (const DifferenceId& each : wishes.exact_differences) {
-      check_pair(each.head, each.against.other, each.quantity);
-    }
-    if (wishes.divergence) {
-      check_pair(wishes.divergence->a, wishes.divergence->b, Quantity::weights);
-    }
-    for (const auto& line : {wishes.line, wishes.other_line}) {
-      if (!line) continue;
+    if (const auto* tile = std::get_if<TileId>(&ask)) {
+      check_quantity(tile->head, tile->quantity);
+      if (tile->against) check_pair(tile->head, tile->against->other, tile->quantity);
+    } else if (const auto* heads = std::get_if<HeadsCompared>(&ask)) {
+      check_pair(heads->a, heads->b, Quantity::weights);
+    } else if (const auto* line = std::get_if<LineRequest>(&ask)) {
       check_quantity(line->head, line->quantity);
       if (source(line->head).block > 1) {
         throw usage_error("the export holds blocks, no single rows");

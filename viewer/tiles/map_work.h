@@ -29,9 +29,9 @@ class MapWork {
   virtual MapGeometry geometry(const HeadId& id) const = 0;
   /// True where the head's map has numbers of this quantity.
   virtual bool has(const HeadId& id, Quantity quantity) const = 0;
-  /// Throws Error(usage) where a wish is for what is not there. Its heads, tiles, tokens and
-  /// entries are those of a map.
-  virtual void check(const WantedTiles&) const {}
+  /// Throws Error(usage) where what is asked for is not there. Its heads, tiles, tokens and entries
+  /// are those of a map.
+  virtual void check(const Ask&) const {}
   /// The call that a head's map is computed from; null where it is read.
   virtual const MapCall* call(const HeadId&) const { return nullptr; }
   /// Which reads all maps; null where they are computed.

@@ -1,6 +1,8 @@
 #include "viewer/tiles/tile_scheduler.h"
 
 #include <algorithm>
+#include <concepts>
+#include <utility>
 
 #include "core/base/error.h"
 #include "viewer/tiles/check_wishes.h"
@@ -8,32 +10,20 @@
 namespace attnscope {
 namespace {
 
+/// std::visit() of the ask or pass.
+template <class Use>
+auto visit_result(const JobKey& key, const Use& use) {
+  const auto* const pass = std::get_if<PassKey>(&key.result);
+  return pass != nullptr ? use(*pass) : std::visit(use, std::get<Ask>(key.result));
+}
+
 /// How many pieces on the key's quantity are under way.
 int64_t& running_on(HeadCache& head, const JobKey& key) {
-  const Quantity quantity = std::visit(
-      [](const auto& k) {
-        if constexpr (requires { k.quantity; }) return k.quantity;
-        return Quantity::weights;
-      },
-      key);
+  const Quantity quantity = visit_result(key, [](const auto& k) {
+    if constexpr (requires { k.quantity; }) return k.quantity;
+    return Quantity::weights;
+  });
   return head.running_on[static_cast<size_t>(quantity)];
-}
-
-const HeadId& head_of(const JobKey& key) {
-  return std::visit([](const auto& k) -> const HeadId& { return k.head; }, key);
-}
-
-/// The second head of what compares two.
-std::optional<HeadId> other_of(const JobKey& key) {
-  return std::visit(
-      [](const auto& k) -> std::optional<HeadId> {
-        if constexpr (requires { k.against; }) {
-          if (k.against) return k.against->other;
-        }
-        if constexpr (requires { k.other; }) return k.other;
-        return std::nullopt;
-      },
-      key);
 }
 
 /// A failure has a text, whatever threw it.
@@ -43,12 +33,11 @@ std::string cause_text(const std::string& problem) {
 
 /// True of jobs that the thread of lines takes too, so that they follow the mouse.
 bool follows_mouse(const JobKey& key) {
-  return std::holds_alternative<LineRequest>(key) || std::holds_alternative<ProbeRequest>(key);
+  return key.answers<LineRequest>() != nullptr || key.answers<ProbeRequest>() != nullptr;
 }
 
 bool is_sampled_sketch(const JobKey& key) {
-  const auto* sketch = std::get_if<SketchKey>(&key);
-  return sketch != nullptr && !sketch->exact;
+  return key.answers<SketchRequest>() != nullptr && key.stage == Stage::sampled;
 }
 
 /// Heads that stay bound: side A and B, and what was looked at before.
@@ -102,43 +91,35 @@ bool TileScheduler::exact(const HeadId& id) const {
   return true;
 }
 
-void TileScheduler::want(WantedTiles wishes) {
+void TileScheduler::want(Wishes wishes) {
   check_wishes(wishes, [this](const HeadId& id) { return geometry(id); });
-  work_->check(wishes);
+  for (const Wish& wish : wishes) work_->check(wish.ask);
   if (wishes != wishes_) taken_at_try_.reset();
   wishes_ = std::move(wishes);
   for (auto& [id, head] : heads_) head.wanted = head.sketch_wanted = false;
-  const auto mark = [&](const HeadId& id) {
-    HeadCache& data = head(id);
-    data.wanted = true;
-    data.used = store_.tick();
-  };
-  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
-    if (line) mark(line->head);
+  tiles_ = {};
+  pinned_ = {};
+  for (const Wish& wish : wishes_) {
+    std::visit(
+        [&]<class Asked>(const Asked& asked) {
+          if constexpr (std::same_as<Asked, MaskRequest>) return;
+          if constexpr (std::same_as<Asked, LineRequest>) pinned_.lines.insert(asked);
+          if constexpr (std::same_as<Asked, TileId>) {
+            tiles_[static_cast<size_t>(wish.stage)].push_back(asked);
+          }
+          for_each_head(asked, [&](const HeadId& id) {
+            HeadCache& of = head(id);
+            if constexpr (std::same_as<Asked, SketchRequest>) {
+              of.sketch_wanted = true;
+            } else {
+              of.wanted = true;
+              of.used = store_.tick();
+            }
+          });
+        },
+        wish.ask);
   }
-  if (wishes_.masses) mark(wishes_.masses->head);
-  for (const ProbeRequest& probe : wishes_.probes) mark(probe.head);
-  for (const TileId& tile : wishes_.tiles) {
-    mark(tile.head);
-    if (tile.against) mark(tile.against->other);
-  }
-  for (const DifferenceId& each : wishes_.exact_differences) {
-    mark(each.head);
-    mark(each.against.other);
-  }
-  if (wishes_.divergence) {
-    mark(wishes_.divergence->a);
-    mark(wishes_.divergence->b);
-  }
-  for (const HeadId& id : wishes_.exact) mark(id);
-  if (wishes_.tracks) mark(*wishes_.tracks);
-  for (const auto* heads : {&wishes_.sketches, &wishes_.exact_sketches}) {
-    for (const HeadId& id : *heads) head(id).sketch_wanted = true;
-  }
-  pinned_ = {{wishes_.tiles.begin(), wishes_.tiles.end()}, {}};
-  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
-    if (line) pinned_.lines.insert(*line);
-  }
+  pinned_.tiles = {tiles(Stage::sampled).begin(), tiles(Stage::sampled).end()};
   std::erase_if(failed_heads_, [&](const auto& failed) {
     const HeadCache& of = head(failed.first);
     return !of.wanted && !of.sketch_wanted;
@@ -155,29 +136,26 @@ void TileScheduler::want(WantedTiles wishes) {
 void TileScheduler::order_jobs() {
   order_.clear();
   ordered_.clear();
-  for (const ProbeRequest& probe : wishes_.probes) order_probe(probe);
-  if (wishes_.line) order_line(*wishes_.line);
-  if (wishes_.other_line) order_line(*wishes_.other_line);
-  if (wishes_.words_line) order_line(*wishes_.words_line);
-  if (wishes_.masses) order_masses(*wishes_.masses);
-  order_tiles();
-  order_tracks(false);
-  for (const HeadId& id : wishes_.sketches) order_sketch(id, false);
-  order_divergence(false);
-  for (const DifferenceId& id : wishes_.exact_differences) order_difference(id);
-  for (const HeadId& id : wishes_.exact) {
-    for (const Quantity quantity : {Quantity::logits, Quantity::weights}) {
-      if (wants_pass(id, quantity)) order_pass(id, quantity);
+  std::vector<HeadId> for_lines, for_masses;  // whose norms are waited for
+  for (const Wish& wish : wishes_) {
+    const auto* const line = std::get_if<LineRequest>(&wish.ask);
+    const auto* const masses = std::get_if<MassRequest>(&wish.ask);
+    if (line != nullptr && waits_for_norms(*line)) for_lines.push_back(line->head);
+    if (masses != nullptr && waits_for_norms(*masses)) for_masses.push_back(masses->head);
+  }
+  const auto order_norms = [this](std::vector<HeadId>& heads) {
+    for (const HeadId& id : std::exchange(heads, {})) order_pass(id, Quantity::weights);
+  };
+  for (const Wish& wish : wishes_) {
+    const bool is_pass = std::holds_alternative<TileId>(wish.ask);
+    if (wish.stage == Stage::exact && !is_pass) {
+      order_norms(for_lines);
+      if (!std::holds_alternative<HeadsCompared>(wish.ask)) order_norms(for_masses);
     }
+    std::visit([&](const auto& asked) { order_ask(asked, wish.stage); }, wish.ask);
   }
-  for (const auto& line : {wishes_.line, wishes_.other_line, wishes_.words_line}) {
-    if (line && waits_for_norms(*line)) order_pass(line->head, Quantity::weights);
-  }
-  order_divergence(true);
-  const auto& masses = wishes_.masses;
-  if (masses && waits_for_norms(*masses)) order_pass(masses->head, Quantity::weights);
-  order_tracks(true);
-  for (const HeadId& id : wishes_.exact_sketches) order_sketch(id, true);
+  order_norms(for_lines);
+  order_norms(for_masses);
 }
 
 void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make) {
@@ -188,30 +166,41 @@ void TileScheduler::order(JobKey key, const std::function<std::shared_ptr<MapJob
   order_.push_back({std::move(key), job, &of});
 }
 
-void TileScheduler::order_probe(const ProbeRequest& request) {
-  if (store_.find(request)) return;
-  order(request, [&] { return work_->probe_job(request); });
+void TileScheduler::order_ask(const ProbeRequest& request, Stage) {
+  if (store_.find(request) != nullptr) return;
+  order({request}, [&] { return work_->probe_job(request); });
 }
 
-void TileScheduler::order_line(const LineRequest& request) {
+void TileScheduler::order_ask(const LineRequest& request, Stage) {
   if (store_.find(request) != nullptr) return;
   HeadCache& of = head(request.head);
-  order(request, [&] { return work_->line_job(request, of); });
+  order({request}, [&] { return work_->line_job(request, of); });
 }
 
-void TileScheduler::order_masses(const MassRequest& request) {
+void TileScheduler::order_ask(const MassRequest& request, Stage) {
   if (store_.find(request) != nullptr) return;
   HeadCache& of = head(request.head);
   if (of.problem == nullptr) return;
-  order(request, [&] { return work_->mass_job(request, of); });
+  order({request}, [&] { return work_->mass_job(request, of); });
 }
 
-void TileScheduler::order_sketch(const HeadId& id, bool exact) {
+void TileScheduler::order_ask(const SketchRequest& request, Stage stage) {
+  const HeadId& id = request.head;
   if (!work_->has(id, Quantity::weights)) return;
   const HeadCache& of = head(id);
+  const bool exact = stage == Stage::exact;
   if (held_.contains({id.call, id.batch})) return;
   if (of.problem == nullptr || (of.sketch != nullptr && (of.sketch->exact || !exact))) return;
-  order(SketchKey{id, exact}, [&] { return work_->sketch_job(id, exact); });
+  order({request, stage}, [&] { return work_->sketch_job(id, exact); });
+}
+
+void TileScheduler::order_ask(const TracksRequest& request, Stage stage) {
+  const HeadId& id = request.head;
+  if (!work_->has(id, Quantity::weights)) return;
+  const HeadCache& of = head(id);
+  const bool exact = stage == Stage::exact;
+  if (of.problem == nullptr || (of.tracks != nullptr && (of.tracks->exact || !exact))) return;
+  order({request, stage}, [&] { return work_->tracks_job(id, exact); });
 }
 
 void TileScheduler::let_go_sketches(int64_t call, int64_t batch,
@@ -226,33 +215,85 @@ void TileScheduler::let_go_sketches(int64_t call, int64_t batch,
   order_jobs();
 }
 
-std::shared_ptr<const HeadSketch> TileScheduler::find_sketch(const HeadId& id) const {
-  const HeadCache* of = find_head(id);
-  return of == nullptr ? nullptr : of->sketch;
+struct TileScheduler::Find {
+  TileScheduler& of;
+
+  TilePtr operator()(const TileId& id) const {
+    const auto found = of.heads_.find(id.head);
+    if (found == of.heads_.end()) return nullptr;
+    if (TilePtr tile = found->second.exact_tile(id)) {
+      found->second.used = of.store_.tick();
+      return tile;
+    }
+    return of.store_.find(id);
+  }
+  std::shared_ptr<const HeadSketch> operator()(const SketchRequest& request) const {
+    const HeadCache* const head = of.find_head(request.head);
+    return head == nullptr ? nullptr : head->sketch;
+  }
+  std::shared_ptr<const HeadTracks> operator()(const TracksRequest& request) const {
+    const HeadCache* const head = of.find_head(request.head);
+    return head == nullptr ? nullptr : head->tracks;
+  }
+  std::shared_ptr<const RowDivergence> operator()(const HeadsCompared& heads) const {
+    const HeadCache* const head = of.find_head(heads.a);
+    if (head == nullptr) return nullptr;
+    const auto found = head->divergences.find(heads.b);
+    return found == head->divergences.end() ? nullptr : found->second->published;
+  }
+  std::shared_ptr<const HeadMask> operator()(const MaskRequest&) const { return nullptr; }
+  std::shared_ptr<const VideoFrame> operator()(const FrameRequest&) const { return nullptr; }
+  auto operator()(const auto& stored) const { return of.store_.find(stored); }
+};
+
+Answer TileScheduler::find(const Ask& ask) {
+  return std::visit([this](const auto& asked) -> Answer { return Find{*this}(asked); }, ask);
 }
 
-std::string TileScheduler::sketch_problem(const HeadId& id) const {
-  if (find_sketch(id) != nullptr) return cause_of(SketchKey{id, true});
-  return cause_of(SketchKey{id, false});
+struct TileScheduler::Tell {
+  const TileScheduler& of;
+
+  std::string operator()(const TileId& id) const { return of.tile_problem(id); }
+  std::string operator()(const SketchRequest& request) const {
+    const HeadCache* const head = of.find_head(request.head);
+    const bool there = head != nullptr && head->sketch != nullptr;
+    return of.cause_of({request, there ? Stage::exact : Stage::sampled});
+  }
+  std::string operator()(const TracksRequest& request) const { return of_any_stage(request); }
+  std::string operator()(const HeadsCompared& heads) const { return of_any_stage(heads); }
+  std::string operator()(const MaskRequest&) const { return ""; }
+  std::string operator()(const FrameRequest&) const { return ""; }
+  std::string operator()(const auto& stored) const {
+    return of.store_.holds(stored) ? "" : of.cause_of({stored});
+  }
+
+ private:
+  std::string of_any_stage(const auto& asked) const {
+    const std::string sampled = of.cause_of({asked});
+    return sampled.empty() ? of.cause_of({asked, Stage::exact}) : sampled;
+  }
+};
+
+std::string TileScheduler::problem(const Ask& ask) const {
+  return any_failed() ? std::visit(Tell{*this}, ask) : "";
 }
 
-bool TileScheduler::is_failed(const JobKey& key) const {
-  if (!any_failed()) return false;
-  const std::optional<HeadId> other = other_of(key);
-  return failed_heads_.contains(head_of(key)) || (other && failed_heads_.contains(*other)) ||
-         failed_.contains(key);
-}
+bool TileScheduler::is_failed(const JobKey& key) const { return failure_of(key).has_value(); }
 
 std::optional<Failure> TileScheduler::failure_of(const JobKey& key) const {
-  if (const auto found = failed_heads_.find(head_of(key)); found != failed_heads_.end()) {
-    return found->second;
-  }
-  if (const std::optional<HeadId> other = other_of(key)) {
-    const auto found = failed_heads_.find(*other);
-    if (found != failed_heads_.end()) {
-      return Failure{"side B: " + found->second.cause, found->second.for_memory};
-    }
-  }
+  if (!any_failed()) return std::nullopt;
+  std::optional<Failure> failure;
+  bool is_other = false;
+  visit_result(key, [&](const auto& result) {
+    for_each_head(result, [&](const HeadId& id) {
+      const auto found = failed_heads_.find(id);
+      if (found != failed_heads_.end() && !failure) {
+        failure = {(is_other ? "side B: " : "") + found->second.cause, found->second.for_memory};
+      }
+      is_other = true;
+    });
+  });
+  if (failure) return failure;
   const auto found = failed_.find(key);
   return found == failed_.end() ? std::nullopt : std::optional(found->second);
 }
@@ -383,21 +424,22 @@ void TileScheduler::mark_failed(const JobKey& key, const Failure& failure) {
 }
 
 bool TileScheduler::waits_for(const JobKey& waiting, const JobKey& key) const {
-  const auto* line = std::get_if<LineRequest>(&waiting);
-  const auto* masses = std::get_if<MassRequest>(&waiting);
-  const auto* tile = std::get_if<TileId>(&waiting);
-  const auto* pass = std::get_if<PassKey>(&key);
-  const auto* overview = std::get_if<OverviewKey>(&key);
-  const auto* later = std::get_if<OverviewKey>(&waiting);
-  return (later && !later->first &&
-          key == JobKey{OverviewKey{later->head, later->quantity, later->against, true}}) ||
-         (pass && line && line->head == pass->head && pass->quantity == Quantity::weights &&
-          !pass->against && waits_for_norms(*line)) ||
-         (pass && masses && masses->head == pass->head && pass->quantity == Quantity::weights &&
-          !pass->against && waits_for_norms(*masses)) ||
-         (overview && tile && tile->head == overview->head &&
-          tile->quantity == overview->quantity && tile->against == overview->against &&
-          tile->level >= heads_.at(tile->head).geometry.base_level);
+  if (const PassKey* const later = waiting.pass(Stage::sampled)) {
+    return !later->first &&
+           key == JobKey{PassKey{later->head, later->quantity, later->against, true}};
+  }
+  if (const PassKey* const pass = key.pass(Stage::exact)) {
+    const auto waits = [&](const auto* asked) {
+      return asked != nullptr && asked->head == pass->head && waits_for_norms(*asked);
+    };
+    return pass->quantity == Quantity::weights && !pass->against &&
+           (waits(waiting.answers<LineRequest>()) || waits(waiting.answers<MassRequest>()));
+  }
+  const PassKey* const sampled = key.pass(Stage::sampled);
+  const auto* const tile = waiting.answers<TileId>();
+  return sampled != nullptr && tile != nullptr && tile->head == sampled->head &&
+         tile->quantity == sampled->quantity && tile->against == sampled->against &&
+         tile->level >= heads_.at(tile->head).geometry.base_level;
 }
 
 /// Jobs that wait for the failed one would wait forever, also those that are wanted only later.
@@ -446,55 +488,36 @@ TileSourceStatus TileScheduler::status(int workers) const {
     status.host_bytes += head.bytes() + head.sketch_memory.bytes();
   }
   status.problem = problem_.empty() || again ? warning_ : problem_;
-  if (wishes_.line && !store_.holds(*wishes_.line)) {
-    status.line_problem = cause_of(*wishes_.line);
-  }
-  if (wishes_.other_line && status.line_problem.empty() && !store_.holds(*wishes_.other_line)) {
-    status.line_problem = cause_of(*wishes_.other_line);
-  }
-  if (wishes_.words_line && !store_.holds(*wishes_.words_line)) {
-    status.words_problem = cause_of(*wishes_.words_line);
-  }
-  if (wishes_.masses && status.words_problem.empty() && !store_.holds(*wishes_.masses)) {
-    status.words_problem = cause_of(*wishes_.masses);
-  }
-  for (size_t i = 0; any_failed() && status.tiles_problem.empty() && i < wishes_.tiles.size();
-       ++i) {
-    status.tiles_problem = tile_problem(wishes_.tiles[i]);
-  }
-  if (!wishes_.exact_differences.empty()) {
-    const DifferenceId& first = wishes_.exact_differences.front();
-    const HeadCache& head = heads_.at(first.head);
-    const HeadCache::OfQuantity* const of = head.find({first.quantity, first.against});
-    const auto rows = static_cast<double>(head.geometry.rows);
-    if (of != nullptr && of->complete) {
-      status.exact_progress = 1;
-      status.exact_seconds_left = 0;
-    } else if (of != nullptr && of->pass && of->pass->rows_done > 0) {
-      const auto done = static_cast<double>(of->pass->rows_done);
-      status.exact_progress = done / rows;
-      status.exact_seconds_left = of->pass->worker_seconds / done * (rows - done) / workers;
-    }
-    return status;
-  }
-  if (wishes_.exact.empty()) return status;
-  const HeadId& first = wishes_.exact.front();
-  const HeadCache& head = heads_.at(first);
+  set_progress(status, workers);
+  return status;
+}
+
+/// Of the passes that are wished for first: of a difference, or of all numbers of a head.
+void TileScheduler::set_progress(TileSourceStatus& status, int workers) const {
+  if (tiles(Stage::exact).empty()) return;
+  const TileId& first = tiles(Stage::exact).front();
+  const HeadCache& head = heads_.at(first.head);
+  const auto rows = static_cast<double>(head.geometry.rows);
   double done = 0, all = 0, seconds = 0;
-  for (size_t q = 0; q < head.quantities.size(); ++q) {
-    if (!wants_pass(first, static_cast<Quantity>(q))) continue;
-    const HeadCache::OfQuantity& of = head.quantities[q];
-    const auto rows = static_cast<double>(head.geometry.rows);
+  const auto add = [&](const HeadCache::OfQuantity& of) {
     all += rows;
     if (of.complete) done += rows;
-    if (!of.pass) continue;
+    if (!of.pass) return;
     done += static_cast<double>(of.pass->rows_done);
     if (of.pass->rows_done > 0) seconds = of.pass->worker_seconds / of.pass->rows_done;
+  };
+  if (first.against) {
+    const HeadCache::OfQuantity* const of = head.find({first.quantity, first.against});
+    if (of == nullptr) return;
+    add(*of);
+  } else {
+    for (size_t q = 0; q < head.quantities.size(); ++q) {
+      if (wants_pass(first.head, static_cast<Quantity>(q))) add(head.quantities[q]);
+    }
   }
   status.exact_progress = done / all;
   if (done == all) status.exact_seconds_left = 0;
   if (seconds > 0) status.exact_seconds_left = (all - done) * seconds / workers;
-  return status;
 }
 
 }  // namespace attnscope

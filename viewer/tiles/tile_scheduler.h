@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstdint>
 #include <functional>
@@ -17,39 +18,30 @@
 
 namespace attnscope {
 
-/// `first`: of the first stage alone.
-struct OverviewKey {
-  HeadId head;
-  Quantity quantity = Quantity::weights;
-  std::optional<Against> against = {};
-  bool first = false;
-  friend auto operator<=>(const OverviewKey&, const OverviewKey&) = default;
-};
+/// The rows of a head that all its tiles are cut from: of a sample of them, or, exactly, of all.
 struct PassKey {
   HeadId head;
   Quantity quantity = Quantity::weights;
   std::optional<Against> against = {};
+  bool first = false;  ///< of the sample's first stage alone
   friend auto operator<=>(const PassKey&, const PassKey&) = default;
 };
-struct SketchKey {
-  HeadId head;
-  bool exact = false;
-  friend auto operator<=>(const SketchKey&, const SketchKey&) = default;
-};
-/// Rows of `head` against those of another; not all: of a sample.
-struct DivergenceKey {
-  HeadId head, other;
-  bool all = false;
-  friend auto operator<=>(const DivergenceKey&, const DivergenceKey&) = default;
-};
-struct TracksKey {
-  HeadId head;
-  bool exact = false;
-  friend auto operator<=>(const TracksKey&, const TracksKey&) = default;
-};
 /// The result that a job makes, as the key of the job.
-using JobKey = std::variant<LineRequest, TileId, OverviewKey, PassKey, ProbeRequest, SketchKey,
-                            MassRequest, DivergenceKey, TracksKey>;
+struct JobKey {
+  std::variant<Ask, PassKey> result;
+  Stage stage = Stage::sampled;
+  friend auto operator<=>(const JobKey&, const JobKey&) = default;
+  /// What it answers, where it is a T; else null.
+  template <class T>
+  const T* answers() const {
+    const Ask* const ask = std::get_if<Ask>(&result);
+    return ask == nullptr ? nullptr : std::get_if<T>(ask);
+  }
+  /// Null where it answers an ask by itself, or is of another stage.
+  const PassKey* pass(Stage of) const {
+    return stage == of ? std::get_if<PassKey>(&result) : nullptr;
+  }
+};
 
 /// The next work of a worker: a piece of a job, or, without one, binding the head.
 struct Assignment {
@@ -82,7 +74,7 @@ class TileScheduler {
   HeadCache& head(const HeadId& id);
 
   /// Throws Error(usage) where something is not there; nothing has changed then.
-  void want(WantedTiles wishes);
+  void want(Wishes wishes);
   /// Nothing where all that is wanted is done or under way. What failed for memory begins anew once
   /// nothing is under way and less memory is taken than when it was last tried.
   std::optional<Assignment> choose();
@@ -97,16 +89,9 @@ class TileScheduler {
   void fail(const Assignment& assignment, const Failure& failure);
   void warn(const std::string& problem) { warning_ = problem; }
 
-  TilePtr find(const TileId& id);
-  LinePtr find(const LineRequest& request) { return store_.find(request); }
-  std::optional<ProbedEntry> find(const ProbeRequest& request) { return store_.find(request); }
-  MassPtr find(const MassRequest& request) { return store_.find(request); }
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& id) const;
-  std::string sketch_problem(const HeadId& id) const;
-  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const;
-  std::string divergence_problem() const;
-  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& id) const;
-  std::string tracks_problem(const HeadId& id) const;
+  /// As TileSource; of pictures and masks, which others bring, nothing.
+  Answer find(const Ask& ask);
+  std::string problem(const Ask& ask) const;
   /// No sketches of a batch item of a call are made until they are let go: somebody looks for kept
   /// ones.
   void hold_sketches(int64_t call, int64_t batch) { held_.insert({call, batch}); }
@@ -126,6 +111,8 @@ class TileScheduler {
   int64_t memory_taken() const { return budget_.used(); }
 
  private:
+  struct Find;
+  struct Tell;
   struct Ordered {
     JobKey key;
     std::shared_ptr<MapJob> job;
@@ -137,17 +124,22 @@ class TileScheduler {
   std::optional<Assignment> choose_in_turn();
   std::optional<Assignment> take_piece(const Ordered& ordered, HeadCache& head);
   void order_jobs();
-  void order_probe(const ProbeRequest& request);
-  void order_line(const LineRequest& request);
-  void order_masses(const MassRequest& request);
+  void order_ask(const ProbeRequest& request, Stage stage);
+  void order_ask(const LineRequest& request, Stage stage);
+  void order_ask(const MassRequest& request, Stage stage);
+  void order_ask(const TileId& id, Stage stage);
+  void order_ask(const SketchRequest& request, Stage stage);
+  void order_ask(const HeadsCompared& heads, Stage stage);
+  void order_ask(const TracksRequest& request, Stage stage);
+  void order_ask(const MaskRequest&, Stage) {}
+  void order_ask(const FrameRequest&, Stage) {}
   void order_tiles();
   void order_fine_tile(const TileId& id);
   void order_coarse_tile(const TileId& id, bool first_stage);
   void order_pass(const HeadId& id, Quantity quantity);
-  void order_sketch(const HeadId& id, bool exact);
   void order_difference(const DifferenceId& id);
-  void order_divergence(bool all);
-  void order_tracks(bool exact);
+  /// The tiles that are wished for at this stage, in their order.
+  const std::vector<TileId>& tiles(Stage stage) const { return tiles_[static_cast<size_t>(stage)]; }
   bool is_wanted(const HeadId& head, const MapNumbers& numbers) const;
   void order(JobKey key, const std::function<std::shared_ptr<MapJob>()>& make);
   /// Why this job, or its head as a whole, failed; nothing: it did not.
@@ -157,6 +149,7 @@ class TileScheduler {
   bool any_failed() const { return !failed_.empty() || !failed_heads_.empty(); }
   bool is_failed(const JobKey& key) const;
   std::string tile_problem(const TileId& id) const;
+  void set_progress(TileSourceStatus& status, int workers) const;
   bool wants_logits(const HeadId& head) const;
   bool wants_pass(const HeadId& id, Quantity quantity) const;
   bool waits_for_norms(const LineRequest& line) const;
@@ -180,7 +173,9 @@ class TileScheduler {
   TileStore store_;
   const JobTools tools_;
   std::map<HeadId, HeadCache> heads_;
-  WantedTiles wishes_;
+  Wishes wishes_;
+  /// Of wishes_, that are for tiles, by stage.
+  std::array<std::vector<TileId>, 2> tiles_;
   std::set<std::pair<int64_t, int64_t>> held_;  ///< calls and batch items
   TileStore::Pinned pinned_;
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;

@@ -25,7 +25,7 @@ bool TileScheduler::make_room() {
     }
     // Where only differences from a map are seen, its own tiles are not. Pieces of what is dropped
     // that are still under way find themselves forgotten.
-    const bool has_pass = ordered_.contains(PassKey{id, Quantity::weights});
+    const bool has_pass = ordered_.contains({PassKey{id, Quantity::weights}, Stage::exact});
     if (other.wanted && !has_pass && !is_wanted(id, {Quantity::weights}) &&
         other.drop(Quantity::weights)) {
       return true;
@@ -71,12 +71,14 @@ bool TileScheduler::is_cut(const HeadId& id, const MapNumbers& numbers,
   const int stages = sampled.plan.stages();
   if (sampled.gave_way() || sampled.stages_done < stages) return false;
   const HeadCache& of = heads_.at(id);
-  return std::all_of(wishes_.tiles.begin(), wishes_.tiles.end(), [&](const TileId& tile) {
-    const bool cut_of_it = tile.head == id && tile.quantity == numbers.quantity &&
-                           tile.against == numbers.against && tile.level >= of.geometry.base_level;
-    return !cut_of_it || of.exact_tile(tile) != nullptr ||
-           (sampled.stages_of(tile) == stages && store_.holds(tile));
-  });
+  return std::all_of(
+      tiles(Stage::sampled).begin(), tiles(Stage::sampled).end(), [&](const TileId& tile) {
+        const bool cut_of_it = tile.head == id && tile.quantity == numbers.quantity &&
+                               tile.against == numbers.against &&
+                               tile.level >= of.geometry.base_level;
+        return !cut_of_it || of.exact_tile(tile) != nullptr ||
+               (sampled.stages_of(tile) == stages && store_.holds(tile));
+      });
 }
 
 /// Samples of which nothing more is to be cut as things stand, where letting go of them makes room

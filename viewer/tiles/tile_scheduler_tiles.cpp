@@ -9,14 +9,15 @@
 
 namespace attnscope {
 
-TilePtr TileScheduler::find(const TileId& id) {
-  const auto found = heads_.find(id.head);
-  if (found == heads_.end()) return nullptr;
-  if (TilePtr tile = found->second.exact_tile(id)) {
-    found->second.used = store_.tick();
-    return tile;
+void TileScheduler::order_ask(const TileId& id, Stage stage) {
+  if (stage == Stage::sampled) {
+    if (id == tiles(stage).front()) order_tiles();
+    return;
   }
-  return store_.find(id);
+  if (id.against) return order_difference({id.head, id.quantity, *id.against});
+  for (const Quantity quantity : {Quantity::logits, Quantity::weights}) {
+    if (wants_pass(id.head, quantity)) order_pass(id.head, quantity);
+  }
 }
 
 /// Something that covers the view comes first, then what is seen of it up close: the overview's
@@ -26,10 +27,10 @@ void TileScheduler::order_tiles() {
     return id.level < head(id.head).geometry.base_level;
   };
   for (const bool first_stage : {true, false}) {
-    for (const TileId& id : wishes_.tiles) {
+    for (const TileId& id : tiles(Stage::sampled)) {
       if (!is_fine(id)) order_coarse_tile(id, first_stage);
     }
-    for (const TileId& id : wishes_.tiles) {
+    for (const TileId& id : tiles(Stage::sampled)) {
       if (first_stage && is_fine(id)) order_fine_tile(id);
     }
   }
@@ -38,7 +39,7 @@ void TileScheduler::order_tiles() {
 void TileScheduler::order_fine_tile(const TileId& id) {
   if (store_.find(id) != nullptr) return;
   HeadCache& of = head(id.head);
-  order(id,
+  order({id},
         [&] { return id.against ? make_difference_tile_job(id, of) : work_->tile_job(id, of); });
 }
 
@@ -60,10 +61,10 @@ void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
   }
   if (sampled && store_.find(id) == nullptr) sampled->cut.erase(id);
   // Cutting comes first: each stage of the overview is shown before the next begins.
-  if (!sampled || sampled->stages_of(id) < stages) order(id, [&] { return make_cut_job(id); });
+  if (!sampled || sampled->stages_of(id) < stages) order({id}, [&] { return make_cut_job(id); });
   const int wanted = first_stage ? 1 : stages;
   if (sampled && sampled->stages_done >= wanted) return;
-  order(OverviewKey{id.head, id.quantity, id.against, first_stage}, [&] {
+  order({PassKey{id.head, id.quantity, id.against, first_stage}}, [&] {
     return id.against
                ? make_difference_overview_job({id.head, id.quantity, *id.against}, first_stage)
                : make_overview_job(id.head, id.quantity, first_stage);
@@ -73,11 +74,12 @@ void TileScheduler::order_coarse_tile(const TileId& id, bool first_stage) {
 void TileScheduler::order_pass(const HeadId& id, Quantity quantity) {
   HeadCache& of = head(id);
   if (of.of(quantity).complete) return;
-  order(PassKey{id, quantity}, [&] { return work_->pass_job(id, quantity); });
+  order({PassKey{id, quantity}, Stage::exact}, [&] { return work_->pass_job(id, quantity); });
 }
 
 bool TileScheduler::wants_logits(const HeadId& head) const {
-  return std::any_of(wishes_.tiles.begin(), wishes_.tiles.end(), [&](const TileId& tile) {
+  const auto& wanted = tiles(Stage::sampled);
+  return std::any_of(wanted.begin(), wanted.end(), [&](const TileId& tile) {
     return tile.head == head && tile.quantity == Quantity::logits;
   });
 }
@@ -91,11 +93,13 @@ bool TileScheduler::wants_pass(const HeadId& id, Quantity quantity) const {
 /// Of the base level and above a tile is exact once the pass is through; until then it is sampled,
 /// or nothing where that failed.
 std::string TileScheduler::tile_problem(const TileId& id) const {
-  const HeadCache& of = heads_.at(id.head);
-  if (id.level < of.geometry.base_level) return store_.holds(id) ? "" : cause_of(id);
-  if (of.exact_tile(id) != nullptr) return "";
-  const JobKey pass = PassKey{id.head, id.quantity, id.against};
-  return cause_of(ordered_.contains(pass) ? pass : OverviewKey{id.head, id.quantity, id.against});
+  const HeadCache* const of = find_head(id.head);
+  if (of == nullptr) return "";
+  if (id.level < of->geometry.base_level) return store_.holds(id) ? "" : cause_of({id});
+  if (of->exact_tile(id) != nullptr) return "";
+  const PassKey pass{id.head, id.quantity, id.against};
+  const JobKey exactly{pass, Stage::exact};
+  return cause_of(ordered_.contains(exactly) ? exactly : JobKey{pass});
 }
 
 }  // namespace attnscope

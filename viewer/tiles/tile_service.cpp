@@ -1,10 +1,7 @@
 #include "viewer/tiles/tile_service.h"
 
+#include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
-#include <optional>
-#include <thread>
 
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
@@ -12,12 +9,7 @@
 #include "core/stream/value_check.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/export_maps.h"
-#include "viewer/tiles/frame_keeper.h"
-#include "viewer/tiles/mask_keeper.h"
-#include "viewer/tiles/norm_cache.h"
-#include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/thread_priority.h"
-#include "viewer/tiles/tile_scheduler.h"
 
 namespace attnscope {
 namespace {
@@ -38,207 +30,184 @@ Failure failure_from(const std::exception& thrown) {
 
 }  // namespace
 
-class TileService::Impl {
- public:
-  /// `backend` is null where nothing is computed.
-  Impl(std::unique_ptr<MapWork> maps, const TileBackend* backend, const Settings& settings,
-       std::function<void()> wake)
-      : backend_(backend),
-        workers_(settings.threads > 0 ? settings.threads
-                 : backend != nullptr ? backend->workers()
-                                      : kReaders),
-        buffer_bytes_(settings.memory / kBufferShare / workers_),
-        kept_calls_(settings.kept_calls),
-        wake_(std::move(wake)),
-        scheduler_(std::move(maps), settings.memory) {
-    const auto keep_norms = [&](std::optional<NormCache>& keeper,
-                                const std::vector<std::filesystem::path>& folders,
-                                const std::shared_ptr<const InputSet>& sources) {
-      if (backend == nullptr || folders.empty()) return;
-      keeper.emplace(
-          LseCache(folders, sources), *backend, settings.memory / kCheckShare, reserve_unlocked(),
-          [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
-          [this](const std::string& problem) { take_warning(problem); });
-    };
-    keep_norms(keeper_, settings.cache_folders, settings.sources);
-    keep_norms(other_keeper_, settings.other_cache_folders, settings.other_sources);
-    if (backend != nullptr && !settings.cache_folders.empty() && settings.call_stamps) {
-      sketches_.emplace(
-          SketchCache(settings.cache_folders, settings.sources), settings.call_stamps, *backend,
-          buffer_bytes_, reserve_unlocked(),
-          [this](const SketchKeeper::Source& of, const SketchKeeper::Sketches& found) {
-            take_sketches(of, found);
-          },
-          [this](const std::string& problem) { take_warning(problem); });
-    }
-    if (backend != nullptr) {
-      masks_.emplace(*backend, settings.memory / kMaskShare, reserve_unlocked(), taken(), wake_);
-    }
-    if (settings.read_frame)
-      frames_.emplace(settings.read_frame, reserve_unlocked(), taken(), wake_);
-    const auto wanted = static_cast<size_t>(workers_) + 1;
-    try {
-      for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
-      start_thread(threads_, wanted, [this] { follow_lines(); });
-    } catch (...) {
-      end_threads();
-      throw;
-    }
-  }
+TileService::TileService(const std::vector<MapCall>& calls, const TileBackend& backend,
+                         const Settings& settings, std::function<void()> wake)
+    : TileService(computed_maps(calls), &backend, settings, std::move(wake)) {}
 
-  ~Impl() { end_threads(); }
+TileService::TileService(std::shared_ptr<const TexelReader> reader, const Settings& settings,
+                         std::function<void()> wake)
+    : TileService(export_maps(std::move(reader)), nullptr, settings, std::move(wake)) {}
 
-  void end_threads() {
-    {
-      const std::lock_guard lock(mutex_);
-      stopping_ = true;
-      changed_.notify_all();
-    }
-    threads_.clear();  // joins
-  }
-
-  template <typename Action>
-  auto locked(Action action) {
-    const std::lock_guard lock(mutex_);
-    return action(scheduler_);
-  }
-
-  void want(WantedTiles wishes) {
-    const std::optional<MaskRequest> mask = wishes.mask;
-    const std::vector<FrameRequest> frames = wishes.frames;
-    {
-      const std::lock_guard lock(mutex_);
-      look_up_sketches(wishes);
-      scheduler_.want(std::move(wishes));
-      if (masks_) want_mask(mask);
-      changed_.notify_all();
-    }
-    // Once it is known that there are pictures of such sizes.
-    if (frames_) frames_->want(frames);
-  }
-
-  void add(const std::vector<MapCall>& calls, int64_t bytes) {
-    const std::lock_guard lock(mutex_);
-    added_memory_.push_back(scheduler_.reserve(bytes, "the calls that were added to the capture"));
-    scheduler_.add(calls);
-  }
-
-  /// Its lists are held as long as the source is.
-  int64_t order_number(const MapPlaces& places) {
-    if (places.is_identity()) return 0;
-    if (backend_ == nullptr) {
-      throw usage_error("maps of an export stand in the order in which they were written");
-    }
-    const std::lock_guard lock(mutex_);
-    const auto known = std::find(orders_.begin(), orders_.end(), places);
-    if (known == orders_.end()) {
-      added_memory_.push_back(scheduler_.reserve(places.rows.bytes() + places.keys.bytes(),
-                                                 "another order of the tokens"));
-      orders_.push_back(places);
-    }
-    return scheduler_.order_number(places);
-  }
-
-  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const {
-    return frames_ ? frames_->find(request) : nullptr;
-  }
-  TileSourceStatus status() {
-    TileSourceStatus status = locked([&](TileScheduler& s) { return s.status(workers_); });
-    if (frames_) {
-      status.queue += frames_->missing();
-      status.host_bytes += frames_->bytes();
-    }
-    if (masks_) {
-      status.queue += masks_->busy() ? 1 : 0;
-      status.host_bytes += masks_->bytes();
-    }
-    status.busy = status.queue > 0;
-    return status;
-  }
-  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const {
-    return masks_ ? masks_->find(request) : nullptr;
-  }
-  bool computes() const { return backend_ != nullptr; }
-
- private:
-  Reserve reserve_unlocked() {
-    return [this](int64_t bytes, std::string_view purpose) {
-      const std::lock_guard lock(mutex_);
-      return scheduler_.reserve(bytes, purpose);
-    };
-  }
-
-  Taken taken() {
-    return [this] { return scheduler_.memory_taken(); };
-  }
-
-  /// With the lock held.
-  void want_mask(const std::optional<MaskRequest>& mask) {
-    if (!mask) return masks_->want(std::nullopt);
-    HeadId stored = mask->head;
-    stored.order = 0;
-    MapPlaces places;
-    if (mask->head.order > 0) places = orders_[static_cast<size_t>(mask->head.order - 1)];
-    masks_->want(MaskKeeper::Wish{*mask, scheduler_.work().call(stored)->problem, places});
-  }
-
-  /// A worker's thread: what is most wanted, piece by piece.
-  void work();
-  /// The thread of the line and the entry that follow the mouse, which wait for nobody's piece.
-  void follow_lines();
-  std::optional<WorkerScratch> make_scratch();
-  void rest(std::optional<WorkerScratch>& scratch, std::unique_lock<std::mutex>& lock);
-  void run(Assignment& assignment, std::optional<WorkerScratch>& scratch);
-  /// Returns with the lock held, as it was called.
-  void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
-  std::shared_ptr<const BoundMap> make_bound(const HeadId& id, const AttentionProblem& problem,
-                                             bool checked);
-  void look_up_norms(const Assignment& assignment);
-  void keep_norms(HeadCache& head);
-  void take_norms(const HeadId& id, const std::vector<RowNorm>& norms);
-  void look_up_sketches(const WantedTiles& wishes);
-  void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
-  void keep_sketches(const Assignment& done);
-  void take_warning(const std::string& problem);
-  /// True of a head in its tokens' own order, of a call whose norms and sketches are kept on disk.
-  bool can_keep(const HeadId& id) const {
-    return id.order == 0 && (kept_calls_ < 0 || id.call < kept_calls_);
-  }
-  /// Where norms of the head are kept; null: nowhere.
-  NormCache* keeper_of(const HeadId& id) {
-    if (id.order != 0) return nullptr;
-    std::optional<NormCache>& keeper = can_keep(id) ? keeper_ : other_keeper_;
-    return keeper ? &*keeper : nullptr;
-  }
-  NormCache::Source source_of(const HeadCache& head) const {
-    return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
-  }
-
-  const TileBackend* const backend_;
-  const int workers_;
-  const int64_t buffer_bytes_;
-  const int64_t kept_calls_;
-  const std::function<void()> wake_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool stopping_ = false;
-  TileScheduler scheduler_;
-  std::vector<MemoryReservation> added_memory_;
-  std::vector<MapPlaces> orders_;  ///< that were reserved for
-  /// Of a batch item of a call: how many exact sketches the kept ones have.
-  struct KeptSketches {
-    bool any = false;
-    int64_t exact = 0;
+TileService::TileService(std::unique_ptr<MapWork> maps, const TileBackend* backend,
+                         const Settings& settings, std::function<void()> wake)
+    : backend_(backend),
+      workers_(settings.threads > 0 ? settings.threads
+               : backend != nullptr ? backend->workers()
+                                    : kReaders),
+      buffer_bytes_(settings.memory / kBufferShare / workers_),
+      kept_calls_(settings.kept_calls),
+      wake_(std::move(wake)),
+      scheduler_(std::move(maps), settings.memory) {
+  const auto warn = [this](const std::string& problem) { take_warning(problem); };
+  const auto keep_norms = [&](std::optional<NormCache>& keeper,
+                              const std::vector<std::filesystem::path>& folders,
+                              const std::shared_ptr<const InputSet>& sources) {
+    if (backend == nullptr || folders.empty()) return;
+    keeper.emplace(
+        LseCache(folders, sources), *backend, settings.memory / kCheckShare, reserve_unlocked(),
+        [this](const HeadId& id, const std::vector<RowNorm>& norms) { take_norms(id, norms); },
+        warn);
   };
-  std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
-  std::optional<NormCache> keeper_, other_keeper_;  ///< other: of a second capture
-  std::optional<SketchKeeper> sketches_;
-  std::optional<FrameKeeper> frames_;
-  std::optional<MaskKeeper> masks_;
-  std::vector<std::jthread> threads_;
-};
+  keep_norms(keeper_, settings.cache_folders, settings.sources);
+  keep_norms(other_keeper_, settings.other_cache_folders, settings.other_sources);
+  if (backend != nullptr && !settings.cache_folders.empty() && settings.call_stamps) {
+    sketches_.emplace(
+        SketchCache(settings.cache_folders, settings.sources), settings.call_stamps, *backend,
+        buffer_bytes_, reserve_unlocked(),
+        [this](const SketchKeeper::Source& of, const SketchKeeper::Sketches& found) {
+          take_sketches(of, found);
+        },
+        warn);
+  }
+  const Taken taken = [this] { return scheduler_.memory_taken(); };
+  if (backend != nullptr) {
+    masks_.emplace(*backend, settings.memory / kMaskShare, reserve_unlocked(), taken, wake_);
+  }
+  if (settings.read_frame) frames_.emplace(settings.read_frame, reserve_unlocked(), taken, wake_);
+  const auto wanted = static_cast<size_t>(workers_) + 1;
+  try {
+    for (int i = 0; i < workers_; ++i) start_thread(threads_, wanted, [this] { work(); });
+    start_thread(threads_, wanted, [this] { follow_lines(); });
+  } catch (...) {
+    end_threads();
+    throw;
+  }
+}
 
-std::optional<WorkerScratch> TileService::Impl::make_scratch() {
+TileService::~TileService() { end_threads(); }
+
+void TileService::end_threads() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  threads_.clear();  // joins
+}
+
+MapGeometry TileService::geometry(const HeadId& head) const {
+  const std::lock_guard lock(mutex_);
+  return scheduler_.geometry(head);
+}
+
+/// Its lists are held as long as the source is.
+int64_t TileService::order_number(const MapPlaces& places) {
+  if (places.is_identity() || backend_ == nullptr) return TileSource::order_number(places);
+  const std::lock_guard lock(mutex_);
+  const auto known = std::find(orders_.begin(), orders_.end(), places);
+  if (known == orders_.end()) {
+    added_memory_.push_back(scheduler_.reserve(places.rows.bytes() + places.keys.bytes(),
+                                               "another order of the tokens"));
+    orders_.push_back(places);
+  }
+  return scheduler_.order_number(places);
+}
+
+void TileService::add(const std::vector<MapCall>& calls, int64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  added_memory_.push_back(scheduler_.reserve(bytes, "the calls that were added to the capture"));
+  scheduler_.add(calls);
+}
+
+void TileService::want(Wishes wishes) {
+  std::optional<MaskRequest> mask;
+  std::vector<FrameRequest> frames;
+  for (const Wish& wish : wishes) {
+    if (const auto* asked = std::get_if<MaskRequest>(&wish.ask)) mask = *asked;
+    if (const auto* asked = std::get_if<FrameRequest>(&wish.ask)) frames.push_back(*asked);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    look_up_sketches(wishes);
+    scheduler_.want(std::move(wishes));
+    if (masks_) want_mask(mask);
+    changed_.notify_all();
+  }
+  // Once it is known that there are pictures of such sizes.
+  if (frames_) frames_->want(std::move(frames));
+}
+
+/// With the lock held.
+void TileService::want_mask(const std::optional<MaskRequest>& mask) {
+  if (!mask) return masks_->want(std::nullopt);
+  HeadId stored = mask->head;
+  stored.order = 0;
+  MapPlaces places;
+  if (mask->head.order > 0) places = orders_[static_cast<size_t>(mask->head.order - 1)];
+  masks_->want(MaskKeeper::Wish{*mask, scheduler_.work().call(stored)->problem, places});
+}
+
+Answer TileService::find(const Ask& ask) const {
+  if (const auto* asked = std::get_if<FrameRequest>(&ask); asked != nullptr && frames_) {
+    return frames_->find(*asked);
+  }
+  if (const auto* asked = std::get_if<MaskRequest>(&ask); asked != nullptr && masks_) {
+    return masks_->find(*asked);
+  }
+  const std::lock_guard lock(mutex_);
+  return scheduler_.find(ask);
+}
+
+std::string TileService::problem(const Ask& ask) const {
+  const std::lock_guard lock(mutex_);
+  return scheduler_.problem(ask);
+}
+
+bool TileService::offers(const Ask& kind) const {
+  if (std::holds_alternative<FrameRequest>(kind)) return frames_.has_value();
+  const bool is_computed =
+      std::holds_alternative<SketchRequest>(kind) || std::holds_alternative<MassRequest>(kind) ||
+      std::holds_alternative<TracksRequest>(kind) || std::holds_alternative<MaskRequest>(kind);
+  return backend_ != nullptr || !is_computed;
+}
+
+bool TileService::exact(const HeadId& head) const {
+  const std::lock_guard lock(mutex_);
+  return scheduler_.exact(head);
+}
+
+TileSourceStatus TileService::status() const {
+  TileSourceStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    status = scheduler_.status(workers_);
+  }
+  if (frames_) {
+    status.queue += frames_->missing();
+    status.host_bytes += frames_->bytes();
+  }
+  if (masks_) {
+    status.queue += masks_->busy() ? 1 : 0;
+    status.host_bytes += masks_->bytes();
+  }
+  status.busy = status.queue > 0;
+  return status;
+}
+
+Reserve TileService::reserve_unlocked() {
+  return [this](int64_t bytes, std::string_view purpose) {
+    const std::lock_guard lock(mutex_);
+    return scheduler_.reserve(bytes, purpose);
+  };
+}
+
+NormCache* TileService::keeper_of(const HeadId& id) {
+  if (id.order != 0) return nullptr;
+  std::optional<NormCache>& keeper = can_keep(id) ? keeper_ : other_keeper_;
+  return keeper ? &*keeper : nullptr;
+}
+
+std::optional<WorkerScratch> TileService::make_scratch() {
   if (backend_ == nullptr) return std::nullopt;
   return std::make_optional<WorkerScratch>(*backend_, buffer_bytes_, reserve_unlocked(), [this] {
     const std::lock_guard lock(mutex_);
@@ -247,8 +216,7 @@ std::optional<WorkerScratch> TileService::Impl::make_scratch() {
 }
 
 /// Whoever has nothing to do holds no buffers.
-void TileService::Impl::rest(std::optional<WorkerScratch>& scratch,
-                             std::unique_lock<std::mutex>& lock) {
+void TileService::rest(std::optional<WorkerScratch>& scratch, std::unique_lock<std::mutex>& lock) {
   if (scratch && scratch->release_buffers()) {
     if (scheduler_.lacks_memory()) changed_.notify_all();
     return;
@@ -260,7 +228,7 @@ void TileService::Impl::rest(std::optional<WorkerScratch>& scratch,
   }
 }
 
-void TileService::Impl::work() {
+void TileService::work() {
   lower_thread_priority();
   std::optional<WorkerScratch> scratch = make_scratch();
   std::unique_lock lock(mutex_);
@@ -281,7 +249,7 @@ void TileService::Impl::work() {
   }
 }
 
-void TileService::Impl::follow_lines() {
+void TileService::follow_lines() {
   std::optional<WorkerScratch> scratch = make_scratch();
   std::unique_lock lock(mutex_);
   while (!stopping_) {
@@ -296,7 +264,7 @@ void TileService::Impl::follow_lines() {
   }
 }
 
-void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>& scratch) {
+void TileService::run(Assignment& assignment, std::optional<WorkerScratch>& scratch) {
   bool found = true;
   Completion take_in;
   Failure failure;
@@ -325,7 +293,7 @@ void TileService::Impl::run(Assignment& assignment, std::optional<WorkerScratch>
   if (found) wake_();
 }
 
-void TileService::Impl::bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock) {
+void TileService::bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock) {
   HeadCache& head = *assignment.head;
   const bool checked = head.checked;
   lock.unlock();
@@ -350,9 +318,9 @@ void TileService::Impl::bind(const Assignment& assignment, std::unique_lock<std:
   lock.lock();
 }
 
-std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
-                                                              const AttentionProblem& problem,
-                                                              bool checked) {
+std::shared_ptr<const BoundMap> TileService::make_bound(const HeadId& id,
+                                                        const AttentionProblem& problem,
+                                                        bool checked) {
   const Reserve reserve = reserve_unlocked();
   const TileBackend::BindCost cost = backend_->bind_cost(problem);
   auto map = std::make_shared<BoundMap>();
@@ -369,8 +337,8 @@ std::shared_ptr<const BoundMap> TileService::Impl::make_bound(const HeadId& id,
 }
 
 /// The pass has begun, so norms will be wanted.
-void TileService::Impl::look_up_norms(const Assignment& assignment) {
-  const auto* pass = std::get_if<PassKey>(&assignment.key);
+void TileService::look_up_norms(const Assignment& assignment) {
+  const PassKey* const pass = assignment.key.pass(Stage::exact);
   HeadCache& head = *assignment.head;
   NormCache* const keeper = keeper_of(head.id);
   if (keeper == nullptr || pass == nullptr || pass->against || head.asked_cache ||
@@ -381,7 +349,7 @@ void TileService::Impl::look_up_norms(const Assignment& assignment) {
   keeper->look_up(source_of(head));
 }
 
-void TileService::Impl::keep_norms(HeadCache& head) {
+void TileService::keep_norms(HeadCache& head) {
   NormCache* const keeper = keeper_of(head.id);
   if (keeper == nullptr || head.norms_on_disk || !head.norms.complete()) return;
   head.norms_on_disk = true;
@@ -394,7 +362,7 @@ void TileService::Impl::keep_norms(HeadCache& head) {
   }
 }
 
-void TileService::Impl::take_norms(const HeadId& id, const std::vector<RowNorm>& norms) {
+void TileService::take_norms(const HeadId& id, const std::vector<RowNorm>& norms) {
   {
     const std::lock_guard lock(mutex_);
     HeadCache& head = scheduler_.head(id);
@@ -410,21 +378,22 @@ void TileService::Impl::take_norms(const HeadId& id, const std::vector<RowNorm>&
 }
 
 /// Once for each call and batch item, before its first sketch is made.
-void TileService::Impl::look_up_sketches(const WantedTiles& wishes) {
+void TileService::look_up_sketches(const Wishes& wishes) {
   if (!sketches_) return;
-  for (const auto* heads : {&wishes.sketches, &wishes.exact_sketches}) {
-    for (const HeadId& id : *heads) {
-      const MapCall* const call = scheduler_.work().call(id);
-      if (!can_keep(id)) continue;
-      if (!kept_sketches_.try_emplace({id.call, id.batch}).second) continue;
-      scheduler_.hold_sketches(id.call, id.batch);
-      sketches_->look_up({id.call, id.batch, call->problem.get()});
-    }
+  for (const Wish& wish : wishes) {
+    const auto* const asked = std::get_if<SketchRequest>(&wish.ask);
+    if (asked == nullptr) continue;
+    const HeadId& id = asked->head;
+    const MapCall* const call = scheduler_.work().call(id);
+    if (!can_keep(id)) continue;
+    if (!kept_sketches_.try_emplace({id.call, id.batch}).second) continue;
+    scheduler_.hold_sketches(id.call, id.batch);
+    sketches_->look_up({id.call, id.batch, call->problem.get()});
   }
 }
 
-void TileService::Impl::take_sketches(const SketchKeeper::Source& of,
-                                      const SketchKeeper::Sketches& found) {
+void TileService::take_sketches(const SketchKeeper::Source& of,
+                                const SketchKeeper::Sketches& found) {
   {
     const std::lock_guard lock(mutex_);
     KeptSketches& kept = kept_sketches_[{of.call, of.batch}];
@@ -437,8 +406,8 @@ void TileService::Impl::take_sketches(const SketchKeeper::Source& of,
 }
 
 /// When the last head of a call has come, and when the last has become exact.
-void TileService::Impl::keep_sketches(const Assignment& done) {
-  if (!sketches_ || !std::holds_alternative<SketchKey>(done.key)) return;
+void TileService::keep_sketches(const Assignment& done) {
+  if (!sketches_ || done.key.answers<SketchRequest>() == nullptr) return;
   const HeadId& id = done.head->id;
   if (!can_keep(id)) return;
   const auto& problem = scheduler_.work().call(id)->problem;
@@ -446,7 +415,8 @@ void TileService::Impl::keep_sketches(const Assignment& done) {
   SketchKeeper::Sketches all;
   int64_t exact = 0;
   for (int64_t h = 0; h < problem->num_heads(); ++h) {
-    auto sketch = scheduler_.find_sketch({id.call, id.batch, h});
+    auto sketch = std::get<std::shared_ptr<const HeadSketch>>(
+        scheduler_.find(SketchRequest{{id.call, id.batch, h}}));
     if (sketch == nullptr) return;
     exact += sketch->exact ? 1 : 0;
     all.push_back(std::move(sketch));
@@ -456,98 +426,12 @@ void TileService::Impl::keep_sketches(const Assignment& done) {
   sketches_->keep({id.call, id.batch, problem.get()}, std::move(all));
 }
 
-void TileService::Impl::take_warning(const std::string& problem) {
+void TileService::take_warning(const std::string& problem) {
   {
     const std::lock_guard lock(mutex_);
     scheduler_.warn(problem);
   }
   wake_();
 }
-
-TileService::TileService(const std::vector<MapCall>& calls, const TileBackend& backend,
-                         const Settings& settings, std::function<void()> wake)
-    : impl_(std::make_unique<Impl>(computed_maps(calls), &backend, settings, std::move(wake))) {}
-
-TileService::TileService(std::shared_ptr<const TexelReader> reader, const Settings& settings,
-                         std::function<void()> wake)
-    : impl_(std::make_unique<Impl>(export_maps(std::move(reader)), nullptr, settings,
-                                   std::move(wake))) {}
-
-TileService::~TileService() = default;
-
-MapGeometry TileService::geometry(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.geometry(head); });
-}
-
-int64_t TileService::order_number(const MapPlaces& places) { return impl_->order_number(places); }
-
-void TileService::add(const std::vector<MapCall>& calls, int64_t bytes) {
-  impl_->add(calls, bytes);
-}
-
-void TileService::want(WantedTiles wishes) { impl_->want(std::move(wishes)); }
-
-std::shared_ptr<const MapTile> TileService::find(const TileId& id) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find(id); });
-}
-
-std::shared_ptr<const MapLine> TileService::find_line(const LineRequest& request) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
-}
-
-bool TileService::exact(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.exact(head); });
-}
-
-std::optional<ProbedEntry> TileService::find_probe(const ProbeRequest& request) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
-}
-
-std::shared_ptr<const RowDivergence> TileService::find_divergence(
-    const HeadsCompared& heads) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find_divergence(heads); });
-}
-
-std::string TileService::divergence_problem() const {
-  return impl_->locked([&](TileScheduler& s) { return s.divergence_problem(); });
-}
-
-std::shared_ptr<const HeadSketch> TileService::find_sketch(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find_sketch(head); });
-}
-
-std::string TileService::sketch_problem(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.sketch_problem(head); });
-}
-
-bool TileService::has_sketches() const { return impl_->computes(); }
-
-std::shared_ptr<const KeyMasses> TileService::find_masses(const MassRequest& request) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find(request); });
-}
-
-bool TileService::has_masses() const { return impl_->computes(); }
-
-std::shared_ptr<const HeadTracks> TileService::find_tracks(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.find_tracks(head); });
-}
-
-std::string TileService::tracks_problem(const HeadId& head) const {
-  return impl_->locked([&](TileScheduler& s) { return s.tracks_problem(head); });
-}
-
-bool TileService::has_tracks() const { return impl_->computes(); }
-
-std::shared_ptr<const VideoFrame> TileService::find_frame(const FrameRequest& request) const {
-  return impl_->find_frame(request);
-}
-
-std::shared_ptr<const HeadMask> TileService::find_mask(const MaskRequest& request) const {
-  return impl_->find_mask(request);
-}
-
-bool TileService::has_masks() const { return impl_->computes(); }
-
-TileSourceStatus TileService::status() const { return impl_->status(); }
 
 }  // namespace attnscope

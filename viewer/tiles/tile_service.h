@@ -1,15 +1,27 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/stream/tile_backend.h"
 #include "io/files/input_set.h"
+#include "viewer/tiles/frame_keeper.h"
 #include "viewer/tiles/map_call.h"
+#include "viewer/tiles/mask_keeper.h"
+#include "viewer/tiles/norm_cache.h"
+#include "viewer/tiles/sketch_keeper.h"
 #include "viewer/tiles/texels/texel_reader.h"
+#include "viewer/tiles/tile_scheduler.h"
 #include "viewer/view/maps/tile_source.h"
 
 namespace attnscope {
@@ -25,9 +37,10 @@ namespace attnscope {
 /// the next time. Of an export nothing is sampled: its tiles of the base level and above come with
 /// the pass (see export_maps()).
 ///
-/// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head of
-/// WantedTiles::exact. A reverse line needs all row norms of its head and brings about the pass
-/// that finds them. exact() speaks of all quantities whose tiles are wanted.
+/// Logits: a pass of their own makes their pyramid exact while tiles of it are wanted for a head
+/// with a tile that is wished for exactly, before that of its weights. A reverse line needs all row
+/// norms of its head and brings about the pass that finds them. exact() speaks of all quantities
+/// whose tiles are wanted.
 ///
 /// Sketches come from a sample of a head's rows after the tiles that are wanted, in turn with
 /// passes; those of all rows come last.
@@ -79,30 +92,71 @@ class TileService : public TileSource {
   int64_t order_number(const MapPlaces& places) override;
   /// Throws Error(usage) where the capture or export has no such head, numbers, tile, token or
   /// entry.
-  void want(WantedTiles wishes) override;
-  std::shared_ptr<const MapTile> find(const TileId& id) const override;
-  std::shared_ptr<const MapLine> find_line(const LineRequest& request) const override;
+  void want(Wishes wishes) override;
+  /// Entries of scores without logits have NaN for theirs.
+  Answer find(const Ask& ask) const override;
+  std::string problem(const Ask& ask) const override;
+  bool offers(const Ask& kind) const override;
   bool exact(const HeadId& head) const override;
-  /// Scores without logits have NaN.
-  std::optional<ProbedEntry> find_probe(const ProbeRequest& request) const override;
-  std::shared_ptr<const RowDivergence> find_divergence(const HeadsCompared& heads) const override;
-  std::string divergence_problem() const override;
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId& head) const override;
-  std::string sketch_problem(const HeadId& head) const override;
-  bool has_sketches() const override;
-  std::shared_ptr<const KeyMasses> find_masses(const MassRequest& request) const override;
-  bool has_masses() const override;
-  std::shared_ptr<const HeadTracks> find_tracks(const HeadId& head) const override;
-  std::string tracks_problem(const HeadId& head) const override;
-  bool has_tracks() const override;
-  std::shared_ptr<const VideoFrame> find_frame(const FrameRequest& request) const override;
-  std::shared_ptr<const HeadMask> find_mask(const MaskRequest& request) const override;
-  bool has_masks() const override;
   TileSourceStatus status() const override;
 
  private:
-  class Impl;
-  const std::unique_ptr<Impl> impl_;
+  /// `backend` is null where nothing is computed.
+  TileService(std::unique_ptr<MapWork> maps, const TileBackend* backend, const Settings& settings,
+              std::function<void()> wake);
+  void end_threads();
+  Reserve reserve_unlocked();
+  void want_mask(const std::optional<MaskRequest>& mask);
+  /// A worker's thread: what is most wanted, piece by piece.
+  void work();
+  /// The thread of the line and the entry that follow the mouse, which wait for nobody's piece.
+  void follow_lines();
+  std::optional<WorkerScratch> make_scratch();
+  void rest(std::optional<WorkerScratch>& scratch, std::unique_lock<std::mutex>& lock);
+  void run(Assignment& assignment, std::optional<WorkerScratch>& scratch);
+  /// Returns with the lock held, as it was called.
+  void bind(const Assignment& assignment, std::unique_lock<std::mutex>& lock);
+  std::shared_ptr<const BoundMap> make_bound(const HeadId& id, const AttentionProblem& problem,
+                                             bool checked);
+  void look_up_norms(const Assignment& assignment);
+  void keep_norms(HeadCache& head);
+  void take_norms(const HeadId& id, const std::vector<RowNorm>& norms);
+  void look_up_sketches(const Wishes& wishes);
+  void take_sketches(const SketchKeeper::Source& of, const SketchKeeper::Sketches& found);
+  void keep_sketches(const Assignment& done);
+  void take_warning(const std::string& problem);
+  /// True of a head in its tokens' own order, of a call whose norms and sketches are kept on disk.
+  bool can_keep(const HeadId& id) const {
+    return id.order == 0 && (kept_calls_ < 0 || id.call < kept_calls_);
+  }
+  /// Where norms of the head are kept; null: nowhere.
+  NormCache* keeper_of(const HeadId& id);
+  NormCache::Source source_of(const HeadCache& head) const {
+    return {head.id, head.problem, scheduler_.work().call(head.id)->mask.get()};
+  }
+
+  const TileBackend* const backend_;
+  const int workers_;
+  const int64_t buffer_bytes_;
+  const int64_t kept_calls_;
+  const std::function<void()> wake_;
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool stopping_ = false;
+  mutable TileScheduler scheduler_;  ///< finding counts as use
+  std::vector<MemoryReservation> added_memory_;
+  std::vector<MapPlaces> orders_;  ///< that were reserved for
+  /// Of a batch item of a call: how many exact sketches the kept ones have.
+  struct KeptSketches {
+    bool any = false;
+    int64_t exact = 0;
+  };
+  std::map<std::pair<int64_t, int64_t>, KeptSketches> kept_sketches_;  ///< asked for
+  std::optional<NormCache> keeper_, other_keeper_;  ///< other: of a second capture
+  std::optional<SketchKeeper> sketches_;
+  std::optional<FrameKeeper> frames_;
+  std::optional<MaskKeeper> masks_;
+  std::vector<std::jthread> threads_;
 };
 
 }  // namespace attnscope

@@ -4,14 +4,15 @@
 #include <memory>
 #include <vector>
 
-#include "cli/serve/capture_tiles.h"
 #include "cli/serve/first_look.h"
+#include "cli/serve/tiles_options.h"
 #include "kernels/backend_factory.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
+#include "viewer/tiles/capture_tiles.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -23,7 +24,7 @@ struct Looked {
   explicit Looked(const std::filesystem::path& path)
       : capture(Capture::open(path)),
         backend(make_backend(BackendKind::automatic)),
-        tiles(capture, *backend, options(), [] {}) {
+        tiles(capture, *backend, options().of_captures(capture), false, [] {}) {
     hello.calls.resize(1);
   }
   static TilesOptions options() {
@@ -58,14 +59,14 @@ TEST_CASE("a first picture is there before anybody looks, and no more than that"
   FirstLook first(looked.tiles, looked.hello);
   CHECK(first.waiting());
   REQUIRE(looked.rests(first));
-  const auto tile = looked.tiles.find(whole_map(looked.tiles));
+  const auto tile = find(looked.tiles, whole_map(looked.tiles));
   REQUIRE(tile);
   CHECK(*std::max_element(tile->max.begin(), tile->max.end()) > 0);
   HeadId other;
   other.head = 1;
   TileId of_other = whole_map(looked.tiles);
   of_other.head = other;
-  CHECK_FALSE(looked.tiles.find(of_other));
+  CHECK_FALSE(find(looked.tiles, of_other));
 }
 
 TEST_CASE("nothing is computed beforehand of exports and of logits") {
@@ -76,7 +77,7 @@ TEST_CASE("nothing is computed beforehand of exports and of logits") {
     FirstLook first(looked.tiles, looked.hello);
     CHECK_FALSE(first.waiting());
     REQUIRE(looked.rests(first));
-    CHECK_FALSE(looked.tiles.find(whole_map(looked.tiles)));
+    CHECK_FALSE(find(looked.tiles, whole_map(looked.tiles)));
   }
 }
 
@@ -92,5 +93,5 @@ TEST_CASE("what cannot be computed beforehand is not tried for ever") {
   Looked looked(folder.path() / "call.safetensors");
   FirstLook first(looked.tiles, looked.hello);
   REQUIRE(looked.rests(first));
-  CHECK_FALSE(looked.tiles.find(whole_map(looked.tiles)));
+  CHECK_FALSE(find(looked.tiles, whole_map(looked.tiles)));
 }

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "cli/serve/capture_tiles.h"
+#include "cli/serve/tiles_options.h"
 #include "io/files/json_types.h"
 #include "kernels/backend_factory.h"
 #include "tests/cli/serve/served_program.h"
@@ -27,9 +27,11 @@
 #include "tests/support/sanitized.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
+#include "tests/support/wishes.h"
 #include "viewer/remote/remote_tile_source.h"
 #include "viewer/remote/web/assets/web_assets.h"
 #include "viewer/remote/web/web_doors.h"
+#include "viewer/tiles/capture_tiles.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -132,7 +134,7 @@ TEST_CASE("serve shows a capture to a browser with the bits that it has here") {
   const RemoteHello hello = window.hello();
   CHECK(hello.calls.size() == 4);
   const HeadId head{1, 0, 3};
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.tiles = {{head, Quantity::weights, 0, 0, 0, {}}, {head, Quantity::weights, 1, 0, 0, {}}};
   wishes.line = LineRequest{head, Quantity::weights, false, {700}, false};
   wishes.exact = {head};
@@ -140,28 +142,27 @@ TEST_CASE("serve shows a capture to a browser with the bits that it has here") {
   REQUIRE(window.wait([&] {
     return std::all_of(wishes.tiles.begin(), wishes.tiles.end(),
                        [&](const TileId& id) {
-                         const auto tile = window.source().find(id);
+                         const auto tile = find(window.source(), id);
                          return tile && tile->exact;
                        }) &&
-           window.source().find_line(*wishes.line);
+           find(window.source(), *wishes.line);
   }));
   const auto capture = Capture::open(sample("moving-shapes"));
   const auto backend = make_backend(BackendKind::automatic);
   TilesOptions options;
   options.cache = "none";
-  CaptureTiles local(capture, *backend, options, [] {});
+  CaptureTiles local(capture, *backend, options.of_captures(capture), false, [] {});
   local.want(wishes);
   REQUIRE(becomes([&] { return !local.status().busy; }));
   for (const TileId& id : wishes.tiles) {
-    const auto here = local.find(id), there = window.source().find(id);
+    const auto here = find(local, id), there = find(window.source(), id);
     REQUIRE(here);
     CHECK(here->exact);
     CHECK(same_bits(here->max, there->max));
     CHECK(same_bits(here->mean, there->mean));
     CHECK(std::any_of(there->max.begin(), there->max.end(), [](float v) { return v != 0; }));
   }
-  CHECK(same_bits(local.find_line(*wishes.line)->values,
-                  window.source().find_line(*wishes.line)->values));
+  CHECK(same_bits(find(local, *wishes.line)->values, find(window.source(), *wishes.line)->values));
 
   program.signal(SIGINT);
   CHECK(window.line().receive_close() == std::pair<int, std::string>{1001, "the server has ended"});
@@ -308,12 +309,12 @@ TEST_CASE("serve --follow lets a window in before there is anything, and shows w
   ProgramWindow later(program);
   later.hello();
   const ProbeRequest probe{{2, 0, 0}, 7, 9};
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.probes = {probe};
   later.source().want(wishes);
-  REQUIRE(later.wait([&] { return later.source().find_probe(probe).has_value(); }));
+  REQUIRE(later.wait([&] { return find(later.source(), probe) != nullptr; }));
   const double exact = ReferenceCall({1, 2, 2, 40, 40, 8}, 2).row(0, 0, 7)[9];
-  CHECK(later.source().find_probe(probe)->weight == Approx(exact).epsilon(1e-5));
+  CHECK(find(later.source(), probe)->weight == Approx(exact).epsilon(1e-5));
 }
 
 TEST_CASE("serve tells a window of a file that was changed meanwhile") {
@@ -326,10 +327,10 @@ TEST_CASE("serve tells a window of a file that was changed meanwhile") {
   ProgramWindow window(program);
   window.hello();
   // Only files that were read must stay unchanged: the probe makes the program read this one.
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.probes = {{{0, 0, 0}, 7, 9}};
   window.source().want(wishes);
-  REQUIRE(window.wait([&] { return window.source().find_probe(wishes.probes[0]).has_value(); }));
+  REQUIRE(window.wait([&] { return find(window.source(), wishes.probes[0]) != nullptr; }));
   CHECK_NOTHROW(window.source().require_unchanged());
   ReferenceCall({1, 2, 2, 40, 40, 8}, 77)
       .fact("kind", "self")

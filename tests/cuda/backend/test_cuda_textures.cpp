@@ -71,7 +71,7 @@ struct DeviceWindow {
 
   void compute(const std::vector<TileId>& tiles) {
     harness.want({{}, {}, tiles, {}});
-    const auto is_there = [&](const TileId& id) { return harness.service().find(id) != nullptr; };
+    const auto is_there = [&](const TileId& id) { return find(harness.service(), id) != nullptr; };
     const bool done = harness.wait([&] {
       return !harness.service().status().problem.empty() ||
              std::all_of(tiles.begin(), tiles.end(), is_there);
@@ -128,7 +128,7 @@ TEST_CASE("tiles go from an emulated device straight to their textures") {
   for (const TileId& id : tiles) {
     INFO(id.row << ", " << id.col);
     CHECK(w.wrong(id) == 0);
-    const auto tile = w.harness.service().find(id);
+    const auto tile = find(w.harness.service(), id);
     CHECK(tile->device != nullptr);
     CHECK(tile->exact);
     if (id.quantity == Quantity::weights) CHECK(reference.differs(*tile) == "");
@@ -157,7 +157,7 @@ TEST_CASE("tiles with masked entries come from the host, which knows them, and o
   for (const TileId& id : tiles) {
     INFO(id.row << ", " << id.col);
     CHECK(w.wrong(id) == 0);
-    const auto tile = w.harness.service().find(id);
+    const auto tile = find(w.harness.service(), id);
     const bool logits = id.quantity == Quantity::logits;
     CHECK((tile->device != nullptr) == (logits || id.row > id.col));
     if (!logits) CHECK(reference.differs(*tile) == "");
@@ -197,7 +197,7 @@ TEST_CASE("a window that no device draws has its tiles from the host") {
   w.bring({tile_at(0, 0)});
   CHECK(w.wrong(tile_at(0, 0)) == 0);
   // Nobody shows texels, so none are kept.
-  CHECK(w.harness.service().find(tile_at(0, 0))->device == nullptr);
+  CHECK(find(w.harness.service(), tile_at(0, 0))->device == nullptr);
   emulation::set_window_device(0);
   CHECK(make_cpu_backend({.threads = 1})->device() == nullptr);
 }
@@ -247,7 +247,7 @@ TEST_CASE("texels that the device had to drop are staged") {
   const std::vector<TileId> tiles{tile_at(0, 0), tile_at(3, 2)};
   w.compute(tiles);
   for (const TileId& id : tiles) {
-    const auto tile = w.harness.service().find(id);
+    const auto tile = find(w.harness.service(), id);
     REQUIRE(tile);
     REQUIRE(tile->device);
     tile->device->release();

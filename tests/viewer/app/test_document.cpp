@@ -24,14 +24,11 @@ class ReadingSource : public TileSource {
         }) {}
 
   MapGeometry geometry(const HeadId&) const override { return {}; }
-  void want(WantedTiles) override {}
-  std::shared_ptr<const MapTile> find(const TileId&) const override { return nullptr; }
-  std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
+  void want(Wishes) override {}
+  Answer find(const Ask& ask) const override { return no_answer(ask); }
+  std::string problem(const Ask&) const override { return ""; }
+  bool offers(const Ask&) const override { return false; }
   bool exact(const HeadId&) const override { return false; }
-  std::optional<ProbedEntry> find_probe(const ProbeRequest&) const override { return {}; }
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId&) const override { return nullptr; }
-  std::string sketch_problem(const HeadId&) const override { return ""; }
-  bool has_sketches() const override { return false; }
   TileSourceStatus status() const override { return {}; }
 
  private:

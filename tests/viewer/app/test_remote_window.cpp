@@ -301,7 +301,7 @@ TEST_CASE("what keeps maps on another machine from being shown is told in one li
   }
   {
     const FakeSsh ssh(folder.path(),
-                      "printf '\\nattnscope tiles 4 0.1.0\\nfoolish bytes'; sleep 5");
+                      "printf '\\nattnscope tiles 5 0.1.0\\nfoolish bytes'; sleep 5");
     has(refused({"ssh://server/dump"}, 1), "the other side sent what is no message");
   }
 }
@@ -309,5 +309,5 @@ TEST_CASE("what keeps maps on another machine from being shown is told in one li
 TEST_CASE("serve --stdio without anybody at the other end ends by itself, having greeted") {
   const ProgramResult alone = run_attnscope({"serve", "--stdio", sample("moving-shapes")});
   CHECK(alone.exit_code == 0);
-  CHECK(alone.out.find("\nattnscope tiles 4 ") == 0);
+  CHECK(alone.out.find("\nattnscope tiles 5 ") == 0);
 }

@@ -213,12 +213,12 @@ namespace {
 class FullSource : public TileSource {
  public:
   MapGeometry geometry(const HeadId&) const override { return MapGeometry::of(4096, 4096); }
-  void want(WantedTiles) override {}
-  std::shared_ptr<const MapTile> find(const TileId& id) const override {
-    auto& tile = tiles_[id];
+  void want(Wishes) override {}
+  Answer find(const Ask& ask) const override {
+    auto& tile = tiles_[std::get<TileId>(ask)];
     if (!tile) {
       auto made = std::make_shared<MapTile>();
-      made->id = id;
+      made->id = std::get<TileId>(ask);
       made->rows = made->cols = kTileSide;
       made->exact = true;
       made->max.assign(kTileSide * kTileSide, 0.5f);
@@ -227,12 +227,9 @@ class FullSource : public TileSource {
     }
     return tile;
   }
-  std::shared_ptr<const MapLine> find_line(const LineRequest&) const override { return nullptr; }
+  std::string problem(const Ask&) const override { return ""; }
+  bool offers(const Ask&) const override { return false; }
   bool exact(const HeadId&) const override { return true; }
-  std::optional<ProbedEntry> find_probe(const ProbeRequest&) const override { return {}; }
-  std::shared_ptr<const HeadSketch> find_sketch(const HeadId&) const override { return nullptr; }
-  std::string sketch_problem(const HeadId&) const override { return ""; }
-  bool has_sketches() const override { return false; }
   TileSourceStatus status() const override { return {}; }
 
  private:

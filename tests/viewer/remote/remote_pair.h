@@ -31,10 +31,7 @@ inline RemoteHello hello_of(const AttentionProblem& problem, const TileSource& t
   call.cols = {0, problem.num_keys()};
   hello.calls = {call};
   hello.own_calls = 1;
-  hello.sketches = tiles.has_sketches();
-  hello.masses = tiles.has_masses();
-  hello.tracks = tiles.has_tracks();
-  hello.masks = tiles.has_masks();
+  hello.offers = offers_of(tiles);
   return hello;
 }
 

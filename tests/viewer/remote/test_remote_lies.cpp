@@ -19,15 +19,15 @@ namespace {
 class Refusals {
  public:
   /// Empty: they were not refused.
-  std::string answer(const WantedTiles& wishes) {
+  std::string answer(const WishesByKind& wishes) {
     pair_.client().want({});
     pair_.exchange();
     pair_.client().want(wishes);
     pair_.exchange();
     return pair_.client().status().problem;
   }
-  void check(const std::vector<WantedTiles>& lies) {
-    for (const WantedTiles& wishes : lies) {
+  void check(const std::vector<WishesByKind>& lies) {
+    for (const WishesByKind& wishes : lies) {
       CHECK(answer(wishes) != "");
       // It was no work that failed: nothing of it was begun with.
       CHECK(harness_.service().status().queue == 0);
@@ -69,7 +69,7 @@ TEST_CASE("a server that lies is not believed") {
   {
     Pair pair(problem, harness.service());
     pair.client().take({MessageType::item, item_body(1, id, shared(tile))});
-    CHECK(pair.client().find(id));
+    CHECK(find(pair.client(), id));
   }
   refused(id, shared(tile), 2);
   refused({TileId{kHead, Quantity::weights, 0, 5, 0, {}}}, shared(tile));
@@ -82,19 +82,19 @@ TEST_CASE("a server that lies is not believed") {
   refused(id, shared(poor));
   const LineRequest line{kHead, Quantity::weights, false, {1}, false};
   refused(line, shared(MapLine{line, std::vector<float>(600), {}}));
-  refused(SketchAsked{kHead}, shared(HeadSketch{}));
+  refused(SketchRequest{kHead}, shared(HeadSketch{}));
   HeadTracks tracks;
   tracks.query_groups = tracks.key_groups = 2;
   tracks.group_mass.assign(4, 0.5);
   {
     Pair pair(problem, harness.service());
-    pair.client().take({MessageType::item, item_body(1, TracksAsked{kHead}, shared(tracks))});
-    CHECK(pair.client().find_tracks(kHead));
+    pair.client().take({MessageType::item, item_body(1, TracksRequest{kHead}, shared(tracks))});
+    CHECK(find(pair.client(), TracksRequest{kHead}));
   }
   const auto changed = [&](const std::function<void(HeadTracks&)>& change) {
     HeadTracks lie = tracks;
     change(lie);
-    refused(TracksAsked{kHead}, shared(lie));
+    refused(TracksRequest{kHead}, shared(lie));
   };
   changed([](HeadTracks& t) { t.entropy.assign(599, 1.0); });
   changed([](HeadTracks& t) { t.column_mass.assign(701, 1.0); });
@@ -134,7 +134,7 @@ TEST_CASE("a server's offsets have the grid's distances") {
   tracks.by_dx.assign(19, 0.5);
   const auto take = [&](const HeadTracks& sent) {
     Pair pair(oracle.problem(), harness.service());
-    pair.client().take({MessageType::item, item_body(1, TracksAsked{kHead},
+    pair.client().take({MessageType::item, item_body(1, TracksRequest{kHead},
                                                      std::make_shared<const HeadTracks>(sent))});
   };
   CHECK_NOTHROW(take(tracks));
@@ -166,10 +166,10 @@ TEST_CASE("a client that lies is not served") {
   CHECK_THROWS_AS(server()->take({MessageType::ping, std::string(65, 'x')}), Error);
   CHECK_THROWS_AS(server()->take({MessageType::received, to_wire(uint64_t{5})}), Error);
   RemoteWanted wanted{1, 0, {}, {}};
-  wanted.wishes.tiles = {{{0, 0, 0, 7}, Quantity::weights, 0, 0, 0, {}}};
+  wanted.wishes = {{TileId{{0, 0, 0, 7}, Quantity::weights, 0, 0, 0, {}}}};
   wanted.held = {0};
   CHECK_THROWS_AS(server()->take({MessageType::wanted, to_body(wanted)}), Error);
-  wanted.wishes.tiles[0].head.order = 0;
+  std::get<TileId>(wanted.wishes[0].ask).head.order = 0;
   const auto made = server();
   made->take({MessageType::wanted, to_body(wanted)});
   // Not twice under one number.
@@ -193,19 +193,19 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
   };
   const HeadId ordered{0, 1, 1, 5};
   const Against against{ordered, Difference::signed_difference};
-  WantedTiles tile, difference, pass, difference_pass, mask;
+  WishesByKind tile, difference, pass, difference_pass, mask;
   tile.tiles = {{ordered, Quantity::weights, 0, 0, 0, {}}};
   difference.tiles = {{kHead, Quantity::weights, 0, 0, 0, against}};
   pass.exact = {ordered};
   difference_pass.exact_differences = {{kHead, Quantity::weights, against}};
   mask.mask = MaskRequest{ordered, "causal", 128, {}, false};
-  const std::vector<WantedTiles> named{tile, difference, pass, difference_pass, mask};
-  const auto want = [&](const RemoteOrder& order, const WantedTiles& wishes) {
+  const std::vector<WishesByKind> named{tile, difference, pass, difference_pass, mask};
+  const auto want = [&](const RemoteOrder& order, const WishesByKind& wishes) {
     TileServer server(harness.service(), hello_of(problem, harness.service()), {});
     server.take({MessageType::greeted, to_wire(kProtocol)});
     server.take({MessageType::order, to_body(order)});
     RemoteWanted wanted{1, 0, wishes, {}};
-    wanted.held.resize(asks_of(wishes).size());
+    wanted.held.resize(wanted.wishes.size());
     server.take({MessageType::wanted, to_body(wanted)});
     const auto hello = server.next(0);
     const auto answer = server.next(0);
@@ -213,7 +213,7 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
                                                           : "";
   };
   const std::string other = "an order of other tokens than the map's";
-  for (const WantedTiles& wishes : named) {
+  for (const WishesByKind& wishes : named) {
     CHECK(want({5, turned(600), turned(700)}, wishes) == "");
     CHECK(want({5, {}, turned(700)}, wishes) == "");
     CHECK(want({5, turned(600), {}}, wishes) == "");
@@ -224,12 +224,12 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
     }
   }
   // Of a head that is not there nobody can say.
-  WantedTiles nowhere = tile;
+  WishesByKind nowhere = tile;
   nowhere.tiles[0].head.call = 3;
   CHECK(want({5, {1, 0, 2}, {}}, nowhere) ==
         "the capture has no map of call 3, batch item 1, head 1");
   // Wishes that need the map's stored tokens are refused in another order.
-  std::vector<WantedTiles> stored(9);
+  std::vector<WishesByKind> stored(9);
   const LineRequest line{ordered, Quantity::weights, false, {1}, false};
   stored[0].line = stored[1].other_line = stored[2].words_line = line;
   stored[3].probes = {{ordered, 1, 1}};
@@ -237,7 +237,7 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
   stored[6].masses = MassRequest{ordered, {0, 600}, {0, 40}};
   stored[7].tracks = ordered;
   stored[8].divergence = HeadsCompared{kHead, ordered};
-  for (const WantedTiles& wishes : stored) {
+  for (const WishesByKind& wishes : stored) {
     CHECK(refused(
               [&] {
                 want({5, turned(600), turned(700)}, wishes);
@@ -247,8 +247,8 @@ TEST_CASE("an order is named for maps of its length alone, and for nothing but m
 }
 
 TEST_CASE("heads that there are none of are refused, not looked up") {
-  std::vector<WantedTiles> lies;
-  const auto lie = [&]() -> WantedTiles& { return lies.emplace_back(); };
+  std::vector<WishesByKind> lies;
+  const auto lie = [&]() -> WishesByKind& { return lies.emplace_back(); };
   for (const HeadId& head : {HeadId{-1, 0, 0}, HeadId{1, 0, 0}, HeadId{0, -1, 0}, HeadId{0, 2, 0},
                              HeadId{0, 0, -1}, HeadId{0, 0, kLargest}}) {
     lie().tiles = {{head, Quantity::weights, 0, 0, 0, {}}};
@@ -266,7 +266,7 @@ TEST_CASE("heads that there are none of are refused, not looked up") {
 TEST_CASE("places, tokens, levels and sizes that a map does not have are refused, not looked up") {
   Refusals refusals;
   const auto lines = [](int64_t token, bool reverse) {
-    WantedTiles wishes;
+    WishesByKind wishes;
     wishes.words_line = LineRequest{kHead, Quantity::weights, reverse, {token}, false};
     return wishes;
   };
@@ -277,8 +277,8 @@ TEST_CASE("places, tokens, levels and sizes that a map does not have are refused
   }
   CHECK(refusals.answer(lines(700, true)) ==
         "there: a line's tokens must ascend within 0 \u2026 699");
-  std::vector<WantedTiles> lies;
-  const auto lie = [&]() -> WantedTiles& { return lies.emplace_back(); };
+  std::vector<WishesByKind> lies;
+  const auto lie = [&]() -> WishesByKind& { return lies.emplace_back(); };
   for (const int level : {-1, 3, 63, 64, std::numeric_limits<int>::max()}) {
     lie().tiles = {{kHead, Quantity::weights, level, 0, 0, {}}};
   }

@@ -14,8 +14,8 @@ using namespace attnscope::test;
 
 namespace {
 
-WantedTiles wish_for_tiles(const std::vector<TileId>& tiles) {
-  WantedTiles wishes;
+WishesByKind wish_for_tiles(const std::vector<TileId>& tiles) {
+  WishesByKind wishes;
   wishes.tiles = tiles;
   wishes.exact = {kHead};
   return wishes;
@@ -31,9 +31,9 @@ TEST_CASE("everything that a source finds comes over a line as it is, bit for bi
   const Oracle oracle(video_case());
   ServiceHarness harness(oracle.problem());
   Pair pair(oracle.problem(), harness.service());
-  WantedTiles wishes = wish_for_tiles({{kHead, Quantity::weights, 2, 0, 0, {}},
-                                       {kHead, Quantity::weights, 0, 1, 2, {}},
-                                       {kHead, Quantity::logits, 0, 0, 0, {}}});
+  WishesByKind wishes = wish_for_tiles({{kHead, Quantity::weights, 2, 0, 0, {}},
+                                        {kHead, Quantity::weights, 0, 1, 2, {}},
+                                        {kHead, Quantity::logits, 0, 0, 0, {}}});
   const HeadId other{0, 0, 0};
   wishes.tiles.push_back(
       {kHead, Quantity::weights, 0, 0, 0, Against{other, Difference::signed_difference}});
@@ -50,20 +50,20 @@ TEST_CASE("everything that a source finds comes over a line as it is, bit for bi
   CHECK(pair.client().status().busy);
   const auto all_exact = [&] {
     for (const TileId& id : wishes.tiles) {
-      const auto tile = pair.client().find(id);
+      const auto tile = find(pair.client(), id);
       if (!tile || !tile->exact) return false;
     }
-    const auto divergence = pair.client().find_divergence(*wishes.divergence);
-    const auto tracks = pair.client().find_tracks(kHead);
-    const auto sketch = pair.client().find_sketch(kHead);
-    const auto mask = pair.client().find_mask(*wishes.mask);
+    const auto divergence = find(pair.client(), *wishes.divergence);
+    const auto tracks = find(pair.client(), TracksRequest{kHead});
+    const auto sketch = find(pair.client(), SketchRequest{kHead});
+    const auto mask = find(pair.client(), *wishes.mask);
     return divergence && divergence->exact && tracks && tracks->exact && sketch && sketch->exact &&
            mask && mask->all_rows && !pair.client().status().busy;
   };
   REQUIRE(pair.wait(harness, all_exact));
   TileService& there = harness.service();
   for (const TileId& id : wishes.tiles) {
-    const auto a = there.find(id), b = pair.client().find(id);
+    const auto a = find(there, id), b = find(pair.client(), id);
     CHECK(b->id == id);
     CHECK(a->rows == b->rows);
     CHECK(a->rows_per_texel == b->rows_per_texel);
@@ -73,20 +73,20 @@ TEST_CASE("everything that a source finds comes over a line as it is, bit for bi
     CHECK(std::any_of(b->max.begin(), b->max.end(), [](float v) { return v != 0; }));
   }
   for (const auto& line : {*wishes.line, *wishes.other_line}) {
-    CHECK(same_floats(there.find_line(line)->values, pair.client().find_line(line)->values));
-    CHECK(pair.client().find_line(line)->request == line);
+    CHECK(same_floats(find(there, line)->values, find(pair.client(), line)->values));
+    CHECK(find(pair.client(), line)->request == line);
   }
-  const auto entry = pair.client().find_probe(wishes.probes[0]);
+  const auto entry = find(pair.client(), wishes.probes[0]);
   REQUIRE(entry);
-  CHECK(entry->weight == there.find_probe(wishes.probes[0])->weight);
+  CHECK(entry->weight == find(there, wishes.probes[0])->weight);
   CHECK(entry->weight > 0);
-  CHECK(same_sketch(*there.find_sketch(kHead), *pair.client().find_sketch(kHead)));
-  CHECK(there.find_masses(*wishes.masses)->masses ==
-        pair.client().find_masses(*wishes.masses)->masses);
-  CHECK(to_wire(*there.find_tracks(kHead)) == to_wire(*pair.client().find_tracks(kHead)));
-  CHECK(there.find_divergence(*wishes.divergence)->rows ==
-        pair.client().find_divergence(*wishes.divergence)->rows);
-  CHECK(there.find_mask(*wishes.mask)->kept == pair.client().find_mask(*wishes.mask)->kept);
+  CHECK(
+      same_sketch(*find(there, SketchRequest{kHead}), *find(pair.client(), SketchRequest{kHead})));
+  CHECK(find(there, *wishes.masses)->masses == find(pair.client(), *wishes.masses)->masses);
+  CHECK(to_wire(*find(there, TracksRequest{kHead})) ==
+        to_wire(*find(pair.client(), TracksRequest{kHead})));
+  CHECK(find(there, *wishes.divergence)->rows == find(pair.client(), *wishes.divergence)->rows);
+  CHECK(find(there, *wishes.mask)->kept == find(pair.client(), *wishes.mask)->kept);
   CHECK(there.exact(kHead) == pair.client().exact(kHead));
   CHECK(pair.client().geometry(kHead).rows == 600);
   CHECK(pair.client().status().problem.empty());
@@ -113,16 +113,16 @@ TEST_CASE("a tile in another order of the tokens is asked for by the client's nu
   CHECK(pair.client().order_number({order, order}) == 1);
   const TileId id{head, Quantity::weights, 0, 0, 0, {}},
       plain{kHead, Quantity::weights, 0, 1, 1, {}};
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.tiles = {id, plain};
   wishes.exact = {head, kHead};
   pair.client().want(wishes);
   REQUIRE(pair.wait(harness, [&] {
-    const auto tile = pair.client().find(id), stored = pair.client().find(plain);
+    const auto tile = find(pair.client(), id), stored = find(pair.client(), plain);
     return tile && tile->exact && stored && stored->exact;
   }));
   // Row and column 0 of the reversed map are 299 of the stored one.
-  CHECK(pair.client().find(id)->max[0] == pair.client().find(plain)->max[43 * 44 + 43]);
+  CHECK(find(pair.client(), id)->max[0] == find(pair.client(), plain)->max[43 * 44 + 43]);
 }
 
 TEST_CASE("what was sent is not sent again, and what the client gave up is") {
@@ -137,7 +137,7 @@ TEST_CASE("what was sent is not sent again, and what the client gave up is") {
   const auto bring = [&](const TileId& id) {
     pair.client().want(wish_for_tiles({id}));
     REQUIRE(pair.wait(harness, [&] {
-      const auto tile = pair.client().find(id);
+      const auto tile = find(pair.client(), id);
       return tile && tile->exact && !pair.client().status().busy;
     }));
     const std::vector<Ask> items = pair.take_items();
@@ -149,7 +149,7 @@ TEST_CASE("what was sent is not sent again, and what the client gave up is") {
   CHECK(bring(at(0, 1)) >= 1);
   CHECK(bring(at(0, 0)) == 0);
   for (int64_t col = 0; col < 4; ++col) bring(at(1, col));
-  CHECK_FALSE(pair.client().find(at(0, 0)));
+  CHECK_FALSE(find(pair.client(), at(0, 0)));
   CHECK(bring(at(0, 0)) == 1);
   CHECK(pair.client().status().host_bytes < (int64_t{3} << 19));
 }
@@ -178,13 +178,12 @@ TEST_CASE("no more is under way than the window, and a new wish overtakes the ol
   // The state says that there is more.
   CHECK(pair.client().status().busy);
   // The entry that the mouse points at now comes as soon as there is room, before all other tiles.
-  WantedTiles wishes = wish_for_tiles(tiles);
+  WishesByKind wishes = wish_for_tiles(tiles);
   wishes.probes = {{kHead, 2000, 17}};
   pair.client().want(wishes);
-  REQUIRE(
-      pair.wait(harness, [&] { return pair.client().find_probe(wishes.probes[0]).has_value(); }));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), wishes.probes[0]) != nullptr; }));
   REQUIRE(pair.wait(harness, [&] { return !pair.client().status().busy; }));
-  for (const TileId& id : tiles) CHECK(pair.client().find(id));
+  for (const TileId& id : tiles) CHECK(find(pair.client(), id));
   // Once each.
   CHECK(first + pair.take_items().size() == tiles.size() + 1);
 }
@@ -195,7 +194,7 @@ TEST_CASE("a picture that is not there at all comes before the lines, and only t
                          std::make_unique<FakeBackend>());
   Pair pair(problem, harness.service());
   const auto kinds = [&](int64_t query, int64_t col) {
-    WantedTiles wishes = wish_for_tiles(
+    WishesByKind wishes = wish_for_tiles(
         {{kHead, Quantity::weights, 1, 0, 0, {}}, {kHead, Quantity::weights, 0, 0, col, {}}});
     LineRequest line;
     line.head = kHead;
@@ -206,7 +205,7 @@ TEST_CASE("a picture that is not there at all comes before the lines, and only t
     REQUIRE(harness.wait_idle());
     pair.client().want(wishes);
     REQUIRE(pair.wait(harness, [&] {
-      return pair.client().find_line(line) && pair.client().find(wishes.tiles.back());
+      return find(pair.client(), line) && find(pair.client(), wishes.tiles.back());
     }));
     std::string order;
     for (const Ask& ask : pair.take_items()) {
@@ -229,7 +228,7 @@ TEST_CASE("a wish that the source refuses is told, and the next one is served") 
   CHECK(pair.client().status().problem.find("there: no tile at row 0") == 0);
   const TileId good{kHead, Quantity::weights, 0, 0, 0, {}};
   pair.client().want(wish_for_tiles({good}));
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find(good) != nullptr; }));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), good) != nullptr; }));
   CHECK(pair.client().status().problem.empty());
 }
 
@@ -241,15 +240,15 @@ TEST_CASE("after a lost line what came is still there, and the wishes go on") {
   const TileId first{kHead, Quantity::weights, 0, 0, 0, {}},
       second{kHead, Quantity::weights, 0, 1, 1, {}};
   pair.client().want(wish_for_tiles({first}));
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find(first) != nullptr; }));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), first) != nullptr; }));
   pair.client().set_problem("the connection was lost; trying again in 1 s");
   CHECK(pair.client().status().problem == "there: the connection was lost; trying again in 1 s");
-  CHECK(pair.client().find(first));
+  CHECK(find(pair.client(), first));
   pair.client().want(wish_for_tiles({second}));
   REQUIRE(pair.reconnect());
   CHECK(pair.client().status().problem.empty());
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find(second) != nullptr; }));
-  CHECK(pair.client().find(first));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), second) != nullptr; }));
+  CHECK(find(pair.client(), first));
 }
 
 TEST_CASE("a line that breaks again and brought nothing new is a problem of those who wait") {
@@ -264,7 +263,7 @@ TEST_CASE("a line that breaks again and brought nothing new is a problem of thos
   CHECK(problem_now() == "");
   REQUIRE(pair.reconnect());
   pair.client().want(wish_for_tiles({first}));
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find(first) != nullptr; }));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), first) != nullptr; }));
   // It came further: that was a loss like the first one.
   pair.client().count_loss("the connection was lost");
   CHECK(problem_now() == "");
@@ -278,7 +277,7 @@ TEST_CASE("a line that breaks again and brought nothing new is a problem of thos
   pair.exchange();
   CHECK(problem_now() != "");
   pair.client().want(wish_for_tiles({second}));
-  REQUIRE(pair.wait(harness, [&] { return pair.client().find(second) != nullptr; }));
+  REQUIRE(pair.wait(harness, [&] { return find(pair.client(), second) != nullptr; }));
   CHECK(problem_now() == "");
 }
 
@@ -311,7 +310,7 @@ TEST_CASE("other calls behind a new line are not taken for those that were shown
   CHECK(pair.client().status().problem.find("holds other calls") != std::string::npos);
   // Who waits for tiles learns that they will not come.
   CHECK_FALSE(pair.client().status().busy);
-  CHECK_FALSE(pair.client().status().tiles_problem.empty());
+  CHECK_FALSE(pair.client().problem(TileId{kHead}).empty());
   // Calls that were added while nobody listened are added.
   Pair grown(problem, harness.service());
   RemoteHello more = hello_of(problem, harness.service());

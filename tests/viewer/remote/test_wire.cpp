@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "tests/support/catch.h"
+#include "tests/support/wishes.h"
 #include "viewer/remote/messages.h"
 #include "viewer/remote/wire_values.h"
 
@@ -62,7 +63,7 @@ RemoteWanted some_wishes() {
   RemoteWanted wanted;
   wanted.number = 9;
   wanted.received = uint64_t{1} << 40;
-  WantedTiles& w = wanted.wishes;
+  test::WishesByKind w;
   const HeadId head{0, 1, 2, 0};
   w.line = LineRequest{head, Quantity::logits, true, {1, 5, 900}, false};
   w.tiles = {{head, Quantity::weights, 3, 2, 1, {}},
@@ -77,7 +78,8 @@ RemoteWanted some_wishes() {
   w.tracks = head;
   w.divergence = HeadsCompared{head, {0, 0, 0, 0}};
   w.mask = MaskRequest{head, "spatial:frames=1", 64, {{0, 5, 1, 2, true}}, true};
-  wanted.held.assign(asks_of(w).size(), 7);
+  wanted.wishes = w;
+  wanted.held.assign(wanted.wishes.size(), 7);
   return wanted;
 }
 
@@ -123,7 +125,7 @@ TEST_CASE("calls, token maps and wishes come out of the wire as they went in") {
   hello.own_calls = 1;
   hello.pictures = {0, 0, 3};
   hello.warnings = {"w"};
-  hello.masks = true;
+  hello.offers[Ask(MaskRequest{}).index()] = true;
   const RemoteHello back = read_hello(to_body(hello));
   REQUIRE(back.calls.size() == 2);
   for (size_t i = 0; i < 2; ++i) {
@@ -143,7 +145,7 @@ TEST_CASE("calls, token maps and wishes come out of the wire as they went in") {
     CHECK(to_wire(a) == to_wire(b));
   }
   CHECK(back.pictures == hello.pictures);
-  CHECK(back.masks);
+  CHECK(back.offers == hello.offers);
   const RemoteWanted wanted = some_wishes();
   const RemoteWanted same = read_wanted(to_body(wanted));
   CHECK(same.wishes == wanted.wishes);

@@ -99,8 +99,8 @@ std::vector<TileId> difference_tiles(const MapGeometry& geometry, Quantity quant
   return tiles;
 }
 
-WantedTiles wanted(const std::vector<TileId>& tiles, bool exactly) {
-  WantedTiles wishes;
+WishesByKind wanted(const std::vector<TileId>& tiles, bool exactly) {
+  WishesByKind wishes;
   wishes.tiles = tiles;
   const TileId& first = tiles.front();
   if (exactly) wishes.exact_differences = {{first.head, first.quantity, *first.against}};
@@ -136,7 +136,7 @@ TEST_CASE("differences are taken entry by entry on every level") {
     int64_t checked = 0;
     for (const TileId& id : tiles) {
       INFO("mask " << c.mask << ", " << difference_name(c.how));
-      const auto tile = service.find(id);
+      const auto tile = find(service, id);
       REQUIRE(tile);
       CHECK(tile->exact);
       CHECK(tile->id == id);
@@ -144,7 +144,7 @@ TEST_CASE("differences are taken entry by entry on every level") {
     }
     CHECK(checked > 700 * 331);
     // A tile of the head itself is another tile.
-    CHECK(service.find({kA, c.quantity, 0, 0, 0}) == nullptr);
+    CHECK(find(service, TileId{kA, c.quantity, 0, 0, 0}) == nullptr);
   }
 }
 
@@ -162,8 +162,8 @@ TEST_CASE("a large difference is sampled first, fine where it is looked at, and 
   harness.want(wanted(tiles, false));
   REQUIRE(harness.wait_idle());
   int64_t checked = 0, positive = 0, negative = 0;
-  CHECK(reference.differs(*service.find(fine), checked) == "");
-  const auto top = service.find(tiles.front());
+  CHECK(reference.differs(*find(service, fine), checked) == "");
+  const auto top = find(service, tiles.front());
   REQUIRE(top);
   CHECK_FALSE(top->exact);
   for (const float value : top->max) (value > 0 ? positive : negative) += 1;
@@ -173,7 +173,7 @@ TEST_CASE("a large difference is sampled first, fine where it is looked at, and 
   harness.want(wanted(tiles, true));
   REQUIRE(harness.wait_idle());
   for (const TileId& id : tiles) {
-    const auto tile = service.find(id);
+    const auto tile = find(service, id);
     REQUIRE(tile);
     CHECK(tile->exact);
     CHECK(reference.differs(*tile, checked) == "");
@@ -185,19 +185,19 @@ TEST_CASE("rows are compared from a sample first, then all") {
   const Oracle oracle(described("masked_rows", 1500, 283));
   ServiceHarness harness(oracle.problem());
   TileService& service = harness.service();
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.divergence = HeadsCompared{kA, kB};
   harness.want(wishes);
   std::vector<int64_t> computed;
   REQUIRE(harness.wait([&] {
-    const auto now = service.find_divergence({kA, kB});
+    const auto now = find(service, HeadsCompared{kA, kB});
     if (now && (computed.empty() || computed.back() != now->computed)) {
       computed.push_back(now->computed);
     }
     return now && now->exact;
   }));
   CHECK(computed.back() == 1500);
-  const auto all = service.find_divergence({kA, kB});
+  const auto all = find(service, HeadsCompared{kA, kB});
   int64_t compared = 0;
   for (int64_t row = 0; row < 1500; ++row) {
     const Oracle::Row a = oracle.row(0, 0, row), b = oracle.row(0, 3, row);
@@ -217,13 +217,13 @@ TEST_CASE("rows are compared from a sample first, then all") {
     if (std::abs(got - expected) > 1e-5) CHECK(got == expected);
   }
   CHECK(compared > 100);
-  CHECK(service.find_divergence({kB, kA}) == nullptr);
+  CHECK(find(service, HeadsCompared{kB, kA}) == nullptr);
 }
 
 TEST_CASE("what cannot be compared is refused, and nothing changes") {
   const Oracle oracle(described("none", 300, 300));
   ServiceHarness harness(oracle.problem());
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.tiles = {{kA, Quantity::logits, 0, 0, 0, Against{kB, Difference::log_ratio}}};
   CHECK_THROWS_WITH(harness.want(wishes), Catch::Contains("no such difference"));
   wishes.tiles = {{kA, Quantity::weights, 0, 0, 0, Against{{0, 0, 9}, Difference::absolute}}};
@@ -243,6 +243,6 @@ TEST_CASE("two heads are compared within the memory") {
     REQUIRE(harness.wait_idle());
     CHECK(service.status().problem.empty());
     CHECK(service.status().host_bytes <= settings.memory);
-    CHECK(service.find(tiles.front())->exact);
+    CHECK(find(service, tiles.front())->exact);
   }
 }

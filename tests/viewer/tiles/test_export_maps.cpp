@@ -16,6 +16,7 @@
 #include "tests/support/export_fixture.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
+#include "tests/support/wishes.h"
 #include "viewer/tiles/texels/texel_reader.h"
 #include "viewer/tiles/tile_service.h"
 
@@ -41,11 +42,11 @@ class ExportHarness {
   TileService& source() { return *source_; }
   /// Wants an entry alone and waits for it.
   ProbedEntry probe(const HeadId& head, int64_t query, int64_t key) {
-    WantedTiles wishes;
+    WishesByKind wishes;
     wishes.probes = {{head, query, key}};
     source_->want(wishes);
     REQUIRE(wait_idle());
-    const auto found = source_->find_probe(wishes.probes.front());
+    const auto found = find(*source_, wishes.probes.front());
     REQUIRE(found);
     return *found;
   }
@@ -129,12 +130,12 @@ template <typename Entry>
 void check_all_tiles(ExportHarness& harness, const HeadId& head, Quantity quantity, Entry entry) {
   const MapGeometry g = harness.source().geometry(head);
   const std::vector<TileId> tiles = all_tiles(g, head, quantity);
-  harness.source().want({std::nullopt, std::nullopt, tiles, {head}});
+  harness.source().want(WishesByKind{std::nullopt, std::nullopt, tiles, {head}});
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem == "");
   CHECK(harness.source().exact(head));
   for (const TileId& id : tiles) {
-    const auto tile = harness.source().find(id);
+    const auto tile = find(harness.source(), id);
     REQUIRE(tile);
     CHECK(tile->exact);
     CHECK(differs(*tile, g, entry) == "");
@@ -192,9 +193,9 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
     CHECK(std::isnan(harness.probe({0, 0, 1}, 99, 77).logit));
     for (const bool reverse : {false, true}) {
       const LineRequest request{{0, 0, 1}, quantity, reverse, {200, 201, 260}};
-      harness.source().want({request, std::nullopt, {}, {}});
+      harness.source().want(WishesByKind{request, std::nullopt, {}, {}});
       REQUIRE(harness.wait_idle());
-      const auto line = harness.source().find_line(request);
+      const auto line = find(harness.source(), request);
       REQUIRE(line);
       REQUIRE(line->values.size() == 700);
       for (int64_t i = 0; i < 700; ++i) {
@@ -210,7 +211,7 @@ TEST_CASE("tiles of an exported crop show its entries and lack the rest") {
         REQUIRE(same(line->values[static_cast<size_t>(i)], expected));
       }
     }
-    WantedTiles wrong;
+    WishesByKind wrong;
     wrong.tiles = {{{0, 0, 1}, logits ? Quantity::weights : Quantity::logits, 0, 0, 0}};
     CHECK_THROWS_AS(harness.source().want(wrong), Error);
     CHECK_THROWS_AS(harness.source().geometry({0, 0, 2}), Error);
@@ -245,7 +246,7 @@ TEST_CASE("maps of two exports are subtracted entry by entry, where both have th
   const MapGeometry g = harness.source().geometry(a);
   std::vector<TileId> tiles = all_tiles(g, a, Quantity::weights);
   for (TileId& each : tiles) each.against = against;
-  WantedTiles wishes;
+  WishesByKind wishes;
   wishes.tiles = tiles;
   wishes.exact_differences = {{a, Quantity::weights, against}};
   wishes.divergence = HeadsCompared{a, b};
@@ -256,20 +257,20 @@ TEST_CASE("maps of two exports are subtracted entry by entry, where both have th
     return std::abs(static_cast<double>(values.entry(1, i, j)) - of_b(i, j));
   };
   for (const TileId& id : tiles) {
-    const auto tile = harness.source().find(id);
+    const auto tile = find(harness.source(), id);
     REQUIRE(tile);
     CHECK(tile->exact);
     CHECK(differs(*tile, g, difference) == "");
   }
   // No row is there as a whole in both.
-  const auto cut = harness.source().find_divergence({a, b});
+  const auto cut = find(harness.source(), HeadsCompared{a, b});
   REQUIRE(cut);
   CHECK(std::all_of(cut->rows.begin(), cut->rows.end(), [](double v) { return std::isnan(v); }));
   wishes = {};
   wishes.divergence = HeadsCompared{a, {0, 0, 0}};
   harness.source().want(wishes);
   REQUIRE(harness.wait_idle());
-  const auto whole = harness.source().find_divergence(*wishes.divergence);
+  const auto whole = find(harness.source(), *wishes.divergence);
   REQUIRE(whole);
   CHECK(whole->exact);
   for (const int64_t row : {1, 250, 699}) {
@@ -328,15 +329,15 @@ TEST_CASE("a damaged export is told, and the rest of it shown") {
   const int64_t place = read_manifest(folder / "out.h5").groups[0].places.entries;
   flip(folder / "out.h5", place + 5);
   ExportHarness harness(read_export_texels(folder / "out.h5"));
-  harness.source().want({std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
+  harness.source().want(WishesByKind{std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem.find("not what was written") != std::string::npos);
   CHECK_FALSE(harness.source().exact({0, 0, 0}));
   const LineRequest last{{0, 0, 0}, Quantity::weights, false, {690}};
-  harness.source().want({last, std::nullopt, {}, {}});
+  harness.source().want(WishesByKind{last, std::nullopt, {}, {}});
   REQUIRE(harness.wait_idle());
   CHECK(harness.source().status().problem == "");
-  CHECK(harness.source().find_line(last));
+  CHECK(find(harness.source(), last));
 }
 
 TEST_CASE("little memory is enough for tiles one after the other") {
@@ -346,12 +347,12 @@ TEST_CASE("little memory is enough for tiles one after the other") {
   const FedValues values;
   write_export(spec, folder / "out.h5", values);
   ExportHarness small(read_export_texels(folder / "out.h5"), 1000);
-  small.source().want({std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
+  small.source().want(WishesByKind{std::nullopt, std::nullopt, {}, {{0, 0, 0}}});
   REQUIRE(small.wait_idle());
   CHECK(small.source().status().problem != "");
   ExportHarness harness(read_export_texels(folder / "out.h5"), int64_t{14} << 20);
   for (const int64_t head : {0, 1, 0}) {
-    harness.source().want({std::nullopt, std::nullopt, {}, {{0, 0, head}}});
+    harness.source().want(WishesByKind{std::nullopt, std::nullopt, {}, {{0, 0, head}}});
     REQUIRE(harness.wait_idle());
     CHECK(harness.source().status().problem == "");
     CHECK(harness.source().exact({0, 0, head}));
@@ -403,7 +404,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     const HeadId head{0, 0, 1};
     const MapGeometry g = harness.source().geometry(head);
     const std::vector<TileId> tiles = all_tiles(g, head, Quantity::weights);
-    harness.source().want({std::nullopt, std::nullopt, tiles, {head}});
+    harness.source().want(WishesByKind{std::nullopt, std::nullopt, tiles, {head}});
     REQUIRE(harness.wait_idle());
     CHECK(harness.source().status().problem == "");
     // Each entry counts with its block's mean, and is at most its block's largest.
@@ -412,7 +413,7 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
       return static_cast<double>(max_of(1, (i - 20) / block, (j - 32) / block));
     };
     for (const TileId& id : tiles) {
-      const auto tile = harness.source().find(id);
+      const auto tile = find(harness.source(), id);
       REQUIRE(tile);
       for (int64_t r = 0; r < tile->rows; r += 5) {
         for (int64_t c = 0; c < tile->cols; c += 5) {
@@ -429,12 +430,12 @@ TEST_CASE("blocks of a pooled export are shown in their places") {
     CHECK(same(probed.weight, value(400, 77)));
     CHECK(same(probed.mean, 0.25 * value(400, 77)));
     CHECK(std::isnan(harness.probe(head, 3, 77).weight));
-    WantedTiles subtracted;
+    WishesByKind subtracted;
     subtracted.exact_differences = {{head, Quantity::weights, {{0, 0, 0}, Difference::absolute}}};
     CHECK_THROWS_AS(harness.source().want(subtracted), Error);
-    CHECK_THROWS_AS(
-        harness.source().want({LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
-        Error);
+    CHECK_THROWS_AS(harness.source().want(WishesByKind{
+                        LineRequest{head, Quantity::weights, false, {400}}, {}, {}, {}}),
+                    Error);
     // One flipped byte is found when the file is opened.
     flip(out, blocks->groups()[0].mean_place + 9);
     CHECK_THROWS_AS(StoredBlocks(out), Error);

@@ -25,8 +25,8 @@ AttentionCase described(ScoreFunction score, int64_t rows, int64_t keys) {
   return c;
 }
 
-WantedTiles wish_for(const MaskRequest& mask) {
-  WantedTiles wishes;
+WishesByKind wish_for(const MaskRequest& mask) {
+  WishesByKind wishes;
   wishes.mask = mask;
   return wishes;
 }
@@ -34,10 +34,10 @@ WantedTiles wish_for(const MaskRequest& mask) {
 std::shared_ptr<const HeadMask> measured(ServiceHarness& harness, const MaskRequest& request) {
   harness.want(wish_for(request));
   REQUIRE(harness.wait([&] {
-    const auto found = harness.service().find_mask(request);
+    const auto found = find(harness.service(), request);
     return found && (found->all_rows || !found->problem.empty());
   }));
-  return harness.service().find_mask(request);
+  return find(harness.service(), request);
 }
 
 }  // namespace
@@ -52,7 +52,7 @@ TEST_CASE("a mask's blocks, density and recall are those of the definitions in d
     INFO(oracle.text());
     const MapReference reference(oracle, kHead, Quantity::weights);
     ServiceHarness harness(oracle.problem());
-    REQUIRE(harness.service().has_masks());
+    REQUIRE(harness.service().offers(MaskRequest{}));
     const auto mask = measured(harness, {kHead, "window:" + std::to_string(c.reach)});
     REQUIRE(mask->problem.empty());
     double kept = 0, recall = 0;
@@ -112,7 +112,7 @@ TEST_CASE("an edited mask keeps and drops what was edited, and tells what each b
   request.lost = true;
   CHECK(measured(harness, request)->quality->recall == mask->quality->recall);
   REQUIRE(harness.wait_idle());
-  const auto lost = harness.service().find_mask(request);
+  const auto lost = find(harness.service(), request);
   REQUIRE(lost->mass.size() == mass.size());
   double most = 0;
   int64_t wrong = 0;

@@ -93,7 +93,7 @@ TEST_CASE("a map in another order has every entry of the double-precision map at
         REQUIRE(harness.wait([&] { return service.exact(head) && !service.status().busy; }));
         CHECK(service.status().problem.empty());
         for (const TileId& id : tiles) {
-          const auto tile = service.find(id);
+          const auto tile = find(service, id);
           REQUIRE(tile);
           CHECK(tile->exact);
           CHECK(reference.differs(*tile) == "");
@@ -115,8 +115,8 @@ TEST_CASE("a difference in another order is that of the same tokens") {
   id.against = Against{kOther, Difference::signed_difference};
   id.against->other.order = id.head.order;
   harness.want({{}, {}, {id}, {}});
-  REQUIRE(harness.wait([&] { return service.find(id) != nullptr && service.find(id)->exact; }));
-  const auto tile = service.find(id);
+  REQUIRE(harness.wait([&] { return find(service, id) != nullptr && find(service, id)->exact; }));
+  const auto tile = find(service, id);
   int64_t wrong = 0;
   for (int64_t r = 0; r < tile->rows; ++r) {
     for (int64_t k = 0; k < tile->cols; ++k) {
@@ -156,7 +156,7 @@ TEST_CASE("row sums of a map in another order are not kept for the stored one") 
       return harness.service().exact(kHead) && harness.service().exact(head) &&
              !harness.service().status().busy;
     }));
-    for (const TileId& id : tiles) CHECK(reference.differs(*harness.service().find(id)) == "");
+    for (const TileId& id : tiles) CHECK(reference.differs(*find(harness.service(), id)) == "");
   }
 }
 

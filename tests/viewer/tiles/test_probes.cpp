@@ -38,8 +38,8 @@ class Gate {
   std::shared_future<void> opened_{open_.get_future()};
 };
 
-WantedTiles wish_for(const ProbeRequest& probe) {
-  WantedTiles wishes;
+WishesByKind wish_for(const ProbeRequest& probe) {
+  WishesByKind wishes;
   wishes.probes = {probe};
   return wishes;
 }
@@ -55,14 +55,14 @@ TEST_CASE("asking for an entry waits neither for a head to be bound nor for arit
     // Would not come back if it waited.
     harness.want(wish_for(kProbe));
     gate.wait_until_reached();
-    CHECK_FALSE(harness.service().find_probe(kProbe));
+    CHECK_FALSE(find(harness.service(), kProbe));
     harness.want(wish_for({kHead, 2000, 18}));
-    CHECK_FALSE(harness.service().find_probe(kProbe));
+    CHECK_FALSE(find(harness.service(), kProbe));
     CHECK(harness.service().status().busy);
     harness.want(wish_for(kProbe));
     gate.open();
-    REQUIRE(harness.wait([&] { return harness.service().find_probe(kProbe).has_value(); }));
-    const ProbedEntry entry = *harness.service().find_probe(kProbe);
+    REQUIRE(harness.wait([&] { return find(harness.service(), kProbe) != nullptr; }));
+    const ProbedEntry entry = *find(harness.service(), kProbe);
     CHECK(entry.query == 2000);
     CHECK(entry.key == 17);
     CHECK(entry.weight == static_cast<double>(fake_weight(1, 1, 2000, 17)));
@@ -82,7 +82,7 @@ TEST_CASE("an entry is computed once, and the last ones stay") {
   REQUIRE(harness.probe(kProbe));
   CHECK(backend.calls(FakeCall::emit) == emitted * 31);
   harness.want({});
-  CHECK(harness.service().find_probe(kProbe));
+  CHECK(find(harness.service(), kProbe));
 }
 
 TEST_CASE("an entry that cannot be computed is told as a problem") {

@@ -35,8 +35,8 @@ bool near(double got, double expected) {
   return std::abs(got - expected) <= 1e-7 + 2e-4 * std::abs(expected);
 }
 
-WantedTiles sketches_of(std::vector<HeadId> heads, bool exact = false) {
-  WantedTiles wishes;
+WishesByKind sketches_of(std::vector<HeadId> heads, bool exact = false) {
+  WishesByKind wishes;
   (exact ? wishes.exact_sketches : wishes.sketches) = std::move(heads);
   return wishes;
 }
@@ -44,8 +44,8 @@ WantedTiles sketches_of(std::vector<HeadId> heads, bool exact = false) {
 std::shared_ptr<const HeadSketch> sketch_of(ServiceHarness& harness, const HeadId& head,
                                             bool exact) {
   harness.want(sketches_of({head}, exact));
-  REQUIRE(harness.wait([&] { return harness.service().find_sketch(head) != nullptr; }));
-  return harness.service().find_sketch(head);
+  REQUIRE(harness.wait([&] { return find(harness.service(), SketchRequest{head}) != nullptr; }));
+  return find(harness.service(), SketchRequest{head});
 }
 
 /// Cells over these rows of the reference's map.
@@ -111,7 +111,7 @@ TEST_CASE("a sampled sketch shows the reference's weights, and the numbers of st
     CHECK_FALSE(sketch->exact);
     check_cells(*sketch, oracle, rows);
     check_numbers(*sketch, stats_of(harness.backend(), oracle.problem(), rows, rows));
-    CHECK(harness.service().sketch_problem(kHead) == "");
+    CHECK(harness.service().problem(SketchRequest{kHead}) == "");
   }
 }
 
@@ -122,8 +122,8 @@ TEST_CASE("an exact sketch has every row, and the numbers of stats") {
     ServiceHarness harness(oracle.problem());
     sketch_of(harness, kHead, false);
     harness.want(sketches_of({kHead}, true));
-    REQUIRE(harness.wait([&] { return harness.service().find_sketch(kHead)->exact; }));
-    const auto sketch = harness.service().find_sketch(kHead);
+    REQUIRE(harness.wait([&] { return find(harness.service(), SketchRequest{kHead})->exact; }));
+    const auto sketch = find(harness.service(), SketchRequest{kHead});
     std::vector<int64_t> rows;
     for (int64_t row = 0; row < 304; ++row) rows.push_back(row);
     check_cells(*sketch, oracle, rows);
@@ -132,7 +132,7 @@ TEST_CASE("an exact sketch has every row, and the numbers of stats") {
     // It is not made worse by asking for less.
     harness.want(sketches_of({kHead}, false));
     REQUIRE(harness.wait_idle());
-    CHECK(harness.service().find_sketch(kHead)->exact);
+    CHECK(find(harness.service(), SketchRequest{kHead})->exact);
   }
 }
 
@@ -144,10 +144,10 @@ TEST_CASE("cross attention with few keys has a sketch") {
   for (const bool exact : {false, true}) {
     harness.want(sketches_of({kHead}, exact));
     REQUIRE(harness.wait([&] {
-      const auto found = harness.service().find_sketch(kHead);
+      const auto found = find(harness.service(), SketchRequest{kHead});
       return found != nullptr && found->exact == exact;
     }));
-    const auto sketch = harness.service().find_sketch(kHead);
+    const auto sketch = find(harness.service(), SketchRequest{kHead});
     CHECK(sketch->cells.cols() == 9);
     std::vector<int64_t> rows = sketch_rows(300);
     if (exact) rows = sampled_rows(300, 300);
@@ -175,9 +175,9 @@ TEST_CASE("a head with NaN has no sketch, and a cause; others do") {
     ServiceHarness harness(problem);
     harness.want(sketches_of({{0, 0, 1}, {0, 0, 0}}));
     REQUIRE(harness.wait_idle());
-    CHECK(harness.service().find_sketch({0, 0, 0}) != nullptr);
-    CHECK(harness.service().find_sketch({0, 0, 1}) == nullptr);
-    const std::string cause = harness.service().sketch_problem({0, 0, 1});
+    CHECK(find(harness.service(), SketchRequest{{0, 0, 0}}) != nullptr);
+    CHECK(find(harness.service(), SketchRequest{{0, 0, 1}}) == nullptr);
+    const std::string cause = harness.service().problem(SketchRequest{{0, 0, 1}});
     INFO(cause);
     CHECK(cause.find("is NaN") != std::string::npos);
     CHECK(harness.service().status().problem == cause);
@@ -192,7 +192,7 @@ TEST_CASE(
   TileService::Settings settings = ServiceHarness::small_settings();
   settings.threads = 1;
   ServiceHarness harness(oracle.problem(), settings);
-  WantedTiles wishes = sketches_of({{0, 0, 1}, {0, 0, 2}});
+  WishesByKind wishes = sketches_of({{0, 0, 1}, {0, 0, 2}});
   const MapGeometry geometry = harness.service().geometry({});
   const TileId top{{}, Quantity::weights, geometry.top_level, 0, 0};
   wishes.tiles = {top};
@@ -200,9 +200,9 @@ TEST_CASE(
   bool tile_first = true, pass_last = true;
   harness.want(wishes);
   REQUIRE(harness.wait([&] {
-    const bool any = harness.service().find_sketch({0, 0, 1}) != nullptr;
-    const bool both = any && harness.service().find_sketch({0, 0, 2}) != nullptr;
-    if (any && harness.service().find(top) == nullptr) tile_first = false;
+    const bool any = find(harness.service(), SketchRequest{{0, 0, 1}}) != nullptr;
+    const bool both = any && find(harness.service(), SketchRequest{{0, 0, 2}}) != nullptr;
+    if (any && find(harness.service(), top) == nullptr) tile_first = false;
     if (!both && harness.service().exact({})) pass_last = false;
     return both;
   }));
@@ -221,7 +221,7 @@ TEST_CASE("sketches that nobody wants any more give way to tiles") {
   CHECK(before >= HeadSketch::bytes(SketchCells::of(304, 304)));
   harness.want({});
   // There is no need for its room, so it stays.
-  CHECK(harness.service().find_sketch(kHead) != nullptr);
+  CHECK(find(harness.service(), SketchRequest{kHead}) != nullptr);
 }
 
 TEST_CASE("kept sketches are found again, and believed only where they are this call's") {
@@ -237,7 +237,7 @@ TEST_CASE("kept sketches are found again, and believed only where they are this 
   const auto all_there = [&](ServiceHarness& harness, bool exact) {
     return harness.wait([&] {
       return std::all_of(heads.begin(), heads.end(), [&](const HeadId& head) {
-        const auto found = harness.service().find_sketch(head);
+        const auto found = find(harness.service(), SketchRequest{head});
         return found != nullptr && (found->exact || !exact);
       });
     });
@@ -254,7 +254,7 @@ TEST_CASE("kept sketches are found again, and believed only where they are this 
     ServiceHarness harness(oracle.problem(), settings("a"));
     harness.want(sketches_of(heads));
     REQUIRE(all_there(harness, false));
-    for (const HeadId& head : heads) made.push_back(*harness.service().find_sketch(head));
+    for (const HeadId& head : heads) made.push_back(*find(harness.service(), SketchRequest{head}));
   }
   REQUIRE(files().size() == 1);
   {
@@ -262,7 +262,7 @@ TEST_CASE("kept sketches are found again, and believed only where they are this 
     harness.want(sketches_of(heads));
     REQUIRE(all_there(harness, false));
     for (size_t h = 0; h < heads.size(); ++h) {
-      CHECK(same_sketch(*harness.service().find_sketch(heads[h]), made[h]));
+      CHECK(same_sketch(*find(harness.service(), SketchRequest{heads[h]}), made[h]));
     }
     CHECK(harness.service().status().problem == "");
     harness.want(sketches_of(heads, true));
@@ -280,7 +280,7 @@ TEST_CASE("kept sketches are found again, and believed only where they are this 
     ServiceHarness harness(oracle.problem(), settings("b"));
     harness.want(sketches_of(heads));
     REQUIRE(all_there(harness, false));
-    CHECK_FALSE(harness.service().find_sketch(heads[0])->exact);
+    CHECK_FALSE(find(harness.service(), SketchRequest{heads[0]})->exact);
   }
   CHECK(files().size() == 2);
   // A damaged one is none, and replaced.
@@ -292,7 +292,7 @@ TEST_CASE("kept sketches are found again, and believed only where they are this 
   ServiceHarness harness(oracle.problem(), settings("a"));
   harness.want(sketches_of(heads));
   REQUIRE(all_there(harness, false));
-  CHECK_FALSE(harness.service().find_sketch(heads[0])->exact);
+  CHECK_FALSE(find(harness.service(), SketchRequest{heads[0]})->exact);
 }
 
 TEST_CASE("sketches of other tensors under the same stamp are told and made anew") {
@@ -307,8 +307,8 @@ TEST_CASE("sketches of other tensors under the same stamp are told and made anew
     ServiceHarness harness(oracle.problem(), settings);
     std::vector<HeadId> heads{{0, 0, 0}, {0, 0, 1}, {0, 0, 2}, {0, 0, 3}};
     harness.want(sketches_of(heads));
-    REQUIRE(harness.wait([&] { return harness.service().find_sketch(kHead) != nullptr; }));
-    check_cells(*harness.service().find_sketch(kHead), oracle, sampled_rows(304, 64));
+    REQUIRE(harness.wait([&] { return find(harness.service(), SketchRequest{kHead}) != nullptr; }));
+    check_cells(*find(harness.service(), SketchRequest{kHead}), oracle, sampled_rows(304, 64));
     REQUIRE(harness.wait_idle());
     const std::string problem = harness.service().status().problem;
     INFO(problem);

@@ -11,6 +11,7 @@
 #include "tests/support/helpers.h"
 #include "tests/support/service_harness.h"
 #include "tests/support/waiting.h"
+#include "tests/support/wishes.h"
 #include "viewer/tiles/computed_maps.h"
 #include "viewer/tiles/tile_scheduler.h"
 
@@ -66,6 +67,11 @@ struct Steps {
     return pieces;
   }
 
+  template <class Asked>
+  AnswerTo<Asked> found(const Asked& asked) {
+    return std::get<AnswerTo<Asked>>(scheduler.find(asked));
+  }
+
   FakeBackend backend;
   TileScheduler scheduler;
   WorkerScratch scratch;
@@ -79,20 +85,22 @@ TEST_CASE("lines come before tiles, coarse tiles before fine ones, samples of mo
   const LineRequest line{kHead, Quantity::weights, false, {17}};
   const int top_level = steps.scheduler.geometry(kHead).top_level;
   const TileId top{kHead, Quantity::weights, top_level, 0, 0};
-  steps.scheduler.want({line, {}, {top, kFine}, {kHead}});
+  steps.scheduler.want(WishesByKind{line, {}, {top, kFine}, {kHead}});
   const Assignment first = steps.bound_choice();
-  CHECK(std::get<LineRequest>(first.key) == line);
+  CHECK(first.key == JobKey{line});
   // While the line is under way others do what comes next.
   const Assignment second = *steps.scheduler.choose();
-  CHECK(std::get<OverviewKey>(second.key) == OverviewKey{kHead, Quantity::weights, {}, true});
+  CHECK(second.key == JobKey{PassKey{kHead, Quantity::weights, {}, true}});
   steps.run(first);
   steps.run(second);
   std::vector<std::string> order;
   for (auto next = steps.scheduler.choose(); next; next = steps.scheduler.choose()) {
-    const char* names[] = {"line", "tile", "overview", "pass"};
-    std::string name = names[next->key.index()];
+    std::string name = next->key.pass(Stage::exact) != nullptr     ? "pass"
+                       : next->key.pass(Stage::sampled) != nullptr ? "overview"
+                       : next->key.answers<TileId>() != nullptr    ? "tile"
+                                                                   : "line";
     if (next->key == JobKey{kFine}) name = "fine";
-    if (next->key == JobKey{OverviewKey{kHead, Quantity::weights, {}, true}}) name = "first";
+    if (next->key == JobKey{PassKey{kHead, Quantity::weights, {}, true}}) name = "first";
     if (order.empty() || order.back() != name) order.push_back(name);
     if (name == "pass") break;
     steps.run(*next);
@@ -104,35 +112,35 @@ TEST_CASE("lines come before tiles, coarse tiles before fine ones, samples of mo
         std::vector<std::string>{"first", "tile", "fine", "overview", "tile"});
   CHECK(order.back() == "pass");
   CHECK(order[order.size() - 2] == "tile");
-  CHECK(steps.scheduler.find(top));
-  CHECK(steps.scheduler.find(kFine));
+  CHECK(steps.found(top));
+  CHECK(steps.found(kFine));
   // A line that comes in now is next, after an entry.
   const LineRequest other{kHead, Quantity::weights, false, {18}};
   const ProbeRequest probe{kHead, 1, 2};
-  steps.scheduler.want({other, {}, {top, kFine}, {kHead}, {probe}});
-  CHECK(std::get<ProbeRequest>(steps.scheduler.choose_line()->key) == probe);
-  CHECK(std::get<LineRequest>(steps.scheduler.choose()->key) == other);
+  steps.scheduler.want(WishesByKind{other, {}, {top, kFine}, {kHead}, {probe}});
+  CHECK(steps.scheduler.choose_line()->key == JobKey{probe});
+  CHECK(steps.scheduler.choose()->key == JobKey{other});
 }
 
 TEST_CASE("nothing is computed twice, and what is not wanted any more not at all") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem);
-  for (int i = 0; i < 5; ++i) steps.scheduler.want({{}, {}, {kFine, kFine}, {}});
+  for (int i = 0; i < 5; ++i) steps.scheduler.want(WishesByKind{{}, {}, {kFine, kFine}, {}});
   const Assignment first = steps.bound_choice();
-  steps.scheduler.want({{}, {}, {kFine}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {kFine}, {}});
   steps.run_all();
   steps.run(first);
   steps.run_all();
-  CHECK(steps.scheduler.find(kFine));
+  CHECK(steps.found(kFine));
   CHECK(steps.backend.entries() == kTileSide * kTileSide);
   CHECK(steps.backend.calls(FakeCall::bind) == 1);
   CHECK(steps.scheduler.status(2).queue == 0);
   // Dropped before its first piece, and while one is under way.
-  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 0, 0, 0}}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {{kHead, Quantity::weights, 0, 0, 0}}, {}});
   CHECK(steps.scheduler.status(2).queue > 0);
   steps.scheduler.want({});
   CHECK(steps.run_all() == 0);
-  steps.scheduler.want({LineRequest{kHead, Quantity::weights, false, {1}}, {}, {}, {}});
+  steps.scheduler.want(WishesByKind{LineRequest{kHead, Quantity::weights, false, {1}}, {}, {}, {}});
   const Assignment running = *steps.scheduler.choose();
   steps.scheduler.want({});
   CHECK(steps.scheduler.status(2).queue == 0);
@@ -150,28 +158,28 @@ TEST_CASE("what was not used for longest makes room, wishes stay") {
   for (int64_t col = 0; col < 8; ++col) tiles.push_back({kHead, Quantity::weights, 0, 0, col});
   for (size_t i = 0; i < tiles.size(); i += 2) {
     const std::vector<TileId> wanted{tiles[i], tiles[i + 1]};
-    steps.scheduler.want({{}, {}, wanted, {}});
+    steps.scheduler.want(WishesByKind{{}, {}, wanted, {}});
     steps.run_all();
     CHECK(steps.scheduler.status(1).problem.empty());
-    for (const TileId& id : wanted) CHECK(steps.scheduler.find(id));
+    for (const TileId& id : wanted) CHECK(steps.found(id));
     CHECK(steps.scheduler.status(1).host_bytes <= memory);
   }
-  CHECK_FALSE(steps.scheduler.find(tiles[0]));
-  CHECK_FALSE(steps.scheduler.find(tiles[1]));
+  CHECK_FALSE(steps.found(tiles[0]));
+  CHECK_FALSE(steps.found(tiles[1]));
   // Another head: what is left of the first goes.
   const HeadId other{0, 0, 1};
   std::vector<TileId> many;
   for (int64_t col = 0; col < 6; ++col) many.push_back({other, Quantity::weights, 0, 1, col});
-  steps.scheduler.want({{}, {}, many, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, many, {}});
   steps.run_all();
   CHECK(steps.scheduler.status(1).problem.empty());
-  for (const TileId& id : many) CHECK(steps.scheduler.find(id));
+  for (const TileId& id : many) CHECK(steps.found(id));
 }
 
 TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem, int64_t{1} << 20);
-  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 4, 0, 0}, kFine}, {kHead}});
+  steps.scheduler.want(WishesByKind{{}, {}, {{kHead, Quantity::weights, 4, 0, 0}, kFine}, {kHead}});
   steps.run_all();
   const TileSourceStatus status = steps.scheduler.status(1);
   CHECK(status.queue == 0);
@@ -179,7 +187,7 @@ TEST_CASE("a head that does not fit the memory is a problem, not a crash") {
   CHECK(contains(status.problem, "1.00 MiB"));
   CHECK_FALSE(contains(status.problem, "\n"));
   // Not again while it is wanted; once it was not wanted, anew.
-  steps.scheduler.want({{}, {}, {{kHead, Quantity::weights, 4, 0, 0}}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {{kHead, Quantity::weights, 4, 0, 0}}, {}});
   CHECK(steps.run_all() == 0);
   steps.scheduler.want({});
   CHECK(steps.scheduler.status(1).problem.empty());
@@ -189,9 +197,9 @@ TEST_CASE("what finds no memory waits for the pieces that are under way") {
   const AttentionProblem problem = rule_problem(1, 2, 3000, 3000, 16);
   Steps steps(problem, int64_t{1} << 20);
   const LineRequest line{kHead, Quantity::weights, false, {1}};
-  steps.scheduler.want({line, {}, {}, {kHead}});
+  steps.scheduler.want(WishesByKind{line, {}, {}, {kHead}});
   const Assignment running = steps.bound_choice();
-  REQUIRE(std::get<LineRequest>(running.key) == line);
+  REQUIRE(running.key == JobKey{line});
   CHECK_FALSE(steps.scheduler.choose());
   CHECK(steps.scheduler.status(1).problem.empty());
   CHECK(steps.scheduler.status(1).busy);
@@ -208,11 +216,11 @@ TEST_CASE("work that failed for memory begins anew once there is some") {
   MemoryReservation others = steps.scheduler.reserve((int64_t{96} << 20) - 30000, "others");
   const LineRequest line{kHead, Quantity::weights, false, {1}};
   const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
-  const WantedTiles wishes{line, {}, {coarse}, {}};
+  const WishesByKind wishes{line, {}, {coarse}, {}};
   steps.scheduler.want(wishes);
   steps.run_all();
   CHECK(contains(steps.scheduler.status(1).problem, "96.00 MiB"));
-  CHECK_FALSE(steps.scheduler.status(1).tiles_problem.empty());
+  CHECK_FALSE(steps.scheduler.problem(coarse).empty());
   CHECK_FALSE(steps.scheduler.status(1).busy);
   CHECK(steps.scheduler.lacks_memory());
   // Wishing for it again does not make room.
@@ -222,10 +230,10 @@ TEST_CASE("work that failed for memory begins anew once there is some") {
   others = {};
   CHECK(steps.scheduler.status(1).busy);
   CHECK(steps.scheduler.status(1).problem.empty());
-  CHECK(steps.scheduler.status(1).tiles_problem.empty());
+  CHECK(steps.scheduler.problem(coarse).empty());
   steps.run_all();
-  CHECK(steps.scheduler.find(line));
-  CHECK(steps.scheduler.find(coarse));
+  CHECK(steps.found(line));
+  CHECK(steps.found(coarse));
   CHECK(steps.scheduler.status(1).problem.empty());
   CHECK_FALSE(steps.scheduler.lacks_memory());
 }
@@ -261,24 +269,24 @@ TEST_CASE("a sample of which all was cut gives way to the pass, what is looked a
   const LineRequest line{kHead, Quantity::weights, false, {1}};
   const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
   const TileId later{kHead, Quantity::weights, 2, 1, 1};
-  steps.scheduler.want({line, {}, {coarse}, {kHead}});
+  steps.scheduler.want(WishesByKind{line, {}, {coarse}, {kHead}});
   std::optional<Assignment> next = steps.scheduler.choose();
-  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+  for (; next && next->key.pass(Stage::exact) == nullptr; next = steps.scheduler.choose()) {
     steps.run(*next);
     next.reset();  // A piece that is there may use the sample.
   }
   REQUIRE(next);
-  CHECK(steps.scheduler.find(line));
-  REQUIRE(steps.scheduler.find(coarse));
-  CHECK_FALSE(steps.scheduler.find(coarse)->exact);
+  CHECK(steps.found(line));
+  REQUIRE(steps.found(coarse));
+  CHECK_FALSE(steps.found(coarse)->exact);
   // A tile that comes into view now waits for the pass: no second sample fits beside it.
-  steps.scheduler.want({line, {}, {coarse, later}, {kHead}});
-  CHECK(steps.scheduler.status(1).tiles_problem.empty());
+  steps.scheduler.want(WishesByKind{line, {}, {coarse, later}, {kHead}});
+  CHECK(steps.scheduler.problem(coarse).empty());
   const std::optional<Assignment> second = steps.scheduler.choose();
   REQUIRE(second);
-  CHECK(std::holds_alternative<PassKey>(second->key));
-  CHECK(steps.scheduler.find(line));
-  CHECK(steps.scheduler.find(coarse));
+  CHECK(second->key.pass(Stage::exact) != nullptr);
+  CHECK(steps.found(line));
+  CHECK(steps.found(coarse));
 }
 
 TEST_CASE("a sample does not give way while a piece cuts from it") {
@@ -286,7 +294,7 @@ TEST_CASE("a sample does not give way while a piece cuts from it") {
   const int64_t memory = int64_t{64} << 20;
   Steps steps(problem, memory);
   const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
-  steps.scheduler.want({{}, {}, {coarse}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {coarse}, {}});
   std::optional<Assignment> cut;
   for (auto next = steps.scheduler.choose(); next; next = steps.scheduler.choose()) {
     const HeadCache& head = steps.scheduler.head(kHead);
@@ -300,12 +308,12 @@ TEST_CASE("a sample does not give way while a piece cuts from it") {
   REQUIRE(cut);
   // Nobody wants the tile any more, and everything else could go.
   const TileId fine{kHead, Quantity::weights, 0, 0, 0};
-  steps.scheduler.want({{}, {}, {fine}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {fine}, {}});
   const int64_t sample = SampledOverview::bytes(MapGeometry::of(3000, 3000), Quantity::weights);
   CHECK_THROWS_AS(steps.scheduler.reserve(memory - sample / 2, "others"), Error);
   CHECK_FALSE(steps.scheduler.head(kHead).quantities[0].sampled->gave_way());
   steps.run(*cut);
-  CHECK(steps.scheduler.find(coarse));
+  CHECK(steps.found(coarse));
 }
 
 TEST_CASE("a sample that gave way in vain is made anew") {
@@ -314,19 +322,19 @@ TEST_CASE("a sample that gave way in vain is made anew") {
   Steps steps(problem, PyramidTiles::bytes(geometry) + (int64_t{4} << 20));
   const TileId coarse{kHead, Quantity::weights, 4, 0, 0};
   const TileId later{kHead, Quantity::weights, 2, 1, 1};
-  steps.scheduler.want({{}, {}, {coarse}, {kHead}});
+  steps.scheduler.want(WishesByKind{{}, {}, {coarse}, {kHead}});
   std::optional<Assignment> next = steps.scheduler.choose();
-  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+  for (; next && next->key.pass(Stage::exact) == nullptr; next = steps.scheduler.choose()) {
     steps.run(*next);
     next.reset();  // A piece that is there may use the sample.
   }
   REQUIRE(next);
   steps.scheduler.fail(*next, {"the disk is gone"});
-  steps.scheduler.want({{}, {}, {coarse, later}, {kHead}});
+  steps.scheduler.want(WishesByKind{{}, {}, {coarse, later}, {kHead}});
   steps.run_all();
   CHECK(contains(steps.scheduler.status(1).problem, "the disk is gone"));
-  REQUIRE(steps.scheduler.find(later));
-  CHECK_FALSE(steps.scheduler.find(later)->exact);
+  REQUIRE(steps.found(later));
+  CHECK_FALSE(steps.found(later)->exact);
 }
 
 TEST_CASE("a head's own logits give way to its weights where nobody wants them any more") {
@@ -335,18 +343,18 @@ TEST_CASE("a head's own logits give way to its weights where nobody wants them a
   Steps steps(problem, int64_t{56} << 20);
   const TileId logits{kHead, Quantity::logits, 4, 0, 0};
   const TileId weights{kHead, Quantity::weights, 4, 0, 0};
-  steps.scheduler.want({{}, {}, {logits}, {}});
+  steps.scheduler.want(WishesByKind{{}, {}, {logits}, {}});
   steps.run_all();
-  REQUIRE(steps.scheduler.find(logits));
-  steps.scheduler.want({{}, {}, {weights}, {kHead}});
+  REQUIRE(steps.found(logits));
+  steps.scheduler.want(WishesByKind{{}, {}, {weights}, {kHead}});
   std::optional<Assignment> next = steps.scheduler.choose();
   // The pass comes last, and what it makes has to fit too.
-  for (; next && !std::holds_alternative<PassKey>(next->key); next = steps.scheduler.choose()) {
+  for (; next && next->key.pass(Stage::exact) == nullptr; next = steps.scheduler.choose()) {
     steps.run(*next);
   }
   CHECK(next);
   CHECK(steps.scheduler.status(1).problem == "");
-  CHECK(steps.scheduler.find(weights));
+  CHECK(steps.found(weights));
 }
 
 TEST_CASE("a late failure ends nothing that has begun anew") {
@@ -356,32 +364,32 @@ TEST_CASE("a late failure ends nothing that has begun anew") {
   constexpr int64_t kRows = RowMean::kGroupRows + 8;
   LineRequest mean{kHead, Quantity::weights, false, {}};
   for (int64_t row = 0; row < kRows; ++row) mean.tokens.push_back(row);
-  steps.scheduler.want({mean, {}, {}, {}});
+  steps.scheduler.want(WishesByKind{mean, {}, {}, {}});
   const Assignment first = steps.bound_choice();
   const Assignment late = *steps.scheduler.choose();
-  REQUIRE(std::get<LineRequest>(late.key) == mean);
+  REQUIRE(late.key == JobKey{mean});
   steps.scheduler.fail(first, {"the disk is gone"});
   CHECK(contains(steps.scheduler.status(2).problem, "the disk is gone"));
   steps.scheduler.want({});
-  steps.scheduler.want({mean, {}, {}, {}});
+  steps.scheduler.want(WishesByKind{mean, {}, {}, {}});
   steps.run(*steps.scheduler.choose());
   steps.scheduler.fail(late, {"the disk is gone"});
   CHECK(steps.scheduler.status(2).problem.empty());
   CHECK(steps.run_all() == 1);
-  REQUIRE(steps.scheduler.find(mean));
+  REQUIRE(steps.found(mean));
   double sum = 0;
   for (int64_t row = 0; row < kRows; ++row) sum += fake_weight(0, 0, row, 5);
-  CHECK(steps.scheduler.find(mean)->values[5] == Approx(sum / kRows));
+  CHECK(steps.found(mean)->values[5] == Approx(sum / kRows));
   // A failure of what nobody wants any more is no problem of anybody's.
   const LineRequest line{kHead, Quantity::logits, false, {1}};
-  steps.scheduler.want({line, {}, {}, {}});
+  steps.scheduler.want(WishesByKind{line, {}, {}, {}});
   const Assignment unwanted = *steps.scheduler.choose();
   steps.scheduler.want({});
   steps.scheduler.fail(unwanted, {"the disk is gone"});
   CHECK(steps.scheduler.status(2).problem.empty());
-  steps.scheduler.want({line, {}, {}, {}});
+  steps.scheduler.want(WishesByKind{line, {}, {}, {}});
   steps.run_all();
-  CHECK(steps.scheduler.find(line));
+  CHECK(steps.found(line));
 }
 
 TEST_CASE("a failing piece is told and not tried forever") {
@@ -411,39 +419,40 @@ TEST_CASE("a failing piece is told and not tried forever") {
   const LineRequest row{kHead, Quantity::weights, false, {1}};
   const LineRequest column{kHead, Quantity::weights, true, {1}};
   const TileId top{kHead, Quantity::weights, 4, 0, 0};
-  service.want({row, {}, {top, kFine}, {}});
+  service.want(WishesByKind{row, {}, {top, kFine}, {}});
   REQUIRE(wait_idle());
   CHECK(contains(service.status().problem, "shorter than it was"));
-  CHECK(contains(service.status().line_problem, "shorter than it was"));
-  CHECK(contains(service.status().tiles_problem, "shorter than it was"));
-  CHECK_FALSE(service.find(kFine));
+  CHECK(contains(service.problem(row), "shorter than it was"));
+  CHECK(contains(service.problem(top), "shorter than it was"));
+  CHECK_FALSE(find(service, kFine));
   // The pass fails too, and with it what waits for the norms.
-  service.want({row, column, {top, kFine}, {kHead}});
+  service.want(WishesByKind{row, column, {top, kFine}, {kHead}});
   REQUIRE(wait_idle());
   CHECK_FALSE(service.status().problem.empty());
   const int tried = calls;
-  service.want({row, column, {top, kFine}, {kHead}});
+  service.want(WishesByKind{row, column, {top, kFine}, {kHead}});
   REQUIRE(wait_idle());
   CHECK(calls == tried);
   // Nor does anything wait that is wanted only now.
   const LineRequest other_column{kHead, Quantity::weights, true, {2}};
   const TileId base{kHead, Quantity::weights, 1, 3, 2};
-  service.want({other_column, {}, {base}, {kHead}});
+  service.want(WishesByKind{other_column, {}, {base}, {kHead}});
   REQUIRE(wait_idle());
-  CHECK_FALSE(service.status().line_problem.empty());
-  CHECK_FALSE(service.status().tiles_problem.empty());
+  CHECK_FALSE(service.problem(other_column).empty());
+  CHECK_FALSE(service.problem(base).empty());
   // The file is whole again.
   broken = false;
   service.want({});
-  service.want({row, {}, {top, kFine}, {}});
+  service.want(WishesByKind{row, {}, {top, kFine}, {}});
   REQUIRE(wait_idle());
   CHECK(service.status().problem.empty());
-  CHECK(service.status().line_problem.empty());
-  CHECK(service.status().tiles_problem.empty());
-  REQUIRE(service.find(kFine));
-  REQUIRE(service.find(top));
-  REQUIRE(service.find_line(row));
-  CHECK(service.find_line(row)->values[5] == fake_weight(0, 0, 1, 5));
+  CHECK(service.problem(row).empty());
+  CHECK(service.problem(top).empty());
+  CHECK(service.problem(kFine).empty());
+  REQUIRE(find(service, kFine));
+  REQUIRE(find(service, top));
+  REQUIRE(find(service, row));
+  CHECK(find(service, row)->values[5] == fake_weight(0, 0, 1, 5));
 }
 
 TEST_CASE("a head that cannot be bound fails as a whole, once") {
@@ -454,7 +463,7 @@ TEST_CASE("a head that cannot be bound fails as a whole, once") {
   };
   TileService service(calls_of(problem), backend,
                       {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {}}, [] {});
-  service.want({{}, {}, {kFine, {kHead, Quantity::weights, 4, 0, 0}}, {kHead}});
+  service.want(WishesByKind{{}, {}, {kFine, {kHead, Quantity::weights, 4, 0, 0}}, {kHead}});
   CHECK(becomes([&] { return !service.status().busy; }));
   CHECK(service.status().problem == "k.safetensors: gone");
   CHECK(backend.calls(FakeCall::bind) == 1);
@@ -471,7 +480,7 @@ TEST_CASE("a service ends in the middle of its work") {
     harness.want(
         {LineRequest{kHead, Quantity::weights, i % 2 == 0, {i}}, {}, {top, logits}, {kHead}});
     if (i % 3 == 1) {
-      CHECK(harness.wait([&] { return harness.service().find(top) != nullptr; }));
+      CHECK(harness.wait([&] { return find(harness.service(), top) != nullptr; }));
     } else if (i % 3 == 2) {
       CHECK(harness.wait([&] { return harness.service().status().exact_progress > 0.2; }));
     }
@@ -487,7 +496,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   TileService& service = harness.service();
   std::jthread reader([&](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
-      service.find({{0, 0, 1}, Quantity::weights, 2, 0, 0});
+      find(service, TileId{{0, 0, 1}, Quantity::weights, 2, 0, 0});
       service.status();
       service.exact({0, 0, 2});
       // Workers give way to it.
@@ -503,7 +512,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
     REQUIRE(probed);
     CHECK(probed->weight > 0);
     if (i % 10 == 9) {
-      REQUIRE(harness.wait([&] { return service.find_line(line) && service.find(tile); }));
+      REQUIRE(harness.wait([&] { return find(service, line) && find(service, tile); }));
     }
   }
   harness.want({{}, {}, {}, {{0, 0, 0}, {0, 0, 1}, {0, 0, 2}}});
@@ -513,7 +522,7 @@ TEST_CASE("wishes, questions and probes from everywhere while the pass runs") {
   for (int64_t head = 0; head < 3; ++head) {
     CHECK(service.exact({0, 0, head}));
     const MapReference reference(oracle, {0, 0, head}, Quantity::weights);
-    const auto tile = service.find({{0, 0, head}, Quantity::weights, 3, 0, 0});
+    const auto tile = find(service, TileId{{0, 0, head}, Quantity::weights, 3, 0, 0});
     REQUIRE(tile);
     CHECK(reference.differs(*tile) == "");
   }

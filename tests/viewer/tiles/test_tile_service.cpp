@@ -66,7 +66,7 @@ void check_entries(ServiceHarness& harness, const AttentionProblem& problem, Qua
       emitted(harness.backend(), problem, kHead, {0, geometry.rows}, cols, quantity);
   for (const TileId& id : all_tiles(geometry, kHead, quantity, 0)) {
     if (id.level > 0) continue;
-    const auto tile = harness.service().find(id);
+    const auto tile = find(harness.service(), id);
     REQUIRE(tile);
     CHECK(tile->exact);
     CHECK(tile->rows_per_texel == 1);
@@ -95,8 +95,8 @@ void check_lines(ServiceHarness& harness, const MapReference& reference) {
     for (const std::vector<int64_t>& chosen : {std::vector<int64_t>{tokens - 1}, many}) {
       const LineRequest request{kHead, reference.quantity, reverse, chosen};
       harness.want({request, {}, {}, {}});
-      REQUIRE(harness.wait([&] { return harness.service().find_line(request) != nullptr; }));
-      const auto line = harness.service().find_line(request);
+      REQUIRE(harness.wait([&] { return find(harness.service(), request) != nullptr; }));
+      const auto line = find(harness.service(), request);
       REQUIRE(static_cast<int64_t>(line->values.size()) == length);
       const bool tells = reference.has_mask && reference.quantity == Quantity::weights;
       REQUIRE(static_cast<int64_t>(line->masked.size()) == (tells ? length : 0));
@@ -164,7 +164,7 @@ TEST_CASE("a small map: every tile, line and probe of every score and mask") {
       CHECK(service.status().problem.empty());
       CHECK(service.status().exact_progress == 1);
       for (const TileId& id : all_tiles(service.geometry(kHead), kHead, quantity, 0)) {
-        const auto tile = service.find(id);
+        const auto tile = find(service, id);
         REQUIRE(tile);
         CHECK(tile->exact);
         CHECK(reference.differs(*tile).empty());
@@ -211,7 +211,7 @@ TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level"
     REQUIRE(plan.stages() == 1);
     const std::vector<int64_t> rows = plan.new_rows(0);
     for (const TileId& id : coarse) {
-      const auto tile = service.find(id);
+      const auto tile = find(service, id);
       REQUIRE(tile);
       CHECK_FALSE(tile->exact);
       CHECK(tile->rows_per_texel == (id.level > 3 ? int64_t{1} << (id.level - 3) : 1));
@@ -235,7 +235,7 @@ TEST_CASE("a map with finer tiles: sampled at first, then exact, on every level"
     REQUIRE(harness.wait([&] { return service.exact(kHead) && !service.status().busy; }));
     CHECK(service.status().problem.empty());
     for (const TileId& id : all_tiles(geometry, kHead, c.quantity, 0)) {
-      const auto tile = service.find(id);
+      const auto tile = find(service, id);
       REQUIRE(tile);
       CHECK(tile->exact);
       CHECK(tile->rows_per_texel == int64_t{1} << id.level);
@@ -260,16 +260,16 @@ TEST_CASE("a pass that fits only in the place of the sample makes the map exact"
   const TileId top{kHead, Quantity::weights, geometry.top_level, 0, 0};
   const TileId later{kHead, Quantity::weights, geometry.base_level, 1, 1};
   harness.want({line, {}, {top}, {kHead}});
-  REQUIRE(harness.wait([&] { return service.find(top) != nullptr; }));
+  REQUIRE(harness.wait([&] { return find(service, top) != nullptr; }));
   harness.want({line, {}, {top, later}, {kHead}});
   REQUIRE(harness.wait_idle());
   CHECK(service.status().problem.empty());
   CHECK(service.exact(kHead));
-  CHECK(service.find_line(line));
+  CHECK(find(service, line));
   for (const TileId& id : {top, later}) {
-    REQUIRE(service.find(id));
-    CHECK(service.find(id)->exact);
-    CHECK(reference.differs(*service.find(id)) == "");
+    REQUIRE(find(service, id));
+    CHECK(find(service, id)->exact);
+    CHECK(reference.differs(*find(service, id)) == "");
   }
 }
 
@@ -282,14 +282,14 @@ TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   const LineRequest column{kHead, Quantity::weights, true, {1202}};
   harness.want({row, {}, {fine}, {}});
   REQUIRE(harness.wait_idle());
-  const auto tile = service.find(fine);
-  const auto line = service.find_line(row);
+  const auto tile = find(service, fine);
+  const auto line = find(service, row);
   REQUIRE(tile);
   REQUIRE(line);
   CHECK_FALSE(service.exact(kHead));
   // All norms are needed, and found by the pass that the line brings about.
   harness.want({column, row, {fine}, {}});
-  REQUIRE(harness.wait([&] { return service.find_line(column) && service.exact(kHead); }));
+  REQUIRE(harness.wait([&] { return find(service, column) && service.exact(kHead); }));
   // New ones, with norms that are known.
   ServiceHarness second(oracle.problem(),
                         {.memory = int64_t{24} << 20, .threads = 1, .cache_folders = {}});
@@ -297,10 +297,10 @@ TEST_CASE("lines and finer tiles need no pass, and tell the same after it") {
   REQUIRE(second.wait_idle());
   second.want({row, {}, {fine}, {}});
   REQUIRE(second.wait_idle());
-  CHECK(second.service().find(fine)->max == tile->max);
-  CHECK(second.service().find(fine)->mean == tile->mean);
-  CHECK(second.service().find_line(row)->values == line->values);
-  CHECK(second.service().find_line(column)->values == service.find_line(column)->values);
+  CHECK(find(second.service(), fine)->max == tile->max);
+  CHECK(find(second.service(), fine)->mean == tile->mean);
+  CHECK(find(second.service(), row)->values == line->values);
+  CHECK(find(second.service(), column)->values == find(service, column)->values);
 }
 
 TEST_CASE("lines are the bits of the query command's rows and columns") {
@@ -317,7 +317,7 @@ TEST_CASE("lines are the bits of the query command's rows and columns") {
     const LineRequest column{kHead, Quantity::weights, true, {3, 4, 90, 500, 810}};
     harness.want({column, row, {}, {}});
     REQUIRE(harness.wait(
-        [&] { return harness.service().find_line(row) && harness.service().find_line(column); }));
+        [&] { return find(harness.service(), row) && find(harness.service(), column); }));
 
     MemoryBudget budget(int64_t{64} << 20);
     const HeadTask task{&problem,   kHead.batch,
@@ -327,14 +327,14 @@ TEST_CASE("lines are the bits of the query command's rows and columns") {
     const TilePlan plan =
         plan_tiles({&task, 1}, rows.request(), harness.backend(), budget.available());
     REQUIRE(StreamingEngine(harness.backend(), budget).run({&task, 1}, plan, rows));
-    CHECK(harness.service().find_line(row)->values == rows.take_mean(0));
+    CHECK(find(harness.service(), row)->values == rows.take_mean(0));
 
     const auto share = 1.0 / static_cast<double>(column.tokens.size());
     const ReverseTask reverse{&problem,      nullptr,
                               kHead.batch,   kHead.head,
                               column.tokens, std::vector<double>(column.tokens.size(), share)};
     ReverseQuery query({&reverse, 1}, {}, harness.backend(), budget);
-    CHECK(harness.service().find_line(column)->values == query.run(nullptr, {}).front());
+    CHECK(find(harness.service(), column)->values == query.run(nullptr, {}).front());
   }
 }
 
@@ -348,9 +348,9 @@ TEST_CASE("row norms are kept for the next time") {
         oracle.problem(),
         {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {folder.path()}});
     harness.want({column, {}, {}, {}});
-    REQUIRE(harness.wait([&] { return harness.service().find_line(column) != nullptr; }));
-    if (round == 0) values = harness.service().find_line(column)->values;
-    CHECK(harness.service().find_line(column)->values == values);
+    REQUIRE(harness.wait([&] { return find(harness.service(), column) != nullptr; }));
+    if (round == 0) values = find(harness.service(), column)->values;
+    CHECK(find(harness.service(), column)->values == values);
     const auto kept = [&] {
       const std::filesystem::directory_iterator files(folder.path());
       return std::any_of(begin(files), end(files),
@@ -378,12 +378,12 @@ TEST_CASE("row sums that somebody else laid there are found out, said, and repla
         {.memory = int64_t{64} << 20, .threads = 2, .cache_folders = {folder.path()}});
     harness.want({column, {}, {}, {}});
     const auto there = [&] {
-      return harness.service().find_line(column) != nullptr && !cached().empty() &&
+      return find(harness.service(), column) != nullptr && !cached().empty() &&
              contains(harness.service().status().problem, problem);
     };
     REQUIRE(harness.wait(there));
     if (problem.empty()) CHECK(harness.service().status().problem.empty());
-    return harness.service().find_line(column)->values;
+    return find(harness.service(), column)->values;
   };
   const std::vector<float> values = column_of_a_new_service("");
   std::vector<RowNorm> norms(331);
@@ -414,16 +414,16 @@ TEST_CASE("a head whose numbers the kernels would take for 0 is a problem, no ma
   const TileId tile{kHead, Quantity::weights, 0, 0, 0};
   harness.want({{}, {}, {tile}, {}});
   REQUIRE(harness.wait_idle());
-  CHECK_FALSE(harness.service().find(tile));
-  CHECK(contains(harness.service().status().tiles_problem, "small keys"));
-  CHECK(contains(harness.service().status().tiles_problem, "subnormal"));
+  CHECK_FALSE(find(harness.service(), tile));
+  CHECK(contains(harness.service().problem(tile), "small keys"));
+  CHECK(contains(harness.service().problem(tile), "subnormal"));
 }
 
 TEST_CASE("what the capture does not have is refused") {
   const Oracle oracle(described(ScoreFunction::softmax, "none", 331, 283));
   ServiceHarness harness(oracle.problem());
   TileService& service = harness.service();
-  const auto refused_wish = [&](WantedTiles wishes, const std::string& part) {
+  const auto refused_wish = [&](WishesByKind wishes, const std::string& part) {
     return refused([&] { service.want(wishes); }, ErrorCode::usage, {part});
   };
   const HeadId none{0, 0, 4};
@@ -434,9 +434,9 @@ TEST_CASE("what the capture does not have is refused") {
         "");
   CHECK(refused_wish({LineRequest{kHead, Quantity::weights, false, {5, 5}}, {}, {}, {}},
                      "ascend") == "");
-  WantedTiles entry;
+  WishesByKind entry;
   entry.probes = {{kHead, 331, 0}};
   CHECK(refused_wish(entry, "no entry 331, 0") == "");
-  CHECK_FALSE(service.find({none, Quantity::weights, 0, 0, 0}));
+  CHECK_FALSE(find(service, TileId{none, Quantity::weights, 0, 0, 0}));
   CHECK_FALSE(service.exact(none));
 }

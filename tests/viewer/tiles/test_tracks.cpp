@@ -144,8 +144,8 @@ void check_tracks(const HeadTracks& tracks, const Oracle& oracle,
   check_array("dx", tracks.by_dx, offsets[2]);
 }
 
-WantedTiles tracks_of(const HeadId& head) {
-  WantedTiles wishes;
+WishesByKind tracks_of(const HeadId& head) {
+  WishesByKind wishes;
   wishes.tracks = head;
   return wishes;
 }
@@ -153,10 +153,10 @@ WantedTiles tracks_of(const HeadId& head) {
 std::shared_ptr<const HeadTracks> exact_tracks(ServiceHarness& harness) {
   harness.want(tracks_of(kHead));
   REQUIRE(harness.wait([&] {
-    const auto found = harness.service().find_tracks(kHead);
+    const auto found = find(harness.service(), TracksRequest{kHead});
     return found != nullptr && found->exact;
   }));
-  return harness.service().find_tracks(kHead);
+  return find(harness.service(), TracksRequest{kHead});
 }
 
 }  // namespace
@@ -166,10 +166,10 @@ TEST_CASE("tracks of all rows are those of the reference; rows without keys have
     const Oracle oracle(video_case(mask));
     INFO(oracle.text());
     ServiceHarness harness(oracle.problem());
-    CHECK(harness.service().has_tracks());
-    CHECK(harness.service().find_tracks(kHead) == nullptr);
+    CHECK(harness.service().offers(TracksRequest{}));
+    CHECK(find(harness.service(), TracksRequest{kHead}) == nullptr);
     check_tracks(*exact_tracks(harness), oracle, sampled_rows(604, 604));
-    CHECK(harness.service().tracks_problem(kHead) == "");
+    CHECK(harness.service().problem(TracksRequest{kHead}) == "");
     CHECK(harness.service().status().problem == "");
   }
 }
@@ -185,7 +185,7 @@ TEST_CASE("tracks come from a sample of the rows first, which has the reference'
   harness.want(tracks_of(kHead));
   std::shared_ptr<const HeadTracks> first;
   REQUIRE(harness.wait([&] {
-    first = harness.service().find_tracks(kHead);
+    first = find(harness.service(), TracksRequest{kHead});
     return first != nullptr;
   }));
   CHECK_FALSE(first->exact);
@@ -207,7 +207,7 @@ TEST_CASE("exact tracks do not depend on the threads, to the bit, and stay") {
     CHECK(tracks->group_mass == first->group_mass);
     harness.want(tracks_of(kHead));
     REQUIRE(harness.wait_idle());
-    CHECK(harness.service().find_tracks(kHead) == tracks);
+    CHECK(find(harness.service(), TracksRequest{kHead}) == tracks);
   }
 }
 

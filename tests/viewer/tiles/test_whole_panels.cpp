@@ -67,7 +67,7 @@ TEST_CASE("a pass gives panels whole to a backend that wants them so") {
       [&] { return harness.service().exact(head) && !harness.service().status().busy; }));
   CHECK(calls.whole > 1);
   CHECK(calls.parts == 0);
-  const auto tile = harness.service().find(top);
+  const auto tile = find(harness.service(), top);
   REQUIRE(tile);
   CHECK(tile->exact);
   CHECK(reference.differs(*tile) == "");

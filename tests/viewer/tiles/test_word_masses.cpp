@@ -25,14 +25,14 @@ AttentionCase described(ScoreFunction score, std::string_view mask, int64_t rows
   return c;
 }
 
-WantedTiles wish_for(const LineRequest& line) {
-  WantedTiles wishes;
+WishesByKind wish_for(const LineRequest& line) {
+  WishesByKind wishes;
   wishes.words_line = line;
   return wishes;
 }
 
-WantedTiles wish_for(const MassRequest& masses) {
-  WantedTiles wishes;
+WishesByKind wish_for(const MassRequest& masses) {
+  WishesByKind wishes;
   wishes.masses = masses;
   return wishes;
 }
@@ -65,8 +65,8 @@ TEST_CASE("sums of rows and of columns are those of the reference, however many 
       for (const std::vector<int64_t>& tokens : {std::vector<int64_t>{7}, {3, 4, 250}, many}) {
         const LineRequest request{kHead, Quantity::weights, reverse, tokens, true};
         harness.want(wish_for(request));
-        REQUIRE(harness.wait([&] { return harness.service().find_line(request) != nullptr; }));
-        const auto line = harness.service().find_line(request);
+        REQUIRE(harness.wait([&] { return find(harness.service(), request) != nullptr; }));
+        const auto line = find(harness.service(), request);
         const int64_t length = reverse ? reference.rows : reference.cols;
         REQUIRE(static_cast<int64_t>(line->values.size()) == length);
         int64_t wrong = 0;
@@ -85,7 +85,7 @@ TEST_CASE("sums of rows and of columns are those of the reference, however many 
         // The mean of the same tokens is another line.
         LineRequest mean = request;
         mean.sum = false;
-        CHECK((tokens.size() == 1 || harness.service().find_line(mean) == nullptr));
+        CHECK((tokens.size() == 1 || find(harness.service(), mean) == nullptr));
       }
     }
   }
@@ -97,8 +97,8 @@ TEST_CASE("the sum of a few columns is the sum of each of them") {
   const auto line_of = [&](const std::vector<int64_t>& tokens) {
     const LineRequest request{kHead, Quantity::weights, true, tokens, true};
     harness.want(wish_for(request));
-    REQUIRE(harness.wait([&] { return harness.service().find_line(request) != nullptr; }));
-    return harness.service().find_line(request)->values;
+    REQUIRE(harness.wait([&] { return find(harness.service(), request) != nullptr; }));
+    return find(harness.service(), request)->values;
   };
   const auto a = line_of({5}), b = line_of({120}), both = line_of({5, 120});
   for (size_t i = 0; i < both.size(); ++i) {
@@ -124,11 +124,11 @@ TEST_CASE("mean weights on keys are those of the reference; rows without keys do
     INFO(oracle.text());
     const MapReference reference(oracle, kHead, Quantity::weights);
     ServiceHarness harness(oracle.problem());
-    CHECK(harness.service().has_masses());
-    CHECK(harness.service().find_masses(c.request) == nullptr);
+    CHECK(harness.service().offers(MassRequest{}));
+    CHECK(find(harness.service(), c.request) == nullptr);
     harness.want(wish_for(c.request));
-    REQUIRE(harness.wait([&] { return harness.service().find_masses(c.request) != nullptr; }));
-    const auto found = harness.service().find_masses(c.request);
+    REQUIRE(harness.wait([&] { return find(harness.service(), c.request) != nullptr; }));
+    const auto found = find(harness.service(), c.request);
     REQUIRE(static_cast<int64_t>(found->masses.size()) == c.request.keys.size());
     int64_t wrong = 0;
     for (int64_t k = 0; k < c.request.keys.size(); ++k) {
@@ -151,8 +151,8 @@ TEST_CASE("masses do not depend on the threads, to the bit") {
     settings.threads = threads;
     ServiceHarness harness(oracle.problem(), settings);
     harness.want(wish_for(request));
-    REQUIRE(harness.wait([&] { return harness.service().find_masses(request) != nullptr; }));
-    const std::vector<double> masses = harness.service().find_masses(request)->masses;
+    REQUIRE(harness.wait([&] { return find(harness.service(), request) != nullptr; }));
+    const std::vector<double> masses = find(harness.service(), request)->masses;
     if (first.empty()) first = masses;
     CHECK(masses == first);
   }
@@ -161,7 +161,7 @@ TEST_CASE("masses do not depend on the threads, to the bit") {
 TEST_CASE("words that are not there, and sums of logits, are refused in words") {
   const Oracle oracle(described(ScoreFunction::softmax, "none", 64, 64));
   ServiceHarness harness(oracle.problem());
-  const auto refused = [&](const WantedTiles& wishes) {
+  const auto refused = [&](const WishesByKind& wishes) {
     return thrown_text(ErrorCode::usage, [&] { harness.want(wishes); });
   };
   CHECK_FALSE(refused(wish_for(MassRequest{kHead, {0, 65}, {0, 4}})).empty());

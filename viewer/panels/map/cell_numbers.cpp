@@ -39,7 +39,7 @@ CellNumbers CellNumbers::of(const Ui& ui, const Scene& scene, const ViewState& s
       if (q / kTileSide != id.row || k / kTileSide != id.col) {
         id.row = q / kTileSide;
         id.col = k / kTileSide;
-        tile = scene.tiles.find(id);
+        tile = find(scene.tiles, id);
       }
       if (!tile) continue;
       const int64_t place = (q % kTileSide) * tile->cols + k % kTileSide;

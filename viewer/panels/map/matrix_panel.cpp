@@ -193,9 +193,12 @@ SeenExactness MatrixPanel::draw_tiles(const Ui& ui, const Scene& scene, const Vi
   const DrawPlan plan = plan_drawing(state, scene.geometry, pane_,
                                      [&](const TileId& id) { return textures_->has(id); });
   layer.quads.clear();
-  SeenExactness seen{
-      plan.missing == 0 && !plan.tiles.empty(), plan.stand_ins == 0, plan.level, plan.level, 0,
-      !scene.source.tiles_problem.empty()};
+  SeenExactness seen{plan.missing == 0 && !plan.tiles.empty(),
+                     plan.stand_ins == 0,
+                     plan.level,
+                     plan.level,
+                     0,
+                     !scene.tiles_problem.empty()};
   for (const DrawnTile& piece : plan.tiles) {
     const TileTextures::Drawn drawn = textures_->use(piece.source);
     seen.coarsest = std::max(seen.coarsest, piece.source.level);
@@ -496,7 +499,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_split_line(ui, scene, view, requests);
   }
   if (seen_.failed && !seen_.complete) {
-    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.source.tiles_problem);
+    put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.tiles_problem);
   }
   draw.PopClipRect();
   std::optional<int64_t> query, key;

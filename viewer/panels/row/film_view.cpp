@@ -122,7 +122,7 @@ bool FilmView::draw_picture(const Ui&, size_t slot, size_t moment, const ScreenR
   const int x = static_cast<int>(slot) % columns * look_.width;
   const int y = static_cast<int>(slot) / columns * look_.height;
   if (drawn_[slot] != static_cast<int64_t>(moment)) {
-    const auto frame = scene.tiles.find_frame(request);
+    const auto frame = find(scene.tiles, request);
     if (!frame) {
       complete_ = false;
       return false;

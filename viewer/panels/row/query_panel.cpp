@@ -203,7 +203,7 @@ void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scen
 void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "query", rect);
-  const bool failed = !scene.source.line_problem.empty();
+  const bool failed = !scene.line_problem.empty();
   const bool columns = film_of_columns(scene.state);
   // A column waits for the norms of all rows.
   const double progress = columns ? std::max(0.0, scene.source.exact_progress) : 1.0;
@@ -220,7 +220,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (failed) {
     put_problem(ui, "Query", {left, top, right, rect.y1},
                 columns ? "This column cannot be shown" : "This row cannot be shown",
-                scene.source.line_problem);
+                scene.line_problem);
     end_pane();
     return;
   }

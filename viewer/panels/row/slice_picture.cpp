@@ -42,7 +42,7 @@ void SlicePicture::take(const Scene& scene, const TokenGrid& filmed, const Colou
   // Kept as long as it is seen, so that it is not read again.
   requests.frames.push_back(request);
   if (drawn_ == wanted) return;
-  const auto frame = scene.tiles.find_frame(request);
+  const auto frame = find(scene.tiles, request);
   if (!frame) {
     drop();
     complete_ = false;

@@ -129,7 +129,7 @@ void VolumePanel::take_line(const Scene& scene) {
 
 float VolumePanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                                PanelRequests& requests) {
-  const bool failed = !scene.source.line_problem.empty();
+  const bool failed = !scene.line_problem.empty();
   // A column waits for the norms of all rows.
   const double progress =
       film_of_columns(scene.state) ? std::max(0.0, scene.source.exact_progress) : 1.0;
@@ -407,11 +407,11 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
 /// Why there is no row to show; false: there is one.
 bool VolumePanel::draw_no_line(const Ui& ui, const ScreenRect& room, float line_end,
                                const Scene& scene) {
-  if (!scene.source.line_problem.empty()) {
+  if (!scene.line_problem.empty()) {
     put_problem(
         ui, "Volume", room,
         film_of_columns(scene.state) ? "This column cannot be shown" : "This row cannot be shown",
-        scene.source.line_problem);
+        scene.line_problem);
     return true;
   }
   if (const auto against = scene.state.against(); against && is_signed(against->how)) {

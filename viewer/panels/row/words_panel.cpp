@@ -120,9 +120,8 @@ void WordsPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const WordsView& view = *scene.words;
   const ScreenRect below{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 10),
                          rect.x1 - ui.px(12), rect.y1};
-  if (!scene.source.words_problem.empty() && !view.has_masses()) {
-    put_problem(ui, "Words", below, "The words' weights cannot be shown",
-                scene.source.words_problem);
+  if (!scene.words_problem.empty() && !view.has_masses()) {
+    put_problem(ui, "Words", below, "The words' weights cannot be shown", scene.words_problem);
   } else if (!view.none.empty()) {
     put_wrapped(ui, ui.fonts.secondary, below.x0, below.y0, below.width(), ui.theme.secondary,
                 view.none);
@@ -153,7 +152,7 @@ void WordsPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
   const float clear =
       scene.state.words.chosen.empty() ? 0 : text_size(ui.fonts.secondary, "Clear").x + ui.px(24);
   // Means wait for the norms of all rows.
-  const bool failed = !scene.source.words_problem.empty();
+  const bool failed = !scene.words_problem.empty();
   const double progress =
       scene.words_pending && !failed ? std::max(0.0, scene.source.exact_progress) : -1;
   pane_header(ui, rect, {"Words", detail, ViewPane::words, progress, clear}, scene.state, requests);

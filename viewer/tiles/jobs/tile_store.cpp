@@ -40,9 +40,9 @@ LinePtr TileStore::find(const LineRequest& request) {
   return found->second.value;
 }
 
-std::optional<ProbedEntry> TileStore::find(const ProbeRequest& request) {
+EntryPtr TileStore::find(const ProbeRequest& request) {
   const auto found = probes_.find(request);
-  if (found == probes_.end()) return std::nullopt;
+  if (found == probes_.end()) return nullptr;
   found->second.used = tick();
   return found->second.value;
 }
@@ -67,7 +67,8 @@ void TileStore::put(LinePtr line, MemoryReservation memory) {
 
 void TileStore::put(const ProbeRequest& request, const ProbedEntry& entry) {
   while (probes_.size() >= kMostProbes) probes_.erase(oldest_of(probes_));
-  probes_.insert_or_assign(request, Kept<ProbedEntry>{entry, {}, tick()});
+  auto kept = std::make_shared<const ProbedEntry>(entry);
+  probes_.insert_or_assign(request, Kept<EntryPtr>{std::move(kept), {}, tick()});
 }
 
 void TileStore::put(MassPtr masses, MemoryReservation memory) {

@@ -3,17 +3,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 
 #include "core/base/memory_budget.h"
-#include "viewer/view/maps/map_tile.h"
-#include "viewer/view/maps/tile_source.h"
+#include "viewer/view/maps/answers.h"
 
 namespace attnscope {
 
 using LinePtr = std::shared_ptr<const MapLine>;
 using TilePtr = std::shared_ptr<const MapTile>;
+using EntryPtr = std::shared_ptr<const ProbedEntry>;
 using MassPtr = std::shared_ptr<const KeyMasses>;
 
 /// Finished tiles, lines and entries, and when they were last asked for. Whole pyramids are kept
@@ -23,7 +22,7 @@ class TileStore {
   /// Null where there is none. Asking counts as use.
   TilePtr find(const TileId& id);
   LinePtr find(const LineRequest& request);
-  std::optional<ProbedEntry> find(const ProbeRequest& request);
+  EntryPtr find(const ProbeRequest& request);
   MassPtr find(const MassRequest& request);
 
   /// True where there is one; does not count as use.
@@ -69,7 +68,7 @@ class TileStore {
   uint64_t clock_ = 0;
   KeptMap<TileId, TilePtr> tiles_;
   KeptMap<LineRequest, LinePtr> lines_;
-  KeptMap<ProbeRequest, ProbedEntry> probes_;
+  KeptMap<ProbeRequest, EntryPtr> probes_;
   KeptMap<MassRequest, MassPtr> masses_;
 };
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <tuple>
 #include <vector>
 
 #include "core/base/index_range.h"
@@ -90,9 +89,12 @@ struct MassRequest {
   IndexRange rows;  ///< queries; those that attend to nothing do not count
   IndexRange keys;  ///< at most kMostMassKeys
   friend bool operator==(const MassRequest&, const MassRequest&) = default;
-  friend bool operator<(const MassRequest& a, const MassRequest& b) {
-    return std::tuple(a.head, a.rows.begin, a.rows.end, a.keys.begin, a.keys.end) <
-           std::tuple(b.head, b.rows.begin, b.rows.end, b.keys.begin, b.keys.end);
+  friend auto operator<=>(const MassRequest& a, const MassRequest& b) {
+    if (const auto order = a.head <=> b.head; order != 0) return order;
+    if (const auto order = a.rows.begin <=> b.rows.begin; order != 0) return order;
+    if (const auto order = a.rows.end <=> b.rows.end; order != 0) return order;
+    if (const auto order = a.keys.begin <=> b.keys.begin; order != 0) return order;
+    return a.keys.end <=> b.keys.end;
   }
 };
 inline constexpr int64_t kMostMassKeys = 16384;

@@ -55,14 +55,14 @@ class Window {
 size_t whole_bytes(const TileSource& source, const std::vector<TileId>& tiles) {
   size_t bytes = 0;
   for (const TileId& id : tiles) {
-    const auto tile = source.find(id);
+    const auto tile = find(source, id);
     bytes += (tile->max.size() + (id.level == 0 ? 0 : tile->mean.size())) * sizeof(float);
   }
   return bytes;
 }
 
-WantedTiles everything() {
-  WantedTiles wishes;
+WishesByKind everything() {
+  WishesByKind wishes;
   wishes.tiles = {{kHead, Quantity::weights, 2, 0, 0, {}},
                   {kHead, Quantity::weights, 0, 1, 2, {}},
                   {kHead, Quantity::logits, 0, 0, 0, {}}};
@@ -80,18 +80,18 @@ TEST_CASE("tiles, rows and entries come by a WebSocket bit for bit, deflated by 
   const Oracle oracle(video_case());
   ServiceHarness harness(oracle.problem());
   FrontServer server(harness.service(), hello_of(oracle.problem(), harness.service()));
-  const WantedTiles wishes = everything();
+  const WishesByKind wishes = everything();
   Window window(server, deflates);
   CHECK(window.client().greeting() ==
         "attnscope tiles " + std::to_string(kProtocol) + " " + std::string(version()));
   window.source().want(wishes);
   REQUIRE(window.wait([&] {
     for (const TileId& id : wishes.tiles) {
-      const auto tile = window.source().find(id);
+      const auto tile = find(window.source(), id);
       if (!tile || !tile->exact) return false;
     }
-    return window.source().find_line(*wishes.line) &&
-           window.source().find_probe(wishes.probes[0]) && !window.source().status().busy;
+    return find(window.source(), *wishes.line) && find(window.source(), wishes.probes[0]) &&
+           !window.source().status().busy;
   }));
   // Tiles are packed either way: by the WebSocket, or one by one.
   INFO("messages " << window.client().received_bytes() << ", wire "
@@ -105,7 +105,7 @@ TEST_CASE("tiles, rows and entries come by a WebSocket bit for bit, deflated by 
   local.want(wishes);
   REQUIRE(local.wait_idle());
   for (const TileId& id : wishes.tiles) {
-    const auto here = local.service().find(id), there = window.source().find(id);
+    const auto here = find(local.service(), id), there = find(window.source(), id);
     REQUIRE(here);
     CHECK(there->id == id);
     CHECK(here->rows == there->rows);
@@ -113,10 +113,10 @@ TEST_CASE("tiles, rows and entries come by a WebSocket bit for bit, deflated by 
     CHECK(same_bits(here->mean, there->mean));
     CHECK(std::any_of(there->max.begin(), there->max.end(), [](float v) { return v != 0; }));
   }
-  CHECK(same_bits(local.service().find_line(*wishes.line)->values,
-                  window.source().find_line(*wishes.line)->values));
-  CHECK(local.service().find_probe(wishes.probes[0])->weight ==
-        window.source().find_probe(wishes.probes[0])->weight);
+  CHECK(same_bits(find(local.service(), *wishes.line)->values,
+                  find(window.source(), *wishes.line)->values));
+  CHECK(find(local.service(), wishes.probes[0])->weight ==
+        find(window.source(), wishes.probes[0])->weight);
 }
 
 TEST_CASE("a second window takes the place of the first, which is told and can come back") {
@@ -125,12 +125,16 @@ TEST_CASE("a second window takes the place of the first, which is told and can c
   FrontServer server(harness.service(), hello_of(oracle.problem(), harness.service()));
   Window first(server, true);
   first.source().want(everything());
-  REQUIRE(first.wait([&] { return first.source().find_probe({kHead, 599, 598}).has_value(); }));
+  REQUIRE(first.wait([&] {
+    return find(first.source(), ProbeRequest{kHead, 599, 598}) != nullptr;
+  }));
   Window second(server, true);
   CHECK_FALSE(first.wait([] { return false; }));
   CHECK(first.client().why() == "4409 another window has taken over");
   second.source().want(everything());
-  CHECK(second.wait([&] { return second.source().find_probe({kHead, 599, 598}).has_value(); }));
+  CHECK(second.wait([&] {
+    return find(second.source(), ProbeRequest{kHead, 599, 598}) != nullptr;
+  }));
   Window again(server, true);
   CHECK_FALSE(second.wait([] { return false; }));
   again.client().close();
@@ -155,7 +159,7 @@ TEST_CASE("a window that vanishes leaves nothing to be computed, and another one
   CHECK(becomes([&] { return server.connections() == 0; }));
   Window next(server, true);
   next.source().want(everything());
-  CHECK(next.wait([&] { return next.source().find_probe({kHead, 599, 598}).has_value(); }));
+  CHECK(next.wait([&] { return find(next.source(), ProbeRequest{kHead, 599, 598}) != nullptr; }));
 }
 
 TEST_CASE("a window that never reads is given no more than may be under way, and others come in") {
@@ -173,7 +177,7 @@ TEST_CASE("a window that never reads is given no more than may be under way, and
   for (int i = 0; i < 20000; ++i) stubborn.send(ping);
   Window next(server, true);
   next.source().want(everything());
-  CHECK(next.wait([&] { return next.source().find_probe({kHead, 599, 598}).has_value(); }));
+  CHECK(next.wait([&] { return find(next.source(), ProbeRequest{kHead, 599, 598}) != nullptr; }));
 }
 
 TEST_CASE("windows are told that the server ends") {
