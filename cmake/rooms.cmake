@@ -179,10 +179,12 @@ attnscope_room(viewer/view "What is looked at and what can be done to it: state,
   MAY core io/pictures viewer/view/looks viewer/view/maps viewer/view/heads USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/view/row "What is made of a query's row before it is drawn: films, words, a volume's camera."
   MAY core viewer/view/looks viewer/view/maps viewer/view USES fmt LIBRARY viewer_view)
+attnscope_room(viewer/settings "Every setting of the window, once: its words, its lines, what print tells of it."
+  MAY core io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/commands "All that can be done, by name and by key."
-  MAY core viewer/view/heads viewer/view USES fmt LIBRARY viewer_view)
+  MAY core viewer/view/heads viewer/view viewer/settings USES fmt LIBRARY viewer_view)
 attnscope_room(viewer/session "The window's state in files and on a command line; files that were open."
-  MAY core io/files io/tensors io/capture/facts io/capture io/pictures viewer/view/maps viewer/view/heads viewer/view
+  MAY core io/files io/tensors io/capture/facts io/capture viewer/view/maps viewer/view/heads viewer/view viewer/settings
   USES fmt json LIBRARY viewer_view)
 attnscope_room(viewer/tiles/texels "Pooled entries: made of rows, sampled, read from exports."
   MAY core io/files io/export/format io/export/read viewer/view/maps USES posix fmt LIBRARY viewer_tiles)
@@ -198,13 +200,13 @@ attnscope_room(viewer/remote/web/assets "The page's files, as part of the progra
 attnscope_room(viewer/remote/web "Windows in browsers: who may come in, the page, messages by WebSocket. Alone knows Boost.Beast."
   MAY core/base viewer/remote/web/assets viewer/remote USES posix fmt beast)
 attnscope_room(viewer/script "The window without hands: words and what runs them."
-  MAY core io/files io/pictures viewer/view/looks viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands USES fmt json)
+  MAY core io/files viewer/view/maps viewer/view/heads viewer/view viewer/settings viewer/commands USES fmt json)
 attnscope_room(viewer/gl "OpenGL objects; they know nothing of what is drawn with them."
   MAY core io/pictures USES fmt opengl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/textures "Tiles on the GPU: by which way they come there, which stay."
   MAY core io/pictures viewer/view/maps viewer/view viewer/gl IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels "What panels are made of, and those that stand by themselves: draw a const Scene, return requests."
-  MAY core io/pictures io/pictures/text viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/gl
+  MAY core io/pictures io/pictures/text viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/settings viewer/commands viewer/gl
       viewer/textures
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/map "The matrix: tiles, rulers, crosshair, numbers in cells, a mask over it."
@@ -220,7 +222,7 @@ attnscope_room(viewer/screen "Where the window is: on a display or on none, and 
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window: its frame loop, the document, what scripts and hands do to them."
   MAY core io/files io/tensors io/capture/call io/capture io/masks io/export/format io/pictures io/pictures/film
-      viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/commands viewer/session viewer/tiles/texels
+      viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/settings viewer/commands viewer/session viewer/tiles/texels
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
       viewer/screen
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)

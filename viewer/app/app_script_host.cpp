@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "core/base/error.h"
+#include "io/tensors/token_order_file.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/view/view_actions.h"
 
@@ -16,11 +17,6 @@ void AppScriptHost::resize(int width, int height) { app_->window().resize({width
 
 const std::vector<MapSource>* AppScriptHost::calls() const {
   return app_->document() != nullptr ? &app_->document()->calls : nullptr;
-}
-
-int64_t AppScriptHost::pictures() const {
-  const Document* const document = app_->document();
-  return document == nullptr ? 0 : static_cast<int64_t>(document->pictures.size());
 }
 
 const ViewState& AppScriptHost::state() const {
@@ -87,99 +83,95 @@ std::string AppScriptHost::waiting_for() const {
   return fmt::format("{} pieces of work are left", status.queue);
 }
 
-std::optional<double> AppScriptHost::measured(ScriptName name) const {
+SettingPlace AppScriptHost::place() const {
+  static const SettingFiles kFiles{
+      .read_order = open_token_order,
+      .whole_mask =
+          [](const std::string& name) {
+            return std::filesystem::absolute(name).lexically_normal().string();
+          },
+      .written_mask = [](const std::string& name) { return name; },
+      .written_order = [](const std::string& name) { return name; }};
+  SettingPlace place{.state = state(), .files = &kFiles, .moments = app_->film_moments()};
+  if (const Document* const document = app_->document()) {
+    place.picker = &document->picker;
+    place.others = &document->other_picker;
+  }
+  return place;
+}
+
+Measured AppScriptHost::measured() const {
   const FrameCounters& counters = app_->counters();
-  switch (name) {
-    case ScriptName::first_picture_ms:
-      return counters.first_picture_ms;
-    case ScriptName::query_ms:
-      return counters.query_ms;
-    case ScriptName::frame_ms_max:
-      return counters.frame_ms_max;
-    case ScriptName::frame_cpu_ms_max:
-      return counters.frame_cpu_ms_max;
-    case ScriptName::cpu_ms:
-      return program_cpu_ms();
-    case ScriptName::frames:
-      return static_cast<double>(counters.frames);
-    case ScriptName::texture_mib:
-      return app_->texture_mib();
-    case ScriptName::host_mib:
-      return static_cast<double>(app_->source_status().host_bytes) / 0x1p20;
-    case ScriptName::queue:
-      return static_cast<double>(app_->source_status().queue);
-    case ScriptName::level:
-      return app_->level();
-    case ScriptName::curve_points: {
-      const HeadCurve* const curve = app_->curve();
-      return curve == nullptr ? std::nullopt : std::optional(static_cast<double>(curve->known));
-    }
-    case ScriptName::atlas_heads:
-    case ScriptName::atlas_sketched:
-    case ScriptName::atlas_exact: {
-      const std::optional<AtlasCells>& atlas = app_->atlas();
-      if (!atlas) return std::nullopt;
-      if (name == ScriptName::atlas_heads) return static_cast<double>(atlas->shown);
-      const bool exact = name == ScriptName::atlas_exact;
-      return static_cast<double>(exact ? atlas->exact : atlas->sketched);
-    }
-    case ScriptName::words:
-    case ScriptName::word_mass:
-    case ScriptName::text_mass:
-    case ScriptName::special_mass:
-      return of_words(name);
-    case ScriptName::js:
-    case ScriptName::js_max:
-    case ScriptName::js_rows:
-      return app_->divergence_number(name);
-    case ScriptName::film_frame:
-      return app_->film_moment();
-    case ScriptName::film_frames:
-      return app_->film_moments();
-    case ScriptName::tracks_rows: {
-      const auto tracks = app_->tracks();
-      return tracks ? std::optional(static_cast<double>(tracks->computed)) : std::nullopt;
-    }
-    case ScriptName::range_low:
-    case ScriptName::range_high:
-    case ScriptName::share_below:
-    case ScriptName::share_above:
-      return of_colours(name);
-    case ScriptName::density:
-    case ScriptName::recall:
-    case ScriptName::oracle_recall:
-    case ScriptName::output_error:
-      return of_mask(name);
-    default:
-      return std::nullopt;
+  const TileSourceStatus status = app_->source_status();
+  Measured all;
+  all.first_picture_ms = counters.first_picture_ms;
+  all.query_ms = counters.query_ms;
+  all.frame_ms_max = counters.frame_ms_max;
+  all.frame_cpu_ms_max = counters.frame_cpu_ms_max;
+  all.cpu_ms = program_cpu_ms();
+  all.frames = static_cast<double>(counters.frames);
+  all.texture_mib = app_->texture_mib();
+  all.host_mib = static_cast<double>(status.host_bytes) / 0x1p20;
+  all.queue = static_cast<double>(status.queue);
+  all.level = app_->level();
+  all.film_frame = app_->film_moment();
+  all.film_frames = app_->film_moments();
+  measure_heads(all);
+  measure_map(all);
+  measure_words(all);
+  all.exact = app_->exact();
+  all.playing = app_->playing();
+  all.upload = app_->upload_way();
+  all.clipboard = app_->clipboard();
+  if (const Document* const document = app_->document()) {
+    all.pictures = static_cast<double>(document->pictures.size());
+    const RemoteTileSource* const remote = document->remote;
+    if (remote != nullptr) all.connection = remote->connected() ? "open" : "lost";
+  }
+  return all;
+}
+
+void AppScriptHost::measure_heads(Measured& all) const {
+  if (const HeadCurve* const curve = app_->curve()) {
+    all.curve_points = static_cast<double>(curve->known);
+  }
+  if (const std::optional<AtlasCells>& atlas = app_->atlas()) {
+    all.atlas_heads = static_cast<double>(atlas->shown);
+    all.atlas_sketched = static_cast<double>(atlas->sketched);
+    all.atlas_exact = static_cast<double>(atlas->exact);
+  }
+  if (const auto divergence = app_->divergence()) {
+    all.js_rows = divergence->rows;
+    all.js = divergence->mean;
+    all.js_max = divergence->largest;
   }
 }
 
-std::optional<double> AppScriptHost::of_colours(ScriptName name) const {
-  const auto colours = app_->colours();
-  if (!colours || colours->scale.is_of_nothing()) return std::nullopt;
-  if (name == ScriptName::range_low) return colours->scale.range().low;
-  if (name == ScriptName::range_high) return colours->scale.range().high;
-  return name == ScriptName::share_below ? colours->beyond.below : colours->beyond.above;
+void AppScriptHost::measure_map(Measured& all) const {
+  if (const auto tracks = app_->tracks()) all.tracks_rows = static_cast<double>(tracks->computed);
+  if (const auto colours = app_->colours(); colours && !colours->scale.is_of_nothing()) {
+    all.range_low = colours->scale.range().low;
+    all.range_high = colours->scale.range().high;
+    all.share_below = colours->beyond.below;
+    all.share_above = colours->beyond.above;
+  }
+  if (const std::shared_ptr<const HeadMask> mask = app_->mask(); mask && mask->quality) {
+    all.density = mask->quality->density;
+    all.recall = mask->quality->recall;
+    all.oracle_recall = mask->quality->oracle_recall;
+    all.output_error = mask->quality->output_error;
+  }
 }
 
-std::optional<double> AppScriptHost::of_mask(ScriptName name) const {
-  const std::shared_ptr<const HeadMask> mask = app_->mask();
-  if (!mask || !mask->quality) return std::nullopt;
-  const MaskQuality& quality = *mask->quality;
-  if (name == ScriptName::density) return quality.density;
-  if (name == ScriptName::recall) return quality.recall;
-  return name == ScriptName::oracle_recall ? quality.oracle_recall : quality.output_error;
-}
-
-std::optional<double> AppScriptHost::of_words(ScriptName name) const {
+void AppScriptHost::measure_words(Measured& all) const {
   const std::optional<WordsView>& view = app_->words();
-  if (!view || !view->none.empty()) return std::nullopt;
+  if (!view || !view->none.empty()) return;
   const WordList& list = view->list;
-  if (name == ScriptName::words) return static_cast<double>(list.words.size());
-  if (!view->has_masses()) return std::nullopt;
-  if (name == ScriptName::word_mass) return list.chosen_mass;
-  return name == ScriptName::special_mass ? list.special_mass : list.words_mass + list.special_mass;
+  all.words = static_cast<double>(list.words.size());
+  if (!view->has_masses()) return;
+  all.word_mass = list.chosen_mass;
+  all.special_mass = list.special_mass;
+  all.text_mass = list.words_mass + list.special_mass;
 }
 
 std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {
@@ -203,11 +195,5 @@ void AppScriptHost::shot(const std::string& path) {
 void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 
 void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
-
-std::string AppScriptHost::connection() const {
-  const Document* const document = app_->document();
-  if (document == nullptr || document->remote == nullptr) return "none";
-  return document->remote->connected() ? "open" : "lost";
-}
 
 }  // namespace attnscope

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 
-#include "io/tensors/token_order_file.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/script/script_runner.h"
 #include "viewer/view/view_actions.h"
@@ -17,9 +16,7 @@ class AppScriptHost : public ScriptHost {
 
   void open(const std::string& path) override;
   void resize(int width, int height) override;
-  TokenOrder read_order(const std::string& path) override { return open_token_order(path); }
   const std::vector<MapSource>* calls() const override;
-  int64_t pictures() const override;
   const ViewState& state() const override;
   void act(const Action& action) override;
   bool click(const std::string& label) override;
@@ -29,21 +26,15 @@ class AppScriptHost : public ScriptHost {
   std::vector<std::string> labels() const override;
   void press(const KeyChord& chord) override;
   bool type(const std::string& text) override { return app_->type(text); }
-  std::string clipboard() const override { return app_->clipboard(); }
   bool input_done() const override;
   void play(bool on) override;
-  bool playing() const override { return app_->playing(); }
   bool follows() const override { return app_->follows(); }
   bool reached(WaitFor what) const override;
   std::string problem_before(WaitFor what) const override { return app_->problem_before(what); }
   std::string waiting_for() const override;
-  std::optional<double> measured(ScriptName name) const override;
-  std::string upload_way() const override { return std::string(app_->upload_way()); }
-  std::string connection() const override;
-  bool exact() const override { return app_->exact(); }
+  Measured measured() const override;
   std::optional<ProbedEntry> probe(int64_t query, int64_t key) override;
-  HeadPicker picker() const override { return app_->document()->picker; }
-  HeadPicker other_picker() const override { return app_->document()->other_picker; }
+  SettingPlace place() const override;
   void open_other(const std::string& path) override { app_->open_other(path); }
   void show_other(bool on) override { app_->show_other(on); }
   std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) override {
@@ -62,9 +53,9 @@ class AppScriptHost : public ScriptHost {
   bool film_saved() override { return app_->film_saved(); }
 
  private:
-  std::optional<double> of_colours(ScriptName name) const;
-  std::optional<double> of_mask(ScriptName name) const;
-  std::optional<double> of_words(ScriptName name) const;
+  void measure_heads(Measured& all) const;
+  void measure_map(Measured& all) const;
+  void measure_words(Measured& all) const;
 
   ViewerApp* app_;
   bool force_;

@@ -177,10 +177,8 @@ Session Document::session(int width, int height) const {
   const WindowSize size = clamped({width, height});
   session.width = size.width;
   session.height = size.height;
-  session.head = picker.values(history.now().head);
   session.view = history.now();
   if (has_second()) session.other_capture = whole(other_origin.path);
-  if (session.view.other) session.other_head = other_picker.values(session.view.other->head);
   return session;
 }
 

@@ -164,6 +164,7 @@ struct Document {
   }
   /// The session that would bring it back.
   Session session(int width, int height) const;
+  SessionHeads session_heads() const { return {picker, other_picker, limits}; }
 
  private:
   void take_sources(const std::vector<MapSource>& sources);

@@ -101,7 +101,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   if (settings.size) {
     window_settings.size = *settings.size;
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
-    const Session session = read_session(settings.session);
+    const StoredSession session = read_session(settings.session);
     window_settings.size = {session.width, session.height};
   }
   window_settings.visible = !hidden;

@@ -162,8 +162,13 @@ class ViewerApp {
   /// Of the head that is shown; see DocumentFrame.
   bool wants_tracks() const { return frame_ && frame_->wants_tracks(); }
   std::shared_ptr<const HeadTracks> tracks() const { return frame_ ? frame_->tracks() : nullptr; }
-  /// js, js_max or js_rows; nothing where no rows are compared yet.
-  std::optional<double> divergence_number(ScriptName name) const;
+  /// Jensen-Shannon divergence of A's rows from B's, in bits, over the rows that are compared so
+  /// far; mean and largest are nothing where no row of them has one.
+  struct Divergence {
+    double rows = 0;
+    std::optional<double> mean = {}, largest = {};
+  };
+  std::optional<Divergence> divergence() const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.

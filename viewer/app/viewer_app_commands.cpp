@@ -17,7 +17,8 @@ namespace attnscope {
 
 void ViewerApp::save_session(const std::filesystem::path& file) {
   if (!document_) throw usage_error("no capture is open");
-  write_session(document_->session(window_->width(), window_->height()), file, settings_.force);
+  write_session(document_->session(window_->width(), window_->height()), document_->session_heads(),
+                file, settings_.force);
 }
 
 void ViewerApp::write_session_or_fail() {
@@ -26,13 +27,13 @@ void ViewerApp::write_session_or_fail() {
     const std::filesystem::path name = document_->origin.name();
     // Of maps on another machine: in the folder that the window was opened from.
     const bool remote = document_->remote != nullptr;
-    file = (remote ? name.filename() : name).string() + ".session.json";
+    file = (remote ? name.filename() : name).string() + ".session";
   }
   try {
     if (!document_) throw usage_error("no capture is open");
     // A session replaces an older one of the same name, and nothing else.
-    write_session(document_->session(window_->width(), window_->height()), file,
-                  settings_.force || is_session_file(file));
+    write_session(document_->session(window_->width(), window_->height()),
+                  document_->session_heads(), file, settings_.force || is_session_file(file));
     tell("session saved: " + std::filesystem::absolute(file).string());
   } catch (const Error& e) {
     fail("The session cannot be saved", e.what());

@@ -43,10 +43,10 @@ void ViewerApp::show_other(bool on) {
   window_->request_frames();
 }
 
-std::optional<double> ViewerApp::divergence_number(ScriptName name) const {
+std::optional<ViewerApp::Divergence> ViewerApp::divergence() const {
   if (!frame_ || !frame_->divergence()) return std::nullopt;
   const RowDivergence& found = *frame_->divergence();
-  if (name == ScriptName::js_rows) return static_cast<double>(found.computed);
+  Divergence divergence{.rows = static_cast<double>(found.computed)};
   double sum = 0, largest = 0, rows = 0;
   for (const double each : found.rows) {
     if (std::isnan(each)) continue;
@@ -54,8 +54,10 @@ std::optional<double> ViewerApp::divergence_number(ScriptName name) const {
     largest = std::max(largest, each);
     rows += 1;
   }
-  if (rows == 0) return std::nullopt;
-  return name == ScriptName::js ? sum / rows : largest;
+  if (rows == 0) return divergence;
+  divergence.mean = sum / rows;
+  divergence.largest = largest;
+  return divergence;
 }
 
 std::optional<ProbedEntry> ViewerApp::probe_other(int64_t query, int64_t key) {

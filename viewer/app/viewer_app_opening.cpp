@@ -52,12 +52,11 @@ void ViewerApp::open(const std::filesystem::path& path) {
     open(CaptureOrigin{path, {}, {}});
     return;
   }
-  const Session session = read_session(path);
+  const StoredSession session = read_session(path);
   auto document = Document::open(
       {session.capture, session.tensors, session.facts}, settings_.read_control,
       settings_.make_source, [window = window_] { window->wake(); }, session.other_capture);
-  document->history.restart(
-      restored_view(session, document->picker, document->limits, document->other_picker));
+  document->history.restart(restored_view(session, document->session_heads()));
   settings_.session = path;
   show(std::move(document));
 }

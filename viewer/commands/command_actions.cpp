@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "viewer/settings/settings.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/placed_map.h"
 
@@ -155,34 +156,21 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
     case CommandId::flip_order:
       return action::FlipOrder{};
     case CommandId::toggle_equal_axes:
-      return action::EqualAxes{!state.equal_axes};
+      return action::Switch{&ViewState::equal_axes, !state.equal_axes};
     case CommandId::toggle_histogram:
-      return action::ShowHistogram{!state.show_histogram};
-    case CommandId::toggle_atlas: {
-      AtlasLook look = state.atlas;
-      look.shown = !look.shown;
-      return action::SetAtlas{look};
-    }
-    case CommandId::toggle_volume: {
-      VolumeLook look = state.volume;
-      look.shown = !look.shown;
-      return action::SetVolume{look};
-    }
-    case CommandId::toggle_timeline: {
-      TimelineLook look = state.timeline;
-      look.shown = !look.shown;
-      return action::SetTimeline{look};
-    }
-    case CommandId::toggle_words: {
-      WordsLook look = state.words;
-      look.shown = !look.shown;
-      return action::SetWords{look};
-    }
-    case CommandId::toggle_mask: {
-      MaskLook look = state.mask;
-      look.shown = !look.shown;
-      return action::SetMask{look};
-    }
+      return toggled("histogram", state);
+    case CommandId::toggle_atlas:
+      return toggled("atlas", state);
+    case CommandId::toggle_volume:
+      return toggled("volume", state);
+    case CommandId::toggle_timeline:
+      return toggled("timeline", state);
+    case CommandId::toggle_words:
+      return toggled("words", state);
+    case CommandId::toggle_mask:
+      return toggled("mask", state);
+    case CommandId::toggle_frames:
+      return toggled("frames", state);
     case CommandId::next_row_track: {
       TracksLook look = state.tracks;
       look.rows = next_track(look.rows);
@@ -193,8 +181,6 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       look.keys = look.keys == KeyTrack::off ? KeyTrack::mass : KeyTrack::off;
       return action::SetTracks{look};
     }
-    case CommandId::toggle_frames:
-      return action::ShowFrames{!state.show_frames};
     case CommandId::difference:
       if (!state.other) return std::nullopt;
       return action::SetDifference{next_difference(state)};

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <type_traits>
 
 #include "core/base/error.h"
 #include "core/base/number_words.h"
@@ -26,8 +27,13 @@ const char* const kNoCurve = "none";
 
 std::string speed_text(double speed) { return fmt::format("{:g}/s", speed); }
 
-void set_look(const Scene& scene, PanelRequests& requests, const TimelineChange& change) {
-  requests.act(action::SetTimeline{change.of(scene.state.timeline)});
+/// The look with a member of it set.
+template <typename Value>
+void set_look(const Scene& scene, PanelRequests& requests, Value TimelineLook::*member,
+              const std::type_identity_t<Value>& value) {
+  TimelineLook look = scene.state.timeline;
+  look.*member = value;
+  requests.act(action::SetTimeline{look});
 }
 
 /// Where points of a track stand: in equal steps, with a gap before each chunk.
@@ -168,13 +174,13 @@ void TimelinePanel::draw_play(const Ui& ui, const Scene& scene, PanelRequests& r
   }
   ImGui::SameLine(0, ui.px(4));
   if (tool_button(ui, "Timeline/Loop", "Loop", look.loop, "begin again after the last step")) {
-    set_look(scene, requests, {.loop = !look.loop});
+    set_look(scene, requests, &TimelineLook::loop, !look.loop);
   }
   if (scene.follows) {
     ImGui::SameLine(0, ui.px(4));
     if (tool_button(ui, "Timeline/Follow", "Follow", look.follow,
                     "go to steps as they are added")) {
-      set_look(scene, requests, {.follow = !look.follow});
+      set_look(scene, requests, &TimelineLook::follow, !look.follow);
     }
   }
   ImGui::SameLine(0, ui.px(10));
@@ -190,7 +196,7 @@ void TimelinePanel::draw_play(const Ui& ui, const Scene& scene, PanelRequests& r
   }
   const int taken = choice(ui, "Timeline", "Speed", words, chosen, 76);
   if (taken >= 0 && static_cast<size_t>(taken) < kSpeeds.size()) {
-    set_look(scene, requests, {.speed = kSpeeds[static_cast<size_t>(taken)]});
+    set_look(scene, requests, &TimelineLook::speed, kSpeeds[static_cast<size_t>(taken)]);
   }
 }
 
@@ -203,13 +209,14 @@ void TimelinePanel::draw_curve_choice(const Ui& ui, const Scene& scene, PanelReq
       look.metric.empty() || at == names.end() ? 0 : static_cast<int>(at - names.begin());
   const int taken = choice(ui, "Timeline", "Curve", names, chosen, 140);
   if (taken >= 0) {
-    set_look(scene, requests, {.metric = taken == 0 ? "" : names[static_cast<size_t>(taken)]});
+    set_look(scene, requests, &TimelineLook::metric,
+             taken == 0 ? "" : names[static_cast<size_t>(taken)]);
   }
   if (look.metric.empty()) return;
   ImGui::SameLine(0, ui.px(8));
   const int axis = segmented(ui, "Timeline", {"Steps", "Layers"}, static_cast<int>(look.over),
                              "what the curve goes over");
-  if (axis >= 0) set_look(scene, requests, {.over = static_cast<CurveAxis>(axis)});
+  if (axis >= 0) set_look(scene, requests, &TimelineLook::over, static_cast<CurveAxis>(axis));
 }
 
 float TimelinePanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,

@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "viewer/panels/widgets.h"
+#include "viewer/settings/settings.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/window_place.h"
 
@@ -26,13 +27,14 @@ struct MenuItem {
 const std::vector<std::vector<MenuItem>>& menu_groups() {
   using enum CommandId;
   static const std::vector<std::vector<MenuItem>> kGroups{
-      {{toggle_atlas, "Heads", [](const ViewState& s) { return s.atlas.shown; }},
-       {toggle_words, "Words", [](const ViewState& s) { return s.words.shown; }},
-       {toggle_timeline, "Steps", [](const ViewState& s) { return s.timeline.shown; }},
-       {toggle_volume, "Volume", [](const ViewState& s) { return s.volume.shown; }},
-       {toggle_histogram, "Histogram", [](const ViewState& s) { return s.show_histogram; }},
-       {toggle_frames, "Frames", [](const ViewState& s) { return s.show_frames; }},
-       {toggle_mask, "Mask", [](const ViewState& s) { return s.mask.shown; }}},
+      {{toggle_atlas, "Heads", [](const ViewState& s) { return is_setting_on("atlas", s); }},
+       {toggle_words, "Words", [](const ViewState& s) { return is_setting_on("words", s); }},
+       {toggle_timeline, "Steps", [](const ViewState& s) { return is_setting_on("timeline", s); }},
+       {toggle_volume, "Volume", [](const ViewState& s) { return is_setting_on("volume", s); }},
+       {toggle_histogram, "Histogram",
+        [](const ViewState& s) { return is_setting_on("histogram", s); }},
+       {toggle_frames, "Frames", [](const ViewState& s) { return is_setting_on("frames", s); }},
+       {toggle_mask, "Mask", [](const ViewState& s) { return is_setting_on("mask", s); }}},
       {{next_row_track, "Numbers of rows",
         [](const ViewState& s) { return s.tracks.rows != RowTrack::off; }},
        {next_key_track, "Mass of keys",

@@ -73,12 +73,15 @@ PaletteItem item_of(const ViewCommand& command) {
 
 PaletteItem item_of(const ScriptWordHelp& word) {
   const std::string usage(word.usage);
-  const std::string name = usage.substr(0, usage.find(' '));
   PaletteItem item{usage, std::string(word.help), "script"};
-  if (name == usage) {
-    item.line = name;
-  } else {
-    item.fill = name + " ";
+  if (usage.find(' ') == std::string::npos) {
+    item.line = usage;
+    return item;
+  }
+  // The words up to the first that stands for others.
+  for (const std::string& each : words_of(usage, " ")) {
+    if (each.find_first_of("|\"[ABCDEFGHIJKLMNOPQRSTUVWXYZ") != std::string::npos) break;
+    item.fill += each + " ";
   }
   return item;
 }
@@ -92,8 +95,14 @@ void add_line(std::string_view text, std::vector<PaletteItem>& items) {
   });
   if (known == help.end()) return;
   try {
-    parse_script_line(text);
-    items.push_back({one_line(text), std::string(known->help), "script", {}, std::string(text)});
+    const ScriptWord word = parse_script_line(text);
+    const auto* const set = std::get_if<word::Set>(&word);
+    const bool setting = set != nullptr && set->setting != nullptr;
+    items.push_back({one_line(text),
+                     std::string(setting ? set->setting->help : known->help),
+                     "script",
+                     {},
+                     std::string(text)});
   } catch (const Error& error) {
     if (text.find(' ') == std::string_view::npos) return;  // perhaps it is only searched for
     items.push_back(
@@ -183,6 +192,11 @@ std::vector<PaletteItem> palette_items(std::string_view typed, const PaletteCont
     add_line(text, items);
   }
   std::vector<PaletteItem> all;
+  // Of what fits as well, commands come before words of scripts.
+  const auto fit_in_list = [](const PaletteItem& item, const std::vector<std::string>& words) {
+    const int fit = fit_of(item, words);
+    return item.command || fit < 2 ? fit : fit / 2;
+  };
   for (const ViewCommand& command : commands()) {
     if (command.here && !needs_hand(command.id)) all.push_back(item_of(command));
   }
@@ -190,7 +204,7 @@ std::vector<PaletteItem> palette_items(std::string_view typed, const PaletteCont
   const std::vector<std::string> words = words_of(lower(text), " ");
   std::vector<std::pair<int, const PaletteItem*>> fits;
   for (const PaletteItem& item : all) {
-    const int fit = fit_of(item, words);
+    const int fit = fit_in_list(item, words);
     if (fit > 0) fits.emplace_back(fit, &item);
   }
   std::stable_sort(fits.begin(), fits.end(),

@@ -10,46 +10,6 @@ namespace {
 
 bool is_space(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/// A word in double quotes; `at` is behind the first quote, and then behind the last.
-std::string read_quoted(std::string_view line, size_t& at) {
-  std::string word;
-  for (; at < line.size(); ++at) {
-    if (line[at] == '"') {
-      ++at;
-      if (at < line.size() && !is_space(line[at])) {
-        throw usage_error("expected a space after the closing quote");
-      }
-      return word;
-    }
-    if (line[at] == '\\') {
-      ++at;
-      if (at == line.size() || (line[at] != '"' && line[at] != '\\')) {
-        throw usage_error("a backslash within quotes is followed by \" or \\");
-      }
-    }
-    word += line[at];
-  }
-  throw usage_error("the closing quote is missing");
-}
-
-/// The words of a line up to its comment, which begins at `comment`.
-std::vector<std::string> split_words(std::string_view line, size_t& comment) {
-  std::vector<std::string> words;
-  size_t at = 0;
-  for (;;) {
-    while (at < line.size() && is_space(line[at])) ++at;
-    comment = at;
-    if (at == line.size() || line[at] == '#') return words;
-    if (line[at] == '"') {
-      words.push_back(read_quoted(line, ++at));
-      continue;
-    }
-    const size_t begin = at;
-    while (at < line.size() && !is_space(line[at])) ++at;
-    words.emplace_back(line.substr(begin, at - begin));
-  }
-}
-
 std::string_view trimmed(std::string_view text) {
   while (!text.empty() && is_space(text.front())) text.remove_prefix(1);
   while (!text.empty() && is_space(text.back())) text.remove_suffix(1);
@@ -69,7 +29,7 @@ Script parse_script(std::string_view text, const std::string& file) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     try {
       size_t comment = 0;
-      const auto words = split_words(line, comment);
+      const auto words = script_line_words(line, comment);
       if (words.empty()) continue;
       script.lines.push_back(
           {number, std::string(trimmed(line.substr(0, comment))), parse_script_words(words)});
@@ -82,7 +42,7 @@ Script parse_script(std::string_view text, const std::string& file) {
 
 ScriptWord parse_script_line(std::string_view line) {
   size_t comment = 0;
-  const auto words = split_words(line, comment);
+  const auto words = script_line_words(line, comment);
   if (words.empty()) throw usage_error("expected a command");
   return parse_script_words(words);
 }

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "viewer/script/measured.h"
 #include "viewer/script/script.h"
-#include "viewer/view/heads/head_picker.h"
+#include "viewer/settings/settings.h"
 #include "viewer/view/maps/head_tracks.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_state.h"
@@ -25,21 +26,13 @@ class ScriptHost {
   /// Opens a capture (or a session file) and shows it.
   virtual void open(const std::string& path) = 0;
   virtual void resize(int width, int height) = 0;
-  /// An order of tokens from a file.
-  virtual TokenOrder read_order(const std::string& path) {
-    throw usage_error("order " + one_line(path) + ": this window reads no files");
-  }
   /// The calls of the open capture; null before the first `open`.
   virtual const std::vector<MapSource>* calls() const = 0;
-  /// Pictures of its video that the capture has by now.
-  virtual int64_t pictures() const { return 0; }
   virtual const ViewState& state() const = 0;
   virtual void act(const Action& action) = 0;
 
-  /// Finds heads of what is open, and those that can be side B: of a second capture where one is
-  /// open. Something must be open.
-  virtual HeadPicker picker() const { return HeadPicker(*calls()); }
-  virtual HeadPicker other_picker() const { return picker(); }
+  /// The state, with what words of settings mean beside it.
+  virtual SettingPlace place() const = 0;
   /// Opens a second capture or export, whose heads can be side B.
   virtual void open_other(const std::string& path) {
     throw usage_error("b capture " + one_line(path) + ": this window shows one capture");
@@ -67,13 +60,10 @@ class ScriptHost {
   virtual void press(const KeyChord& chord) = 0;
   /// Types into the field that takes text; false where there is none.
   virtual bool type(const std::string&) { return false; }
-  /// The text that was copied last.
-  virtual std::string clipboard() const { return ""; }
   virtual bool input_done() const = 0;
 
   /// Steps through the recorded steps, or stops that.
   virtual void play(bool on) = 0;
-  virtual bool playing() const = 0;
 
   /// True where calls, or the capture itself, may still come by themselves.
   virtual bool follows() const { return false; }
@@ -82,15 +72,7 @@ class ScriptHost {
   virtual std::string problem_before(WaitFor what) const = 0;
   /// The likely reason why a wait took too long, one line; may be empty.
   virtual std::string waiting_for() const = 0;
-  /// The numbers that the window measures: first_picture_ms … queue, level. Nothing where it is not
-  /// known (yet).
-  virtual std::optional<double> measured(ScriptName name) const = 0;
-  /// How tiles come to their textures: "interop", "staging" or "measuring".
-  virtual std::string upload_way() const = 0;
-  /// "open" or "lost", to the machine where the maps lie; "none": they are here.
-  virtual std::string connection() const { return "none"; }
-  /// True where everything that is seen is exact.
-  virtual bool exact() const = 0;
+  virtual Measured measured() const = 0;
 
   /// Nothing while it is not there; to be asked again then, in a later frame.
   virtual std::optional<ProbedEntry> probe(int64_t query, int64_t key) = 0;

@@ -14,13 +14,7 @@
 #include "io/files/json_types.h"
 #include "viewer/commands/commands.h"
 #include "viewer/script/script_values.h"
-#include "viewer/view/comparison.h"
 #include "viewer/view/maps/map_source.h"
-#include "viewer/view/pin_places.h"
-#include "viewer/view/query_words.h"
-#include "viewer/view/row/prompt_words.h"
-#include "viewer/view/row/words_view.h"
-#include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {
@@ -147,16 +141,6 @@ struct ScriptRunner::Step {
     if (host.calls() == nullptr) throw usage_error("no capture is open");
     return *host.calls();
   }
-  TokenNames names() const {
-    const HeadId& head = host.state().head;
-    return TokenNames::of(calls()[static_cast<size_t>(head.call)], head.batch,
-                          host.state().reverse);
-  }
-  After act(const Action& action) const {
-    calls();
-    host.act(action);
-    return After::frame;
-  }
   After operator()(const word::Open& w) const {
     host.open(w.path);
     return After::frame;
@@ -165,153 +149,34 @@ struct ScriptRunner::Step {
     host.resize(w.width, w.height);
     return After::frame;
   }
-  After operator()(const word::Select& w) const {
+  After operator()(const word::Set& w) const {
     calls();
-    const HeadPicker picker = host.picker();
-    return act(action::SelectHead{picker.select(host.state().head, w.axis, w.value)});
-  }
-  After operator()(const word::SelectLayerHead& w) const {
-    calls();
-    const HeadPicker picker = host.picker();
-    const HeadId layer = picker.select(host.state().head, HeadAxis::layer, w.layer);
-    return act(action::SelectHead{picker.select(layer, HeadAxis::head, w.head)});
-  }
-  After operator()(const word::QueryAt& w) const {
-    return act(action::PickQuery{query_at(names(), w.place)});
-  }
-  After operator()(const word::QueryBox& w) const {
-    return act(action::PickQuery{query_box(names(), w.box, "query")});
-  }
-  After operator()(const word::QueryText& w) const {
-    return act(action::PickQuery{query_text(names(), w.number)});
-  }
-  After operator()(const word::QueryToken& w) const {
-    return act(action::PickQuery{ChosenQuery{{w.token}}});
-  }
-  After operator()(const word::ShowSegment& w) const {
-    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
-    check_film_segment(host.state().reverse ? call.queries : call.keys, w.name);
-    return act(action::SetSegment{w.name});
-  }
-  After operator()(const word::ShowAtlas& w) const {
-    AtlasLook look = host.state().atlas;
-    look.shown = w.part != "off";
-    if (w.part == "cells") look.metric = w.value;
-    if (w.part == "sort") look.sort = w.value;
-    if (w.part == "filter") look.filter = w.value;
-    if (w.part == "exact" || w.part == "sampled") look.exact = w.part == "exact";
-    return act(action::SetAtlas{look});
-  }
-  After operator()(const word::ShowVolume& w) const {
-    if (w.change.slice && *w.change.slice) {
-      const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
-      const TokenGrid& side = film_of_columns(host.state()) ? call.queries : call.keys;
-      check_volume_slice(filmed(side, host.state().segment), **w.change.slice);
-    }
-    return act(action::SetVolume{w.change.of(host.state().volume)});
-  }
-  After operator()(const word::ShowTimeline& w) const {
-    return act(action::SetTimeline{w.change.of(host.state().timeline)});
-  }
-  After operator()(const word::ShowTrack& w) const {
-    TracksLook look = host.state().tracks;
-    if (w.rows) look.rows = *w.rows;
-    if (w.keys) look.keys = *w.keys;
-    return act(action::SetTracks{look});
-  }
-  After operator()(const word::GoToPin& w) const {
-    const MapSource& call = calls()[static_cast<size_t>(host.state().head.call)];
-    return act(go_to_pin(host.state(), call, w.number));
+    host.act(w.change(host.place()));
+    return After::frame;
   }
   After operator()(const word::Play& w) const {
     calls();
     host.play(w.on);
     return After::frame;
   }
-  After operator()(const word::ShowWords& w) const {
-    WordsLook look = host.state().words;
-    look.shown = w.part != "off";
-    if (w.part == "special") look.special = w.value == "on";
-    if (w.part == "sort") look.by_mass = w.value == "mass";
-    if (w.part == "filter") look.filter = w.value;
-    return act(action::SetWords{look});
-  }
-  After operator()(const word::ChooseWords& w) const {
-    const HeadId& head = host.state().head;
-    const MapSource& call = calls()[static_cast<size_t>(head.call)];
-    WordsLook look = host.state().words;
-    look.chosen.clear();
-    if (!w.text.empty()) {
-      const bool keys = !call.keys.text_range().empty();
-      look.chosen = chosen_words(TokenNames::of(call, head.batch, keys), w.text);
-    }
-    return act(action::SetWords{look});
-  }
-  After operator()(const word::Film& w) const {
-    if (w.part == "save") return save_film(w.path);
+  After operator()(const word::PlayFilm& w) const {
     calls();
-    if (w.part == "play" || w.part == "stop") {
-      host.play_film(w.part == "play");
-      return After::frame;
-    }
-    FilmLook look = host.state().film;
-    if (const auto mode = parse_film_mode(w.part)) look.mode = *mode;
-    if (const auto time = parse_film_time(w.part)) look.time = *time;
-    if (w.part == "none") look.over = false;
-    if (parse_film_mode(w.part)) look.over = true;
-    if (w.part == "opacity") look.opacity = static_cast<float>(w.number);
-    if (w.part == "all" || w.part == "one") look.one = w.part == "one";
-    if (w.part == "loop") look.loop = w.number > 0;
-    if (w.part == "rate") look.rate = static_cast<int>(w.number);
-    if (w.part == "frame") look.moment = checked_moment(static_cast<int64_t>(w.number));
-    return act(action::SetFilm{look});
+    host.play_film(w.on);
+    return After::frame;
   }
-  After operator()(const word::ShowMask& w) const {
-    calls();
-    MaskLook look = host.state().mask;
-    look.shown = w.part != "off";
-    if (w.part == "off") look = {};
-    if (w.part == "set") {
-      look.text = w.text;
-      look.block = w.block;
-      look.edits.clear();
-    }
-    if (w.part == "edit") {
-      if (look.text.empty()) look.text = "none";
-      look.edits.push_back(w.edit);
-    }
-    if (w.part == "unedited") look.edits.clear();
-    if (w.part == "brush") look.brush = w.brush;
-    if (w.part == "lost") look.lost = w.lost;
-    return act(action::SetMask{look});
-  }
-  int64_t checked_moment(int64_t moment) const {
-    const auto count = host.measured(ScriptName::film_frames);
-    if (!count || static_cast<double>(moment) < *count) return moment;
-    throw usage_error(
-        fmt::format("film frame {}: outside the film (valid 0 to {:.0f})", moment, *count - 1));
-  }
-  After save_film(const std::string& path) const {
+  After operator()(const word::SaveFilm& w) const {
     calls();
     if (!runner.begun_) {
       // Not of a line, or a film, that is on its way out.
       const std::string problem = host.problem_before(WaitFor::query);
       if (!problem.empty()) throw usage_error("film: " + one_line(problem));
-      if (!host.reached(WaitFor::query)) return again_within(kWaitSeconds, "film " + path);
-      host.save_film(path);
+      if (!host.reached(WaitFor::query)) return again_within(kWaitSeconds, "film " + w.path);
+      host.save_film(w.path);
       runner.begun_ = true;
       return After::again;
     }
     return host.film_saved() ? After::frame : After::again;
   }
-  After operator()(const word::ShowOrder& w) const {
-    calls();
-    const bool named = TokenOrder::is_name(w.text);
-    return act(
-        action::SetOrder{named ? TokenOrder::parse(w.text) : host.read_order(w.text), w.side});
-  }
-  After operator()(const word::Act& w) const { return act(w.action); }
-
   After operator()(const word::Click& w) const {
     return use_mouse(w.press ? "click" : "hover", w.label,
                      [&] { return w.press ? host.click(w.label) : host.hover(w.label); });
@@ -353,13 +218,6 @@ struct ScriptRunner::Step {
     }
     return host.input_done() ? After::frame : After::again;
   }
-  After operator()(const word::SelectOther& w) const {
-    calls();
-    const HeadPicker picker = host.other_picker();
-    HeadId head = first_other(host.state(), host.picker(), picker);
-    for (const auto& [axis, value] : w.values) head = picker.select(head, axis, value);
-    return act(action::SetOther{head});
-  }
   After operator()(const word::OpenOther& w) const {
     calls();
     host.open_other(w.path);
@@ -389,7 +247,8 @@ struct ScriptRunner::Step {
   }
   After operator()(const word::WaitCalls& w) const {
     const int64_t calls = host.calls() ? static_cast<int64_t>(host.calls()->size()) : 0;
-    const int64_t there = w.pictures ? host.pictures() : calls;
+    const int64_t there =
+        w.pictures ? static_cast<int64_t>(host.measured().pictures.value_or(0)) : calls;
     if (there >= w.count) return After::take_up;
     const std::string what = fmt::format("wait {} {}", w.pictures ? "pictures" : "calls", w.count);
     if (!host.follows()) {
@@ -425,23 +284,20 @@ struct ScriptRunner::Step {
     return After::take_up;
   }
   After operator()(const word::Print& w) const {
-    host.print(
-        fmt::format("{} {}", script_name_text(w.name), one_line(script_value(w.name, host))));
+    host.print(fmt::format("{} {}", w.value->name,
+                           one_line(value_text(*w.value, host.place(), host.measured()))));
     return After::take_up;
   }
   After operator()(const word::Expect& w) const {
-    const std::string got = script_value(w.name, host);
-    bool good = false;
-    if (is_number(w.name)) {
-      // Measured numbers are compared as they are, not as they are printed.
-      const std::optional<double> measured = host.measured(w.name);
-      good = compares(measured ? *measured : std::stod(got), w.op, w.number);
-    } else {
-      good = (got == w.text) == (w.op == CompareOp::equal);
-    }
+    const SettingPlace place = host.place();
+    const Measured measured = host.measured();
+    const std::string got = value_text(*w.value, place, measured);
+    const bool good = w.value->number
+                          ? compares(value_number(*w.value, place, measured), w.op, w.number)
+                          : (got == w.text) == (w.op == CompareOp::equal);
     if (!good) {
-      throw usage_error(fmt::format("expect {} {} {}: got {}", script_name_text(w.name),
-                                    compare_op_text(w.op), one_line(w.text), one_line(got)));
+      throw usage_error(fmt::format("expect {} {} {}: got {}", w.value->name, compare_op_text(w.op),
+                                    one_line(w.text), one_line(got)));
     }
     return After::take_up;
   }

@@ -2,23 +2,55 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "core/base/error.h"
-#include "viewer/view/comparison.h"
-#include "viewer/view/maps/map_source.h"
-#include "viewer/view/query_words.h"
-#include "viewer/view/view_names.h"
+#include "core/base/nearest_word.h"
+#include "viewer/settings/settings.h"
 
 namespace attnscope {
 namespace {
 
-const MapSource& shown_call(ScriptName name, const ScriptHost& host) {
-  if (host.calls() == nullptr) {
-    throw usage_error(fmt::format("{}: no capture is open", script_name_text(name)));
-  }
-  return (*host.calls())[static_cast<size_t>(host.state().head.call)];
-}
+struct MeasuredNumber {
+  std::string_view name;
+  Measured::Number Measured::*read;
+};
+
+constexpr MeasuredNumber kNumbers[]{{"first_picture_ms", &Measured::first_picture_ms},
+                                    {"query_ms", &Measured::query_ms},
+                                    {"frame_ms_max", &Measured::frame_ms_max},
+                                    {"frame_cpu_ms_max", &Measured::frame_cpu_ms_max},
+                                    {"cpu_ms", &Measured::cpu_ms},
+                                    {"frames", &Measured::frames},
+                                    {"texture_mib", &Measured::texture_mib},
+                                    {"host_mib", &Measured::host_mib},
+                                    {"queue", &Measured::queue},
+                                    {"level", &Measured::level},
+                                    {"atlas_heads", &Measured::atlas_heads},
+                                    {"atlas_sketched", &Measured::atlas_sketched},
+                                    {"atlas_exact", &Measured::atlas_exact},
+                                    {"curve_points", &Measured::curve_points},
+                                    {"words", &Measured::words},
+                                    {"word_mass", &Measured::word_mass},
+                                    {"text_mass", &Measured::text_mass},
+                                    {"special_mass", &Measured::special_mass},
+                                    {"js", &Measured::js},
+                                    {"js_max", &Measured::js_max},
+                                    {"js_rows", &Measured::js_rows},
+                                    {"film_frame", &Measured::film_frame},
+                                    {"film_frames", &Measured::film_frames},
+                                    {"range_low", &Measured::range_low},
+                                    {"range_high", &Measured::range_high},
+                                    {"share_below", &Measured::share_below},
+                                    {"share_above", &Measured::share_above},
+                                    {"density", &Measured::density},
+                                    {"recall", &Measured::recall},
+                                    {"oracle_recall", &Measured::oracle_recall},
+                                    {"output_error", &Measured::output_error},
+                                    {"tracks_rows", &Measured::tracks_rows},
+                                    {"pictures", &Measured::pictures}};
 
 /// Whole numbers as such, others with six digits.
 std::string number_text(double value) {
@@ -26,125 +58,112 @@ std::string number_text(double value) {
   return fmt::format("{:.6g}", value);
 }
 
+ScriptValue number_value(std::string_view name,
+                         std::function<double(const SettingPlace&, const Measured&)> read) {
+  ScriptValue value{.name = name, .number = true};
+  value.text = [read](const SettingPlace& at, const Measured& all) {
+    return number_text(read(at, all));
+  };
+  value.exact_number = std::move(read);
+  return value;
+}
+
+ScriptValue setting_value(const Setting& setting) {
+  ScriptValue value{.name = setting.name, .number = setting.number, .told = setting.told};
+  value.text = [&setting](const SettingPlace& at, const Measured&) { return setting.value(at); };
+  value.exact_number = [&setting](const SettingPlace& at, const Measured&) {
+    return std::stod(setting.value(at));
+  };
+  return value;
+}
+
+/// The numbers of the window.
+void add_numbers(std::vector<ScriptValue>& all) {
+  for (const MeasuredNumber& number : kNumbers) {
+    all.push_back(number_value(number.name,
+                               [read = number.read](const SettingPlace&, const Measured& measured) {
+                                 const Measured::Number value = measured.*read;
+                                 if (!value) throw usage_error("not known yet");
+                                 return *value;
+                               }));
+  }
+  all.push_back(number_value("calls", [](const SettingPlace& at, const Measured&) {
+    return at.picker == nullptr ? 0.0 : static_cast<double>(at.picker->calls().size());
+  }));
+  all.push_back(number_value("rows", [](const SettingPlace& at, const Measured&) {
+    return static_cast<double>(at.call().queries.tokens());
+  }));
+  all.push_back(number_value("cols", [](const SettingPlace& at, const Measured&) {
+    return static_cast<double>(at.call().keys.tokens());
+  }));
+}
+
+/// And its words.
+void add_words(std::vector<ScriptValue>& all) {
+  all.push_back({.name = "exact",
+                 .told = {"true", "false"},
+                 .text = [](const SettingPlace& at, const Measured& measured) {
+                   at.call();
+                   return std::string(measured.exact ? "true" : "false");
+                 }});
+  all.push_back({.name = "playing",
+                 .told = {"on", "off"},
+                 .text = [](const SettingPlace&, const Measured& measured) {
+                   return std::string(measured.playing ? "on" : "off");
+                 }});
+  all.push_back(
+      {.name = "upload",
+       .told = {"interop", "staging", "measuring"},
+       .text = [](const SettingPlace&, const Measured& measured) { return measured.upload; }});
+  all.push_back({.name = "clipboard", .text = [](const SettingPlace&, const Measured& measured) {
+                   return measured.clipboard;
+                 }});
+  all.push_back(
+      {.name = "connection",
+       .told = {"none", "open", "lost"},
+       .text = [](const SettingPlace&, const Measured& measured) { return measured.connection; }});
+}
+
+/// A message with the value's name in front.
+template <typename Read>
+auto read_named(const ScriptValue& value, const Read& read) {
+  try {
+    return read();
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{}: {}", value.name, error.what()));
+  }
+}
+
 }  // namespace
 
-std::string script_value(ScriptName name, const ScriptHost& host) {
-  const ViewState& state = host.state();
-  switch (name) {
-    case ScriptName::first_picture_ms:
-    case ScriptName::query_ms:
-    case ScriptName::frame_ms_max:
-    case ScriptName::frame_cpu_ms_max:
-    case ScriptName::cpu_ms:
-    case ScriptName::frames:
-    case ScriptName::texture_mib:
-    case ScriptName::host_mib:
-    case ScriptName::queue:
-    case ScriptName::level:
-    case ScriptName::atlas_heads:
-    case ScriptName::atlas_sketched:
-    case ScriptName::atlas_exact:
-    case ScriptName::curve_points:
-    case ScriptName::words:
-    case ScriptName::word_mass:
-    case ScriptName::text_mass:
-    case ScriptName::special_mass:
-    case ScriptName::js:
-    case ScriptName::js_max:
-    case ScriptName::js_rows:
-    case ScriptName::film_frame:
-    case ScriptName::film_frames:
-    case ScriptName::range_low:
-    case ScriptName::range_high:
-    case ScriptName::share_below:
-    case ScriptName::share_above:
-    case ScriptName::density:
-    case ScriptName::recall:
-    case ScriptName::oracle_recall:
-    case ScriptName::output_error:
-    case ScriptName::tracks_rows: {
-      const auto value = host.measured(name);
-      if (!value) throw usage_error(fmt::format("{}: not known yet", script_name_text(name)));
-      return number_text(*value);
+const std::vector<ScriptValue>& script_values() {
+  static const std::vector<ScriptValue> kAll = [] {
+    std::vector<ScriptValue> all;
+    add_numbers(all);
+    add_words(all);
+    for (const Setting& setting : settings()) {
+      if (!setting.name.empty()) all.push_back(setting_value(setting));
     }
-    case ScriptName::calls:
-      return std::to_string(host.calls() == nullptr ? 0 : host.calls()->size());
-    case ScriptName::rows:
-      return std::to_string(shown_call(name, host).queries.tokens());
-    case ScriptName::cols:
-      return std::to_string(shown_call(name, host).keys.tokens());
-    case ScriptName::step:
-      return std::to_string(shown_call(name, host).step);
-    case ScriptName::layer:
-      return std::to_string(shown_call(name, host).layer);
-    case ScriptName::chunk: {
-      const int64_t chunk = shown_call(name, host).place.chunk;
-      if (chunk == kNoChunk) throw usage_error("chunk: the call is no piece of a stream");
-      return std::to_string(chunk);
-    }
-    case ScriptName::batch:
-      return std::to_string(shown_call(name, host).batch[static_cast<size_t>(state.head.batch)]);
-    case ScriptName::head:
-      return std::to_string(shown_call(name, host).heads[static_cast<size_t>(state.head.head)]);
-    case ScriptName::exact:
-      shown_call(name, host);
-      return host.exact() ? "true" : "false";
-    case ScriptName::branch:
-      return shown_call(name, host).branch(state.head.batch);
-    case ScriptName::block:
-      return shown_call(name, host).place.block;
-    case ScriptName::slot:
-      return shown_call(name, host).place.slot;
-    case ScriptName::query: {
-      const MapSource& call = shown_call(name, host);
-      return query_words(TokenNames::of(call, state.head.batch, state.reverse), state.query);
-    }
-    case ScriptName::reverse:
-      return state.reverse ? "on" : "off";
-    case ScriptName::segment:
-      return state.segment.empty() ? "none" : state.segment;
-    case ScriptName::word:
-      return state.words.chosen.empty() ? "none"
-                                        : fmt::format("{}", fmt::join(state.words.chosen, ","));
-    case ScriptName::product:
-      return std::string(product_name(state.product));
-    case ScriptName::pool:
-      return std::string(pool_name(state.pool));
-    case ScriptName::scale:
-      return std::string(scale_kind_name(state.scale));
-    case ScriptName::colormap:
-      return state.colormap;
-    case ScriptName::order:
-      return state.order.rows == state.order.keys
-                 ? state.order.rows.text()
-                 : state.order.rows.text() + " " + state.order.keys.text();
-    case ScriptName::volume:
-      return state.volume.shown ? std::string(volume_mode_name(state.volume.mode)) : "off";
-    case ScriptName::row_track:
-      return std::string(row_track_name(state.tracks.rows));
-    case ScriptName::key_track:
-      return std::string(key_track_name(state.tracks.keys));
-    case ScriptName::frame_matrix:
-      return state.show_frames ? "on" : "off";
-    case ScriptName::pins:
-      return state.pins.text();
-    case ScriptName::playing:
-      return host.playing() ? "on" : "off";
-    case ScriptName::b:
-      shown_call(name, host);
-      return state.other ? other_text(host.other_picker().values(state.other->head)) : "none";
-    case ScriptName::difference:
-      return std::string(difference_name(state.other ? state.other->difference : Difference::off));
-    case ScriptName::mask:
-      return state.mask.text.empty() ? "none" : state.mask.text;
-    case ScriptName::clipboard:
-      return host.clipboard();
-    case ScriptName::connection:
-      return host.connection();
-    case ScriptName::upload:
-      return host.upload_way();
+    return all;
+  }();
+  return kAll;
+}
+
+const ScriptValue& parse_script_value(std::string_view what, const std::string& name) {
+  std::vector<std::string> names;
+  for (const ScriptValue& value : script_values()) {
+    if (value.name == name) return value;
+    names.emplace_back(value.name);
   }
-  return "";
+  throw unknown_name(what, name, names);
+}
+
+std::string value_text(const ScriptValue& value, const SettingPlace& at, const Measured& all) {
+  return read_named(value, [&] { return value.text(at, all); });
+}
+
+double value_number(const ScriptValue& value, const SettingPlace& at, const Measured& all) {
+  return read_named(value, [&] { return value.exact_number(at, all); });
 }
 
 }  // namespace attnscope

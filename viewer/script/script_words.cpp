@@ -8,14 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
-#include "io/pictures/colormap.h"
-#include "viewer/script/script_arguments.h"
-#include "viewer/script/timeline_words.h"
-#include "viewer/script/volume_words.h"
-#include "viewer/view/heads/atlas_filter.h"
-#include "viewer/view/heads/head_atlas.h"
-#include "viewer/view/view_actions.h"
-#include "viewer/view/view_names.h"
+#include "viewer/script/script_values.h"
+#include "viewer/view/pin_places.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {
@@ -43,16 +37,6 @@ Enum choose(std::string_view what, const std::array<std::string_view, kCount>& n
   throw unknown_name(what, name, list_of(names));
 }
 
-/// A name of the state's lists.
-template <typename Enum>
-Enum state_name(const Words& words, std::optional<Enum> parsed,
-                const std::vector<std::string>& names) {
-  if (!parsed) throw unknown_name(words[0], words[1], names);
-  return *parsed;
-}
-
-ScriptWord act(Action action) { return word::Act{std::move(action)}; }
-
 ScriptWord make_open(const Words& w) { return word::Open{w[1]}; }
 ScriptWord make_size(const Words& w) {
   const int64_t width = whole(w, 1), height = whole(w, 2);
@@ -67,153 +51,31 @@ ScriptWord make_size(const Words& w) {
   return word::Size{side(width), side(height)};
 }
 
-ScriptWord make_select(const Words& w) {
-  constexpr std::array kAxes{HeadAxis::step, HeadAxis::layer,  HeadAxis::chunk,
-                             HeadAxis::kind, HeadAxis::branch, HeadAxis::block,
-                             HeadAxis::slot, HeadAxis::batch,  HeadAxis::head};
-  constexpr std::array kNamed{HeadAxis::kind, HeadAxis::branch, HeadAxis::block, HeadAxis::slot};
-  if (w.size() == 3) {
-    whole(w, 1);
-    whole(w, 2);
-    return word::SelectLayerHead{w[1], w[2]};
-  }
-  for (const HeadAxis axis : kAxes) {
-    if (head_axis_name(axis) != w[0]) continue;
-    if (std::find(kNamed.begin(), kNamed.end(), axis) == kNamed.end()) whole(w, 1);
-    return word::Select{axis, w[1]};
-  }
-  throw usage_error(w[0] + ": selects nothing");
+/// `pin N`, where no more is said; pins are settings.
+ScriptWord make_go_to_pin(const Words& w) {
+  return word::Set{[number = whole(w, 1)](const SettingPlace& at) -> Action {
+    return go_to_pin(at.state, at.call(), number);
+  }};
 }
-
-ScriptWord make_query(const Words& w) {
-  if (w[1] == "text" && w.size() == 3) return word::QueryText{whole(w, 2)};
-  if (w[1] == "token" && w.size() == 3) return word::QueryToken{whole(w, 2)};
-  if (w[1] == "text" || w[1] == "token" || w.size() != 4) {
-    throw usage_error("query: expected query T Y X, query text N or query token N");
-  }
-  const bool box = std::any_of(w.begin() + 1, w.end(), [](const std::string& each) {
-    return each.find(':') != std::string::npos;
-  });
-  if (box) return word::QueryBox{fmt::format("{}", fmt::join(w.subspan(1), ","))};
-  return word::QueryAt{{whole(w, 1), whole(w, 2), whole(w, 3)}};
+ScriptWord make_unpin(const Words& w) {
+  return word::Set{[number = whole(w, 1)](const SettingPlace&) -> Action {
+    return action::SetPin{number, {}};
+  }};
 }
-
-ScriptWord make_reverse(const Words& w) {
-  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
-  return act(action::SetReverse{w[1] == "on"});
+ScriptWord make_fit(const Words&) {
+  return word::Set{[](const SettingPlace&) -> Action { return action::Fit{}; }};
 }
-
-ScriptWord make_segment(const Words& w) { return word::ShowSegment{w[1] == "none" ? "" : w[1]}; }
-
-/// A number that cells can show, or `usual`, which is the empty word.
-std::string atlas_number(const Words& w, size_t at, const std::string& usual) {
-  if (w[at] == usual) return "";
-  std::vector<std::string> names = atlas_metrics();
-  if (std::find(names.begin(), names.end(), w[at]) != names.end()) return w[at];
-  names.insert(names.begin(), usual);
-  throw unknown_name(at == 1 ? "atlas" : "atlas " + w[1], w[at], names);
+ScriptWord make_play(const Words& w) { return word::Play{is_on(w, 1)}; }
+ScriptWord make_play_film(const Words& w) { return word::PlayFilm{w[1] == "play"}; }
+ScriptWord make_save_film(const Words& w) {
+  constexpr std::array kEndings{".gif", ".mp4", ".png", ".svg", ".pdf", "/"};
+  const auto ends = [&](const char* ending) { return w[1].ends_with(ending); };
+  if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return word::SaveFilm{w[1]};
+  throw usage_error("film " + one_line(w[1]) +
+                    ": expected FILE.gif, FILE.mp4, FILE.png, FILE.svg, FILE.pdf or FOLDER/");
 }
-
-ScriptWord make_atlas(const Words& w) {
-  const bool alone = w.size() == 2;
-  if (alone) {
-    for (const char* const part : {"on", "off", "exact", "sampled"}) {
-      if (w[1] == part) return word::ShowAtlas{part, ""};
-    }
-  } else if (w[1] == "sort" && w.size() == 3) {
-    return word::ShowAtlas{"sort", atlas_number(w, 2, "layers")};
-  } else if (w[1] == "filter") {
-    const std::string filter = fmt::format("{}", fmt::join(w.subspan(2), " "));
-    if (filter == "none") return word::ShowAtlas{"filter", ""};
-    AtlasFilter::parse(filter);
-    return word::ShowAtlas{"filter", filter};
-  }
-  if (!alone || w[1] == "sort" || w[1] == "filter") {
-    throw usage_error(
-        "atlas: expected on, off, exact, sampled, thumbnails, METRIC, sort METRIC, sort layers, "
-        "filter WORDS or filter none");
-  }
-  return word::ShowAtlas{"cells", atlas_number(w, 1, "thumbnails")};
-}
-
-ScriptWord make_volume(const Words& w) { return word::ShowVolume{parse_volume_words(w)}; }
-ScriptWord make_timeline(const Words& w) { return word::ShowTimeline{parse_timeline_words(w)}; }
-ScriptWord make_frames(const Words& w) {
-  if (w[1] != "on" && w[1] != "off") throw unknown_name(w[0], w[1], {"on", "off"});
-  return act(action::ShowFrames{w[1] == "on"});
-}
-ScriptWord make_pin(const Words& w) {
-  const int64_t number = whole(w, 1);
-  if (w.size() == 2) return word::GoToPin{number};
-  if (w.size() == 3) throw usage_error("pin: expected pin N, or pin N Q K, got 2 words");
-  return act(action::SetPin{number, Pin{whole(w, 2), whole(w, 3)}});
-}
-ScriptWord make_unpin(const Words& w) { return act(action::SetPin{whole(w, 1), {}}); }
-ScriptWord make_track(const Words& w) { return parse_track(w); }
-ScriptWord make_play(const Words& w) { return word::Play{parse_play_words(w)}; }
-ScriptWord make_words(const Words& w) { return parse_words(w); }
-ScriptWord make_word(const Words& w) { return parse_word(w); }
-
-ScriptWord make_film(const Words& w) { return parse_film(w); }
-ScriptWord make_mask(const Words& w) { return parse_mask(w); }
-
-ScriptWord make_product(const Words& w) {
-  return act(action::SetProduct{state_name(w, parse_product(w[1]), product_names())});
-}
-ScriptWord make_pool(const Words& w) {
-  return act(action::SetPool{state_name(w, parse_pool(w[1]), pool_names())});
-}
-ScriptWord make_scale(const Words& w) {
-  return act(action::SetScale{state_name(w, parse_scale_kind(w[1]), scale_kind_names())});
-}
-ScriptWord make_colormap(const Words& w) {
-  state_name(w, parse_colormap(w[1]), colormap_names());
-  return act(action::SetColormap{w[1]});
-}
-
-ScriptWord make_range(const Words& w) {
-  if (w.size() == 2) {
-    if (w[1] != "auto" && w[1] != "minmax") {
-      throw usage_error("range: expected range LO HI, range auto or range minmax");
-    }
-    ColourRange range;
-    range.whole = w[1] == "minmax";
-    return act(action::SetRange{range});
-  }
-  const double low = number(w, 1);
-  const double high = number(w, 2);
-  if (!(low < high)) {
-    throw usage_error(
-        fmt::format("range: the low end must be below the high end, got {} {}", w[1], w[2]));
-  }
-  return act(action::SetRange{{false, low, high}});
-}
-
-ScriptWord make_aspect(const Words& w) {
-  if (w[1] != "equal" && w[1] != "fill") throw unknown_name("aspect", w[1], {"equal", "fill"});
-  return act(action::EqualAxes{w[1] == "equal"});
-}
-
-ScriptWord make_order(const Words& w) { return parse_order(w); }
-
-ScriptWord make_zoom(const Words& w) {
-  const MapRect rect{number(w, 1), number(w, 2), number(w, 3), number(w, 4)};
-  if (!(rect.q0 < rect.q1) || !(rect.k0 < rect.k1)) {
-    throw usage_error(
-        fmt::format("zoom: expected Q0 < Q1 and K0 < K1, got {} {} {} {}", w[1], w[2], w[3], w[4]));
-  }
-  return act(action::SetRect{rect});
-}
-
-ScriptWord make_fit(const Words&) { return act(action::Fit{}); }
-
-ScriptWord make_pane(const Words& w) {
-  if (w[1] == "all") return act(action::Maximise{});
-  std::vector<std::string> names = pane_names();
-  names.emplace_back("all");
-  if (w[1] == "metrics") return act(action::Maximise{ViewPane::timeline});
-  return act(action::Maximise{state_name(w, parse_pane(w[1]), names)});
-}
+ScriptWord make_open_other(const Words& w) { return word::OpenOther{w[2]}; }
+ScriptWord make_show_other(const Words& w) { return word::ShowOther{is_on(w, 2)}; }
 
 ScriptWord make_click(const Words& w) { return word::Click{w[1]}; }
 ScriptWord make_hover(const Words& w) { return word::Click{w[1], false}; }
@@ -239,21 +101,8 @@ ScriptWord make_wheel(const Words& w) {
   }
   return wheel;
 }
-ScriptWord make_type(const Words& w) {
-  std::string text;
-  for (const std::string& word : w.subspan(1)) text += (text.empty() ? "" : " ") + word;
-  return word::Type{text};
-}
+ScriptWord make_type(const Words& w) { return word::Type{joined(w, 1)}; }
 ScriptWord make_key(const Words& w) { return word::PressKey{parse_chord(w[1])}; }
-
-ScriptWord word_of(CompareWord parsed) {
-  if (const Action* const action = std::get_if<Action>(&parsed)) return act(*action);
-  if (const auto* const head = std::get_if<word::SelectOther>(&parsed)) return *head;
-  if (const auto* const capture = std::get_if<word::OpenOther>(&parsed)) return *capture;
-  return std::get<word::ShowOther>(parsed);
-}
-ScriptWord make_other(const Words& w) { return word_of(parse_other(w)); }
-ScriptWord make_difference(const Words& w) { return word_of(parse_difference_word(w)); }
 
 /// Of a wait, where word `at` says them.
 double seconds_at(const Words& w, size_t at) {
@@ -284,182 +133,90 @@ ScriptWord make_probe(const Words& w) {
   return probe;
 }
 
-ScriptWord make_print(const Words& w) { return word::Print{parse_script_name(w[0], w[1])}; }
+ScriptWord make_print(const Words& w) { return word::Print{&parse_script_value(w[0], w[1])}; }
 
 ScriptWord make_expect(const Words& w) {
   word::Expect expect;
-  expect.name = parse_script_name(w[0], w[1]);
+  expect.value = &parse_script_value(w[0], w[1]);
   expect.op = choose<CompareOp>("expect: operator", kOps, w[2]);
-  expect.text = fmt::format("{}", fmt::join(w.subspan(3), " "));
-  if (is_number(expect.name)) {
+  expect.text = joined(w, 3);
+  if (expect.value->number) {
     expect.number = parse_script_number(fmt::format("expect {}", w[1]), expect.text);
   } else if (expect.op != CompareOp::equal && expect.op != CompareOp::unequal) {
     throw usage_error(
         fmt::format("expect {}: is a word, and is compared by == or !=, not {}", w[1], w[2]));
   }
-  const auto values = script_name_values(expect.name);
+  const std::vector<std::string>& values = expect.value->told;
   if (!values.empty() && std::find(values.begin(), values.end(), expect.text) == values.end()) {
     throw unknown_name(fmt::format("expect {}", w[1]), expect.text, values);
   }
   return expect;
 }
-
 ScriptWord make_shot(const Words& w) { return word::Shot{w[1]}; }
 ScriptWord make_save(const Words& w) { return word::SaveSession{w[1]}; }
 ScriptWord make_save_mask(const Words& w) { return word::SaveMask{w[1]}; }
 ScriptWord make_quit(const Words&) { return word::Quit{}; }
 
+bool is_any(const Words&) { return true; }
+bool is_pin_alone(const Words& w) { return w.size() == 2; }
+bool is_film_played(const Words& w) { return w.size() == 2 && (w[1] == "play" || w[1] == "stop"); }
+bool is_film_file(const Words& w) {
+  return w.size() == 2 && w[1].find_first_of("./") != std::string::npos;
+}
+bool is_other_capture(const Words& w) { return w.size() > 1 && w[1] == "capture"; }
+bool is_other_shown(const Words& w) { return w.size() > 1 && w[1] == "show"; }
+
+/// A command that is no setting.
 struct WordRule {
   std::string_view name;
   size_t least, most;  ///< words behind the name
   ScriptWord (*make)(const Words&);
   ScriptWordHelp help;
+  bool (*fits)(const Words&) = is_any;  ///< of a name that settings have too: the words are its own
 };
 
 constexpr size_t kAny = 1000;
 
-const std::vector<WordRule>& rules() {
-  static const std::vector<WordRule> kRules{
+/// The first are listed before settings, the others behind them.
+constexpr size_t kFirstRules = 2;
+
+std::vector<WordRule> rules_of_view() {
+  return {
       {"open", 1, 1, make_open, {"open PATH", "open a capture or a session"}},
       {"size", 2, 2, make_size, {"size W H", "make the window so many pixels wide and high"}},
-      {"step", 1, 1, make_select, {"step V", "show the denoising step that was recorded as V"}},
-      {"layer", 1, 1, make_select, {"layer V", "show the layer that was recorded as V"}},
-      {"chunk", 1, 1, make_select, {"chunk V", "show the piece of a stream recorded as V"}},
-      {"kind", 1, 1, make_select, {"kind V", "show a kind of attention: self, cross, joint"}},
-      {"branch", 1, 1, make_select, {"branch V", "show a guidance branch: cond, uncond, ..."}},
-      {"block", 1, 1, make_select, {"block V", "show the model's block of this name"}},
-      {"slot",
-       1,
-       1,
-       make_select,
-       {"slot V", "show the attention of this name in a block: attn1, ..."}},
-      {"batch", 1, 1, make_select, {"batch V", "show an item of the batch"}},
-      {"head", 1, 2, make_select, {"head V | head L H", "show a head; or a layer and a head"}},
-      {"query",
-       2,
-       3,
-       make_query,
-       {"query T Y X | query text N | query token N",
-        "pick a token by its latent place, its place in the text, or in the sequence; the mean of "
-        "several by ranges A:B"}},
-      {"reverse",
-       1,
-       1,
-       make_reverse,
-       {"reverse on|off", "show who attends to the token, not what it attends to"}},
-      {"segment",
-       1,
-       1,
-       make_segment,
-       {"segment NAME|none", "film another segment of the token map; none: the video again"}},
-      {"atlas",
-       1,
-       kAny,
-       make_atlas,
-       {"atlas on|off|exact|sampled|thumbnails|METRIC | atlas sort METRIC|layers | atlas filter "
-        "WORDS|none",
-        "all heads of the step, as pictures or by a number of stats"}},
-      {"volume",
-       1,
-       3,
-       make_volume,
-       {"volume on|off|max|emission | volume threshold V | volume orbit AZ EL | volume zoom Z | "
-        "volume slice t|y|x N|none",
-        "the query's row as a volume in the film's place: angles in degrees, V from 0 to 1 on the "
-        "colours"}},
-      {"timeline",
-       1,
-       2,
-       make_timeline,
-       {"timeline on|off|METRIC|none | timeline over steps|layers | timeline loop|follow on|off | "
-        "timeline speed N",
-        "the strip of steps, a number of the head as a curve, how it plays (steps a second), and "
-        "whether it goes to steps as they are added"}},
-      {"track",
-       2,
-       2,
-       make_track,
-       {"track rows entropy|lse|text|off | track keys mass|off",
-        "a number of every query and the mean weight of every key, beside the map"}},
-      {"pin",
-       1,
-       3,
-       make_pin,
-       {"pin N Q K | pin N", "keep an entry of the map under a number from 1 to 8; go to it"}},
+      {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
+      {"pin", 1, 1, make_go_to_pin, {"pin N", "go to the pin of this number"}, is_pin_alone},
       {"unpin", 1, 1, make_unpin, {"unpin N", "let the pin of this number go"}},
-      {"frames",
-       1,
-       1,
-       make_frames,
-       {"frames on|off",
-        "the mass that each frame's queries put on each frame, as a small matrix"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
-      {"words",
-       1,
-       kAny,
-       make_words,
-       {"words on|off | words special on|off | words sort prompt|mass | words filter TEXT|none",
-        "the prompt's words and what they get"}},
-      {"word",
-       1,
-       1,
-       make_word,
-       {"word N[,N...]|A-B|\"TEXT\"|none",
-        "the film of these words, added up; none: the query's again"}},
       {"film",
        1,
+       1,
+       make_play_film,
+       {"film play|stop", "play the film, one moment large"},
+       is_film_played},
+      {"film",
+       1,
+       1,
+       make_save_film,
+       {"film FILE.gif|.mp4|.png|.svg|.pdf|FOLDER/", "write the film that is seen"},
+       is_film_file},
+      {"b",
        2,
-       make_film,
-       {"film none|tint|outline|contour|opacity X | film all|one|frame N|play|stop|loop "
-        "on|off|rate "
-        "N|auto | film latent|nearest|linear | film FILE.gif|.mp4|.png|.svg|.pdf|FOLDER/",
-        "the query's film over the video, played, resampled, written"}},
-      {"mask",
-       1,
-       5,
-       make_mask,
-       {"mask PATTERN|FILE.json|FILE.npy [BLOCK] | mask on|off | mask keep|drop Q0 Q1 K0 K1 | "
-        "mask unedited | mask brush keep|drop|off | mask lost on|off",
-        "a sparse mask over the matrix, as attnscope mask reads it (blocks as FILE.npy.json says, "
-        "else of 128 tokens unless "
-        "told); its pane; no mask; entries of it kept or dropped by hand; what dragging does; what "
-        "is dropped by the weight lost there"}},
-      {"product", 1, 1, make_product, {"product weights|logits|lift", "what numbers are shown"}},
-      {"pool", 1, 1, make_pool, {"pool max|mean", "what a texel shows of its entries"}},
-      {"scale",
-       1,
-       1,
-       make_scale,
-       {"scale log|linear|sqrt|symlog", "how values are spread over the colours"}},
-      {"colormap", 1, 1, make_colormap, {"colormap NAME", "viridis, cividis, magma, ..."}},
-      {"range",
-       1,
        2,
-       make_range,
-       {"range LO HI | range auto|minmax",
-        "the values at the colours' ends: these, where the mass of what is seen is, all of it"}},
-      {"zoom", 4, 4, make_zoom, {"zoom Q0 Q1 K0 K1", "show these queries and keys of the map"}},
-      {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
-      {"aspect",
-       1,
-       1,
-       make_aspect,
-       {"aspect equal|fill", "an entry as high as it is wide, or the map as large as the pane"}},
-      {"order",
-       1,
+       make_open_other,
+       {"b capture PATH", "open a second capture or export, of which B's heads are from then on"},
+       is_other_capture},
+      {"b",
        2,
-       make_order,
-       {"order stored|raster|yxt|tiles:TxHxW|hilbert|morton|FILE [rows|keys]",
-        "the order in which the matrix has its tokens: both sides, or one; FILE holds the token at "
-        "each place"}},
-      {"pane",
-       1,
-       1,
-       make_pane,
-       {"pane NAME",
-        "show one pane alone: matrix, query, histogram, atlas, words, volume, timeline (or "
-        "metrics), "
-        "mask, frames, ranked; or all of them"}},
+       2,
+       make_show_other,
+       {"b show on|off", "B in place of A, as while its key is held"},
+       is_other_shown}};
+}
+
+/// The mouse, the keys, waiting, numbers and files.
+std::vector<WordRule> rules_of_use() {
+  return {
       {"click", 1, 1, make_click, {"click LABEL", "click what has this label: \"Pane/Name\""}},
       {"hover", 1, 1, make_hover, {"hover LABEL", "move the mouse there, and leave it there"}},
       {"drag",
@@ -479,18 +236,6 @@ const std::vector<WordRule>& rules() {
        make_type,
        {"type TEXT", "type into the field that takes text: the palette's"}},
       {"key", 1, 1, make_key, {"key CHORD", "press a key: Ctrl+Z, Alt+Left, ["}},
-      {"b",
-       1,
-       3,
-       make_other,
-       {"b capture PATH | b step|layer|chunk|branch|block|slot|batch|head V | b head L H | b split "
-        "SHARE|off | b show on|off | b lock|release zoom|range|cursor | b ranked on|off | b off",
-        "side B: which head it is; where the map shows it; what it has in common with A"}},
-      {"difference",
-       1,
-       1,
-       make_difference,
-       {"difference off|signed|abs|logratio", "show A - B, its size, or log2(A / B)"}},
       {"wait",
        1,
        3,
@@ -516,7 +261,38 @@ const std::vector<WordRule>& rules() {
        make_save_mask,
        {"save-mask FILE.npy", "write the mask's blocks, and FILE.npy.json of what they are"}},
       {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
+}
+
+const std::vector<WordRule>& rules() {
+  static const std::vector<WordRule> kRules = [] {
+    std::vector<WordRule> all = rules_of_view();
+    for (const WordRule& rule : rules_of_use()) all.push_back(rule);
+    return all;
+  }();
   return kRules;
+}
+
+/// The second words of rules of a name: "play", "stop" of `film play|stop`.
+std::vector<std::string> second_words(std::string_view name) {
+  std::vector<std::string> words;
+  for (const WordRule& rule : rules()) {
+    if (rule.name != name) continue;
+    std::string_view rest =
+        rule.help.usage.substr(std::min(name.size() + 1, rule.help.usage.size()));
+    rest = rest.substr(0, rest.find(' '));
+    while (!rest.empty()) {
+      const size_t bar = std::min(rest.find('|'), rest.size());
+      words.emplace_back(rest.substr(0, bar));
+      rest.remove_prefix(std::min(bar + 1, rest.size()));
+    }
+  }
+  return words;
+}
+
+Error refused_count(const WordRule& rule, const Words& words) {
+  const size_t given = words.size() - 1;
+  return usage_error(fmt::format("{}: expected {}, got {} {}", rule.name, rule.help.usage, given,
+                                 given == 1 ? "word" : "words"));
 }
 
 }  // namespace
@@ -527,7 +303,12 @@ std::string_view compare_op_text(CompareOp op) { return kOps[static_cast<size_t>
 const std::vector<ScriptWordHelp>& script_word_help() {
   static const std::vector<ScriptWordHelp> kHelp = [] {
     std::vector<ScriptWordHelp> help;
-    for (const WordRule& rule : rules()) help.push_back(rule.help);
+    const auto add_rules = [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) help.push_back(rules()[i].help);
+    };
+    add_rules(0, kFirstRules);
+    for (const Setting& setting : settings()) help.push_back({setting.usage, setting.help});
+    add_rules(kFirstRules, rules().size());
     return help;
   }();
   return kHelp;
@@ -535,14 +316,19 @@ const std::vector<ScriptWordHelp>& script_word_help() {
 
 ScriptWord parse_script_words(std::span<const std::string> words) {
   for (const WordRule& rule : rules()) {
-    if (rule.name != words[0]) continue;
+    if (rule.name != words[0] || !rule.fits(words)) continue;
     const size_t given = words.size() - 1;
-    if (given >= rule.least && given <= rule.most) return rule.make(words);
-    throw usage_error(fmt::format("{}: expected {}, got {} {}", rule.name, rule.help.usage, given,
-                                  given == 1 ? "word" : "words"));
+    if (given < rule.least || given > rule.most) throw refused_count(rule, words);
+    return rule.make(words);
+  }
+  if (auto parsed = parse_setting(words, second_words(words[0]))) {
+    return word::Set{std::move(parsed->change), parsed->setting};
   }
   std::vector<std::string> names;
-  for (const WordRule& rule : rules()) names.emplace_back(rule.name);
+  for (const ScriptWordHelp& help : script_word_help()) {
+    std::string name(help.usage.substr(0, help.usage.find(' ')));
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
   const std::string nearest = nearest_word(words[0], names);
   throw usage_error(fmt::format("{}: no such command{}", one_line(words[0]),
                                 nearest.empty() ? fmt::format(" ({})", fmt::join(names, ", "))

@@ -8,14 +8,8 @@
 #include <variant>
 #include <vector>
 
-#include "core/problem/token_grid.h"
 #include "viewer/commands/key_chord.h"
-#include "viewer/script/compare_words.h"
-#include "viewer/script/pane_words.h"
-#include "viewer/script/script_names.h"
-#include "viewer/view/heads/head_picker.h"
-#include "viewer/view/view_actions.h"
-#include "viewer/view/view_state.h"
+#include "viewer/settings/settings.h"
 
 namespace attnscope {
 
@@ -28,7 +22,9 @@ std::string_view wait_name(WaitFor what);
 enum class CompareOp : uint8_t { equal, unequal, less, less_equal, greater, greater_equal };
 std::string_view compare_op_text(CompareOp op);
 
-/// The commands of a script that are more than an action.
+struct ScriptValue;
+
+/// The commands of a script.
 namespace word {
 struct Open {
   std::string path;
@@ -36,55 +32,29 @@ struct Open {
 struct Size {
   int width = 0, height = 0;
 };
-/// `step 10`, `branch cond` …
-struct Select {
-  HeadAxis axis = HeadAxis::step;
-  std::string value;
-};
-/// `head L H`.
-struct SelectLayerHead {
-  std::string layer, head;
-};
-struct QueryAt {
-  LatentCoord place;
-};
-/// "5,0:30,10:12".
-struct QueryBox {
-  std::string box;
-};
-struct QueryText {
-  int64_t number = 0;
-};
-/// Its place in the sequence.
-struct QueryToken {
-  int64_t token = 0;
-};
-/// Empty: the video.
-struct ShowSegment {
-  std::string name;
-};
-/// `atlas on`, `atlas entropy`, `atlas sort text_mass` …: the look with a part of it changed.
-struct ShowAtlas {
-  std::string part;   ///< "on", "off", "cells", "sort", "filter", "exact", "sampled"
-  std::string value;  ///< a number's name, or a filter; empty: thumbnails, by layer, no filter
-};
-/// `volume max`, `volume orbit 30 20` …
-struct ShowVolume {
-  VolumeChange change;
-};
-/// `timeline entropy`, `timeline over layers` …
-struct ShowTimeline {
-  TimelineChange change;
-};
-/// `pin 3`
-struct GoToPin {
-  int64_t number = 1;
+/// A setting, or what moves among settings: `fit`, `pin 3`, `unpin 3`.
+struct Set {
+  SettingChange change;
+  const Setting* setting = nullptr;  ///< null: it moves among them
 };
 struct Play {
   bool on = true;
 };
-struct Act {
-  Action action;
+/// `film play`, `film stop`.
+struct PlayFilm {
+  bool on = true;
+};
+/// `film x.gif`.
+struct SaveFilm {
+  std::string path;
+};
+/// `b capture PATH`.
+struct OpenOther {
+  std::string path;
+};
+/// `b show on`: B in place of A, as while its key is held.
+struct ShowOther {
+  bool on = false;
 };
 /// From one place of what a label covers to another, by shares of its width and height.
 struct Drag {
@@ -121,12 +91,12 @@ struct Probe {
   int64_t query = 0, key = 0;
 };
 struct Print {
-  ScriptName name = ScriptName::frames;
+  const ScriptValue* value = nullptr;
 };
 struct Expect {
-  ScriptName name = ScriptName::frames;
+  const ScriptValue* value = nullptr;
   CompareOp op = CompareOp::equal;
-  double number = 0;  ///< where the name is a number
+  double number = 0;  ///< where the value is one
   std::string text;   ///< as it was written
 };
 struct Shot {
@@ -142,14 +112,10 @@ struct SaveMask {
 struct Quit {};
 }  // namespace word
 using ScriptWord =
-    std::variant<word::Open, word::Size, word::Select, word::SelectLayerHead, word::QueryAt,
-                 word::QueryBox, word::QueryText, word::QueryToken, word::ShowSegment,
-                 word::ShowAtlas, word::ShowWords, word::ChooseWords, word::Film, word::ShowMask,
-                 word::ShowVolume, word::ShowTimeline, word::ShowTrack, word::GoToPin, word::Play,
-                 word::ShowOrder, word::Act, word::Click, word::Drag, word::Wheel, word::PressKey,
-                 word::Type, word::SelectOther, word::OpenOther, word::ShowOther, word::Wait,
-                 word::WaitCalls, word::Probe, word::Print, word::Expect, word::Shot,
-                 word::SaveSession, word::SaveMask, word::Quit>;
+    std::variant<word::Open, word::Size, word::Set, word::Play, word::PlayFilm, word::SaveFilm,
+                 word::OpenOther, word::ShowOther, word::Click, word::Drag, word::Wheel,
+                 word::PressKey, word::Type, word::Wait, word::WaitCalls, word::Probe, word::Print,
+                 word::Expect, word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;
@@ -158,7 +124,7 @@ inline constexpr double kWaitSeconds = 60;
 /// a place.
 ScriptWord parse_script_words(std::span<const std::string> words);
 
-/// `query T Y X`, `pane NAME` … with a line of help each: for --help, docs and the palette.
+/// `query T Y X`, `pane NAME` … with a line of help each, settings too: for docs and the palette.
 struct ScriptWordHelp {
   std::string_view usage, help;
 };

@@ -13,10 +13,10 @@ namespace attnscope {
 inline constexpr size_t kMostViewScript = 2000;
 
 /// The script that shows a view again in a window in which nothing but the first head was looked
-/// at: the head, the heads' atlas, the picked token or box, who attends to whom, product, colours,
-/// order of the tokens, pane and zoom (to a hundredth of an entry). What is beside (side B, masks,
-/// words, film, volume, pins) is not in it, nor are tokens that are no box and orders from files;
-/// of what is longer than kMostViewScript the longest part, such as a filter of heads, is left out.
+/// at: the head, and every setting that an address may have (Setting::in_address), parts of the map
+/// to a hundredth of an entry. Side B, masks, how films and steps are shown, and orders from files
+/// are not in it; of what is longer than kMostViewScript the longest lines, such as a filter of
+/// heads, are left out.
 std::string view_script(const ViewState& view, const HeadPicker& picker);
 
 /// Reads a script that somebody else may have written: words that change what is looked at, and

@@ -4,49 +4,43 @@
 #include <string>
 #include <string_view>
 
-#include "io/capture/capture.h"
+#include "viewer/session/stored_session.h"
 #include "viewer/view/heads/head_picker.h"
 #include "viewer/view/view_state.h"
 
 namespace attnscope {
 
-/// The contents of a session file: the input that was open, and all that was looked at. The head is
-/// named by recorded values, so that it is found again when the capture has grown.
-struct Session {
-  std::filesystem::path capture;  ///< empty: bare tensors
-  BareTensors tensors;
-  FactOverrides facts;
-  int width = 1280, height = 800;  ///< of the window, in its own units
-  HeadValues head;
-  ViewState view;  ///< but for its head, and that of side B
-  /// Of side B, where view.other is there; a second capture that is open has its path.
-  HeadValues other_head;
-  std::filesystem::path other_capture;
+/// A session to be written: with all that is looked at.
+struct Session : SessionInput {
+  ViewState view;
 };
 
-/// `{"format": "attnscope-session/1", …}` with paths relative to `folder` (absolute) where they are
-/// below it, else absolute.
-std::string session_text(const Session& session, const std::filesystem::path& folder);
-/// Throws Error(file) "FILE: KEY: …" for a key that is not known, missing, or has a value that
-/// cannot be meant. Paths come back absolute, or below `folder`.
-Session parse_session(std::string_view text, const std::string& file,
-                      const std::filesystem::path& folder);
+/// What sessions are written and brought back with. Borrows all.
+struct SessionHeads {
+  const HeadPicker& picker;
+  const HeadPicker& others;  ///< heads that can be side B
+  const ViewLimits& limits;
+};
 
-/// True where a file claims to be a session: its first bytes are those of a JSON object with the
-/// format. False where it cannot be read.
+/// A script: the format, `open` with the facts that were told, `size`, and a line for each setting
+/// that is not as it is at first. Paths are relative to `folder` (absolute) where they are below
+/// it, else absolute. Throws Error(file) for a name with a line break.
+std::string session_text(const Session& session, const SessionHeads& heads,
+                         const std::filesystem::path& folder);
+/// Of this format, and of format 1 (JSON). Throws Error(file) "FILE:LINE: …" for a line that is no
+/// setting or cannot be meant. Paths come back absolute, or below `folder`.
+StoredSession parse_session(std::string_view text, const std::string& file,
+                            const std::filesystem::path& folder);
+
+/// True where a file claims to be a session by its first bytes. False where it cannot be read.
 bool is_session_file(const std::filesystem::path& file);
-Session read_session(const std::filesystem::path& file);
+StoredSession read_session(const std::filesystem::path& file);
 /// Through FILE.part; replaces FILE only with `force`. Throws Error(file).
-void write_session(const Session& session, const std::filesystem::path& file, bool force);
+void write_session(const Session& session, const SessionHeads& heads,
+                   const std::filesystem::path& file, bool force);
 
-/// The state that a session asks for in the capture that it names; side B's head is one of
-/// `others`. Throws Error(usage) "session: …" where a capture does not have its head, tokens or
-/// values.
-ViewState restored_view(const Session& session, const HeadPicker& picker, const ViewLimits& limits,
-                        const HeadPicker& others);
-inline ViewState restored_view(const Session& session, const HeadPicker& picker,
-                               const ViewLimits& limits) {
-  return restored_view(session, picker, limits, picker);
-}
+/// The state that a session asks for in the capture that it names. Throws Error(usage)
+/// "FILE:LINE: …" where a capture does not have its head, tokens or values.
+ViewState restored_view(const StoredSession& session, const SessionHeads& heads);
 
 }  // namespace attnscope

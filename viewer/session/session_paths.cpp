@@ -48,4 +48,24 @@ std::string opened_cuts(const std::string& cuts, const path& folder) {
   return is_list(cuts) ? cuts : opened_path(cuts, folder);
 }
 
+std::vector<std::pair<std::string, std::string>> fact_options(const FactOverrides& facts,
+                                                              const path& folder) {
+  std::vector<std::pair<std::string, std::string>> options;
+  for (const TextFact& fact : kTextFacts) {
+    const std::optional<std::string>& value = facts.*fact.value;
+    if (!value) continue;
+    const bool mask = fact.value == &FactOverrides::mask;
+    const bool cuts =
+        fact.value == &FactOverrides::cu_seqlens || fact.value == &FactOverrides::cu_seqlens_k;
+    options.emplace_back(fact.option, mask   ? stored_mask(*value, folder)
+                                      : cuts ? stored_cuts(*value, folder)
+                                             : *value);
+  }
+  for (const auto& [name, value] : facts.told) options.emplace_back("--as", name + "=" + value);
+  if (facts.score != ScoreFunction::softmax) {
+    options.emplace_back("--score", score_name(facts.score));
+  }
+  return options;
+}
+
 }  // namespace attnscope

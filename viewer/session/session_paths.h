@@ -3,10 +3,14 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+#include "io/capture/facts/fact_overrides.h"
 
 namespace attnscope {
 
-inline constexpr std::string_view kSessionFormat = "attnscope-session/1";
+inline constexpr std::string_view kSessionFormat = "attnscope-session/2";
 
 /// A path (a :KEY behind it stays) as a session in `folder` holds it: relative where it is below
 /// that, else absolute. Names on another machine, and all where `folder` is empty, stay as they
@@ -21,5 +25,10 @@ std::string opened_mask(const std::string& mask, const std::filesystem::path& fo
 /// stored_path() and opened_path() for --cu-seqlens, which may be a list of numbers.
 std::string stored_cuts(const std::string& cuts, const std::filesystem::path& folder);
 std::string opened_cuts(const std::string& cuts, const std::filesystem::path& folder);
+
+/// The facts as options of a command, each with its value; files as a session in `folder` holds
+/// them.
+std::vector<std::pair<std::string, std::string>> fact_options(const FactOverrides& facts,
+                                                              const std::filesystem::path& folder);
 
 }  // namespace attnscope

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/products/tokens/token_box.h"
 #include "viewer/session/remote_place.h"
+#include "viewer/session/session_paths.h"
 
 namespace attnscope {
 namespace {
@@ -27,15 +28,8 @@ std::string input_words(const Session& session) {
 
 std::string fact_words(const FactOverrides& facts) {
   std::string line;
-  for (const TextFact& fact : kTextFacts) {
-    const std::optional<std::string>& value = facts.*fact.value;
-    if (value) line += fmt::format(" {} {}", fact.option, shell_quoted(*value));
-  }
-  for (const auto& [name, value] : facts.told) {
-    line += " --as " + shell_quoted(name + "=" + value);
-  }
-  if (facts.score != ScoreFunction::softmax) {
-    line += " --score " + std::string(score_name(facts.score));
+  for (const auto& [option, value] : fact_options(facts, {})) {
+    line += fmt::format(" {} {}", option, shell_quoted(value));
   }
   return line;
 }

@@ -183,7 +183,16 @@ class Applier {
     range = a.range;
   }
 
-  void operator()(const action::EqualAxes& a) { state_.equal_axes = a.on; }
+  void operator()(const action::Switch& a) {
+    if (a.part == &ViewState::show_frames && a.on) check_tracks("frames on");
+    state_.*a.part = a.on;
+    if (a.on) return;
+    const auto hide = [&](bool ViewState::*part, ViewPane pane) {
+      if (a.part == part && state_.maximised == pane) state_.maximised.reset();
+    };
+    hide(&ViewState::show_histogram, ViewPane::histogram);
+    hide(&ViewState::show_frames, ViewPane::frames);
+  }
 
   void operator()(const action::SetOrder& a) {
     MapOrder wanted = state_.order;
@@ -200,6 +209,11 @@ class Applier {
       wanted.keys = a.order;
     }
     take_order(wanted);
+  }
+
+  void operator()(const action::SetOtherOrder& a) {
+    if (a.side != action::MapSide::keys) state_.other_order.rows = a.order;
+    if (a.side != action::MapSide::rows) state_.other_order.keys = a.order;
   }
 
   void operator()(const action::FlipOrder&) {
@@ -231,12 +245,7 @@ class Applier {
     }
     if (a.pane == ViewPane::words) state_.words.shown = true;
     if (a.pane == ViewPane::mask) state_.mask.shown = true;
-    if (a.pane == ViewPane::frames) (*this)(action::ShowFrames{true});
-  }
-
-  void operator()(const action::ShowHistogram& a) {
-    state_.show_histogram = a.on;
-    if (!a.on && state_.maximised == ViewPane::histogram) state_.maximised.reset();
+    if (a.pane == ViewPane::frames) (*this)(action::Switch{&ViewState::show_frames, true});
   }
 
   void operator()(const action::SetAtlas& a) {
@@ -270,12 +279,6 @@ class Applier {
   void operator()(const action::SetTracks& a) {
     if (a.look.any()) check_tracks("track");
     state_.tracks = a.look;
-  }
-
-  void operator()(const action::ShowFrames& a) {
-    if (a.on) check_tracks("frames on");
-    state_.show_frames = a.on;
-    if (!a.on && state_.maximised == ViewPane::frames) state_.maximised.reset();
   }
 
   void operator()(const action::SetPin& a) {

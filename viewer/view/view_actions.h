@@ -52,13 +52,19 @@ struct SetColormap {
 struct SetRange {
   ColourRange range;
 };
-/// An entry of the matrix is drawn as high as it is wide, or fills the pane.
-struct EqualAxes {
+/// A part of the state that is on or off: equal_axes, show_histogram and the like.
+struct Switch {
+  bool ViewState::*part;
   bool on;
 };
 /// Sides of the map: a side without one both, of which those that have a grid take the order.
 enum class MapSide : uint8_t { rows, keys };
 struct SetOrder {
+  TokenOrder order;
+  std::optional<MapSide> side = {};
+};
+/// The order that FlipOrder changes to.
+struct SetOtherOrder {
   TokenOrder order;
   std::optional<MapSide> side = {};
 };
@@ -69,9 +75,6 @@ struct SetTheme {
 };
 struct Maximise {
   std::optional<ViewPane> pane;
-};
-struct ShowHistogram {
-  bool on;
 };
 struct SetAtlas {
   AtlasLook look;
@@ -85,9 +88,6 @@ struct SetTimeline {
 };
 struct SetTracks {
   TracksLook look;
-};
-struct ShowFrames {
-  bool on;
 };
 /// Keeps an entry under a number, or lets it go.
 struct SetPin {
@@ -149,13 +149,13 @@ using Action =
     std::variant<action::SelectHead, action::SetRect, action::ZoomAt, action::Pan, action::Fit,
                  action::PickQuery, action::DropQuery, action::SetReverse, action::SetSegment,
                  action::SetProduct, action::SetPool, action::SetScale, action::SetColormap,
-                 action::SetRange, action::EqualAxes, action::SetOrder, action::FlipOrder,
-                 action::SetTheme, action::Maximise, action::ShowHistogram, action::SetAtlas,
+                 action::SetRange, action::Switch, action::SetOrder, action::SetOtherOrder,
+                 action::FlipOrder, action::SetTheme, action::Maximise, action::SetAtlas,
                  action::SetSplit, action::SetWords, action::SetFilm, action::SetMask,
                  action::SetMoment, action::SetVolume, action::SetTimeline, action::Scrub,
                  action::SetOther, action::DropOther, action::SetDifference, action::SetSplitLine,
                  action::SetLock, action::SetOtherRect, action::ShowRanked, action::SetTracks,
-                 action::ShowFrames, action::SetPin, action::GoToPin>;
+                 action::SetPin, action::GoToPin>;
 
 /// The state after an action; `state.head` must be in the limits. Pure. What else changes with it:
 /// - another head whose map has the same size keeps rectangle and query, another size refits and

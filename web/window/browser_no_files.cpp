@@ -60,12 +60,13 @@ bool remember_file(const std::filesystem::path&, const std::filesystem::path&) n
 }
 
 bool is_session_file(const std::filesystem::path&) { return false; }
-Session read_session(const std::filesystem::path& file) { throw no_files(one_line(file.string())); }
-ViewState restored_view(const Session& session, const HeadPicker&, const ViewLimits&,
-                        const HeadPicker&) {
+StoredSession read_session(const std::filesystem::path& file) {
+  throw no_files(one_line(file.string()));
+}
+ViewState restored_view(const StoredSession& session, const SessionHeads&) {
   throw no_files(one_line(session.capture.string()));
 }
-void write_session(const Session&, const std::filesystem::path& file, bool) {
+void write_session(const Session&, const SessionHeads&, const std::filesystem::path& file, bool) {
   throw no_files(one_line(file.string()));
 }
 

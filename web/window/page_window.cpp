@@ -103,7 +103,11 @@ void PageWindow::keep_view() {
   const ViewState& now = document.history.now();
   if (kept_ && *kept_ == now) return;
   kept_ = now;
-  browser_keep_view(view_script(now, document.picker).c_str());
+  try {
+    browser_keep_view(view_script(now, document.picker).c_str());
+  } catch (const Error& e) {
+    app_.tell(std::string("the address stays as it was: ") + e.what());
+  }
 }
 
 void PageWindow::tell(WebLink::State state, const std::string& text) {

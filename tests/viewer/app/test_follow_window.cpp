@@ -78,7 +78,7 @@ TEST_CASE("a followed capture shows its calls as they come, from the first one o
   auto window = std::async(std::launch::async, [&] {
     return run_window(folder.path().string(), {"dump", "--follow"},
                       "shot waiting.png\nwait calls 1\nwait exact\nprobe 7 9\nzoom 0 20 0 20\n"
-                      "save-session first.json\nwait calls 4\nwait exact\nexpect rows == 40\n"
+                      "save-session first.session\nwait calls 4\nwait exact\nexpect rows == 40\n"
                       "expect layer == 1\nexpect step == 5\nprobe 7 9\nlayer 0\nwait exact\n"
                       "probe 7 9\nstep 2\nlayer 1\nhead 1\nwait exact\nexpect step == 2\n"
                       "probe 30 3\natlas on\nwait atlas\nexpect atlas_heads == 4\nprint calls\n");
@@ -93,7 +93,7 @@ TEST_CASE("a followed capture shows its calls as they come, from the first one o
   std::this_thread::sleep_for(std::chrono::milliseconds(1500));
   listed.clear();
   record(dump, 5, 1, listed);
-  wait_for_file(folder.path() / "first.json");
+  wait_for_file(folder.path() / "first.session");
   record(dump, 5, 0, listed);
   record(dump, 2, 0, listed);
   record(dump, 2, 1, listed);
@@ -138,9 +138,9 @@ TEST_CASE("what cannot be followed, and what is added and cannot be read, is tol
 
   auto window = std::async(std::launch::async, [&] {
     return run_window(where, {"dump", "--follow"},
-                      "wait exact\nsave-session open.json\nwait calls 2 8\n");
+                      "wait exact\nsave-session open.session\nwait calls 2 8\n");
   });
-  wait_for_file(folder.path() / "open.json");
+  wait_for_file(folder.path() / "open.session");
   // The first call comes once more, under another name.
   call_of(0, 0).write(dump / "again.safetensors");
   listed.push_back({{"file", "again.safetensors"}});
@@ -162,10 +162,10 @@ TEST_CASE("pictures of the video that come after the calls lie under the film") 
   auto window = std::async(std::launch::async, [&] {
     return run_window(folder.path().string(), {"dump", "--follow"},
                       "query 2 1 1\nfilm tint\nwait exact\nshot before.png\n"
-                      "save-session open.json\nwait pictures 5\nwait exact\nshot after.png\n"
+                      "save-session open.session\nwait pictures 5\nwait exact\nshot after.png\n"
                       "wait pictures 6 2\n");
   });
-  wait_for_file(folder.path() / "open.json");
+  wait_for_file(folder.path() / "open.session");
   Json root{{"format", "attnscope-capture/1"}, {"calls", listed}};
   for (int t = 0; t < 5; ++t) {
     const std::string name = "frame" + std::to_string(t) + ".png";
@@ -196,14 +196,14 @@ TEST_CASE("the time line of a followed capture grows, and goes to the newest ste
   record(dump, 0, 0, listed);
   auto window = std::async(std::launch::async, [&] {
     return run_window(folder.path().string(), {"dump", "--follow"},
-                      "wait calls 1\nhead 1\nzoom 0 20 0 20\nwait exact\nsave-session one.json\n"
+                      "wait calls 1\nhead 1\nzoom 0 20 0 20\nwait exact\nsave-session one.session\n"
                       "wait calls 2\nwait exact\nexpect step == 0\nclick \"Timeline/S3\"\n"
-                      "expect step == 3\nclick \"Timeline/Follow\"\nsave-session two.json\n"
+                      "expect step == 3\nclick \"Timeline/Follow\"\nsave-session two.session\n"
                       "wait calls 3\nwait exact\nexpect step == 7\nexpect head == 1\n");
   });
-  wait_for_file(folder.path() / "one.json");
+  wait_for_file(folder.path() / "one.session");
   record(dump, 3, 0, listed);
-  wait_for_file(folder.path() / "two.json");
+  wait_for_file(folder.path() / "two.session");
   record(dump, 7, 0, listed);
   const WindowResult result = window.get();
   INFO(result.err);

@@ -74,9 +74,9 @@ TEST_CASE("a mask veils what it drops, goes back, and comes back with the sessio
       folder.path().string(), {kSample, "--layers", "2", "--heads", "0"},
       "size 1000 700\nwait exact\nshot plain.png\nmask window:100\nwait mask\nwait idle\n"
       "expect mask == window:100\nexpect density > 0.1\nexpect density < 0.3\n"
-      "click Mask/Header\nsave-session s.json\nshot veiled.png\nkey Shift+M\nwait idle\n"
+      "click Mask/Header\nsave-session s.session\nshot veiled.png\nkey Shift+M\nwait idle\n"
       "shot wide.png\nmask off\nexpect mask == none\nwait idle\nshot off.png\nkey Ctrl+Z\n"
-      "expect mask == window:100\nopen s.json\nwait mask\nwait exact\n"
+      "expect mask == window:100\nopen s.session\nwait mask\nwait exact\n"
       "expect mask == window:100\nclick Mask/Pattern\nclick Pattern/causal\nwait mask\n"
       "expect mask == causal\npane mask\nwait idle\nshot alone.png\n");
   INFO(result.err);
@@ -114,8 +114,8 @@ TEST_CASE("blocks are brushed on and off over the matrix, taken back, and kept b
       "size 1000 700\nmask spatial:frames=1\nwait mask\nprint density\nclick Mask/Keep\n"
       "drag Matrix/Map 0.7 0.1 0.9 0.3\nwait mask\nprint density\nclick Mask/Drop\n"
       "drag Matrix/Map 0 0 1 1\nwait mask\nexpect density == 0\nexpect recall == 0\n"
-      "key Ctrl+Z\nwait mask\nprint density\nsave-session s.json\nclick Mask/Clear\nwait mask\n"
-      "print density\nopen s.json\nwait mask\nprint density\nclick Mask/Lost\nwait idle\n"
+      "key Ctrl+Z\nwait mask\nprint density\nsave-session s.session\nclick Mask/Clear\nwait mask\n"
+      "print density\nopen s.session\nwait mask\nprint density\nclick Mask/Lost\nwait idle\n"
       "shot lost.png\nmask brush off\nzoom 0 1024 0 1024\ndrag Matrix/Map 0.5 0.5 0.6 0.6\n"
       "expect mask == spatial:frames=1\nfit\nmask off\nmask brush drop\n"
       "drag Matrix/Map 0 0 0.4 0.4\nwait mask\nexpect mask == none\nprint density\n");

@@ -47,12 +47,12 @@ TEST_CASE("the order of the matrix is chosen by hand, by key and by script, and 
                                     "probe 100 200\n"
                                     "order stored\n"
                                     "probe 100 200\n"
-                                    "save-session a.json\n"
+                                    "save-session a.session\n"
                                     "order hilbert rows\n"
                                     "print order\n"
-                                    "save-session b.json\n"
+                                    "save-session b.session\n"
                                     "order yxt\n"
-                                    "open b.json\n"
+                                    "open b.session\n"
                                     "print order\n"
                                     "quit\n");
   INFO(r.err);

@@ -11,6 +11,7 @@
 
 #include "io/files/json_types.h"
 #include "tests/support/catch.h"
+#include "tests/support/helpers.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/png_picture.h"
 #include "tests/support/program.h"
@@ -77,7 +78,7 @@ TEST_CASE("maps on another machine are shown as they are from a file, to the pix
   const std::string script =
       "head 3\nwait exact\nprobe 700 801\nquery 3 5 6\nwait idle\nshot NAME.png\n"
       "order tiles:7x4x4\nwait exact\nzoom 100 300 100 300\nwait idle\nshot NAME2.png\n"
-      "save-session NAME.json\n";
+      "save-session NAME.session\n";
   const auto run = [&](const std::string& name, const std::vector<std::string>& words) {
     std::string text = script;
     for (size_t at; (at = text.find("NAME")) != std::string::npos;) text.replace(at, 4, name);
@@ -114,10 +115,10 @@ TEST_CASE("maps on another machine are shown as they are from a file, to the pix
   CHECK(words[4] == "me@server");
   CHECK(words[5].find(" serve --stdio ") != std::string::npos);
   // The session brings it back from there.
-  const Json session = Json::parse(read_bytes(folder.path() / "there.json"));
-  CHECK(session["capture"] == "ssh://me@server:2222" + capture);
+  CHECK(contains(read_bytes(folder.path() / "there.session"),
+                 "\nopen ssh://me@server:2222" + capture + "\n"));
   const WindowResult again =
-      run_window(folder.path().string(), with_program({"--session", "there.json"}),
+      run_window(folder.path().string(), with_program({"--session", "there.session"}),
                  "wait exact\nexpect head == 3\n");
   INFO(again.err);
   CHECK(again.exit_code == 0);
@@ -242,10 +243,10 @@ TEST_CASE("calls that are added there come to the window here") {
   auto window = std::async(std::launch::async, [&] {
     return run_window(folder.path().string(),
                       with_program({"ssh://server" + dump.string(), "--follow"}),
-                      "wait exact\nsave-session first.json\nwait calls 2\nstep 1\nwait exact\n"
+                      "wait exact\nsave-session first.session\nwait calls 2\nstep 1\nwait exact\n"
                       "probe 7 9\nprint calls\n");
   });
-  REQUIRE(becomes([&] { return fs::exists(folder.path() / "first.json"); }));
+  REQUIRE(becomes([&] { return fs::exists(folder.path() / "first.session"); }));
   record(1);
   const WindowResult result = window.get();
   INFO(result.err);

@@ -1,10 +1,9 @@
 // The query's row as a volume, and the steps, in the window: by script, in sessions and pictures.
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <string>
 
-#include "io/files/json_types.h"
 #include "tests/support/catch.h"
+#include "tests/support/helpers.h"
 #include "tests/support/hidden_window.h"
 #include "tests/support/program.h"
 #include "tests/support/project_paths.h"
@@ -41,15 +40,15 @@ std::string steps(const TemporaryFolder& folder) {
 TEST_CASE("a script turns the volume, cuts it open and keeps it in a session") {
   if (!can_open_windows()) return;
   const TemporaryFolder folder;
-  const WindowResult result =
-      run(folder, kSample,
-          "layer 2\nhead 0\nquery 3 8 7\nexpect volume == off\nwait exact\nvolume on\nwait exact\n"
-          "expect volume == max\nshot max.png\nvolume orbit 40 -30\nwait exact\nshot turned.png\n"
-          "volume orbit -35 25\nwait exact\nshot again.png\nvolume emission\nwait exact\n"
-          "shot emission.png\nvolume slice t 3\nwait exact\nshot cut.png\n"
-          "click \"Volume/y\"\nclick \"Volume/Max\"\nexpect volume == max\nvolume threshold 0.25\n"
-          "pane volume\nwait exact\nsave-session kept.json\nclick \"Volume/Volume\"\nwait exact\n"
-          "expect volume == off\nkey V\nexpect volume == max\nkey Ctrl+Z\nexpect volume == off\n");
+  const WindowResult result = run(
+      folder, kSample,
+      "layer 2\nhead 0\nquery 3 8 7\nexpect volume == off\nwait exact\nvolume on\nwait exact\n"
+      "expect volume == max\nshot max.png\nvolume orbit 40 -30\nwait exact\nshot turned.png\n"
+      "volume orbit -35 25\nwait exact\nshot again.png\nvolume emission\nwait exact\n"
+      "shot emission.png\nvolume slice t 3\nwait exact\nshot cut.png\n"
+      "click \"Volume/y\"\nclick \"Volume/Max\"\nexpect volume == max\nvolume threshold 0.25\n"
+      "pane volume\nwait exact\nsave-session kept.session\nclick \"Volume/Volume\"\nwait exact\n"
+      "expect volume == off\nkey V\nexpect volume == max\nkey Ctrl+Z\nexpect volume == off\n");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto bytes = [&](const char* name) { return read_bytes(folder.path() / name); };
@@ -57,18 +56,17 @@ TEST_CASE("a script turns the volume, cuts it open and keeps it in a session") {
   CHECK(bytes("max.png") != bytes("turned.png"));
   CHECK(bytes("max.png") != bytes("emission.png"));
   CHECK(bytes("emission.png") != bytes("cut.png"));
-  const Json view = Json::parse(bytes("kept.json"))["view"];
-  CHECK(view["maximised"] == "volume");
-  CHECK(view["volume"]["slice"] == Json({"y", 6}));
-  CHECK(view["volume"]["threshold"] == 0.25);
+  CHECK(contains(bytes("kept.session"), "\npane volume\n"));
+  CHECK(contains(bytes("kept.session"), "\nvolume slice y 6\n"));
+  CHECK(contains(bytes("kept.session"), "\nvolume threshold 0.25\n"));
   const WindowResult restored =
-      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
+      run_window(folder.path().string(), {"--session", "kept.session", "--cache", "none"},
                  "wait exact\nexpect volume == max\nclick \"Volume/Slice\"\n");
   INFO(restored.err);
   CHECK(restored.exit_code == 0);
   const WindowResult picture =
       run_window(folder.path().string(),
-                 {"--session", "kept.json", "--cache", "none", "--screenshot", "volume.png"});
+                 {"--session", "kept.session", "--cache", "none", "--screenshot", "volume.png"});
   INFO(picture.err);
   CHECK(picture.exit_code == 0);
   CHECK(std::filesystem::file_size(folder.path() / "volume.png") > 1000);
@@ -106,17 +104,16 @@ TEST_CASE("steps are clicked, played and drawn as a curve") {
       "30\nwait idle 60\n"
       "expect playing == off\nexpect step == 5\nkey Ctrl+Z\nexpect step == 0\n"
       "timeline loop on\nplay on\nwait picture\nplay off\nexpect playing == off\n"
-      "pane timeline\nwait idle\nsave-session kept.json\n");
+      "pane timeline\nwait idle\nsave-session kept.session\n");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
   const auto bytes = [&](const char* name) { return read_bytes(folder.path() / name); };
   CHECK(bytes("steps.png") != bytes("layers.png"));
-  const Json view = Json::parse(bytes("kept.json"))["view"];
-  CHECK(view["timeline"]["metric"] == "entropy");
-  CHECK(view["timeline"]["over"] == "layers");
-  CHECK(view["maximised"] == "timeline");
+  CHECK(contains(bytes("kept.session"), "\ntimeline entropy\n"));
+  CHECK(contains(bytes("kept.session"), "\ntimeline over layers\n"));
+  CHECK(contains(bytes("kept.session"), "\npane timeline\n"));
   const WindowResult restored =
-      run_window(folder.path().string(), {"--session", "kept.json", "--cache", "none"},
+      run_window(folder.path().string(), {"--session", "kept.session", "--cache", "none"},
                  "wait idle\nexpect curve_points == 3\n");
   INFO(restored.err);
   CHECK(restored.exit_code == 0);

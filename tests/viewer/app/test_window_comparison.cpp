@@ -52,7 +52,7 @@ TEST_CASE("heads are compared by words, by clicks and by keys") {
       "b ranked on\nwait idle\nexpect js_rows == 1024\nexpect js > 0.01\nexpect js < 1\n"
       "click Rows/0\nexpect query != none\nb show on\nwait exact\nb show off\n"
       "difference abs\nwait exact\nkey Ctrl+E\nexpect exact == true\nprobe "
-      "100 120\nsave-session s.json\n"
+      "100 120\nsave-session s.session\n"
       "key Ctrl+Z\nexpect difference == off\nclick Toolbar/B\nexpect b == none\n");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
@@ -63,7 +63,7 @@ TEST_CASE("heads are compared by words, by clicks and by keys") {
   CHECK(b > 0);
   CHECK(probes[0]["difference"]["weight"].get<double>() == a - b);
   const WindowResult back =
-      run_window(folder.path().string(), {"--session", "s.json"},
+      run_window(folder.path().string(), {"--session", "s.session"},
                  "expect difference == abs\nexpect b == step 10 layer 3 branch cond head 1\n");
   INFO(back.err);
   CHECK(back.exit_code == 0);
@@ -78,7 +78,7 @@ TEST_CASE("a second capture is compared, and found again by its session") {
   const WindowResult r = run_window(
       folder.path().string(), {"a.safetensors", "b.safetensors", "--heads", "1"},
       "expect head == 1\nexpect b == step 0 layer 0 branch all head 1\ndifference signed\n"
-      "wait exact\nprobe 17 211\nhead 0\nprobe 250 3\nsave-session s.json\n");
+      "wait exact\nprobe 17 211\nhead 0\nprobe 250 3\nsave-session s.session\n");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   const auto probes = probes_of(r.out);
@@ -93,7 +93,7 @@ TEST_CASE("a second capture is compared, and found again by its session") {
   };
   check(probes[0], 1, 17, 211);
   check(probes[1], 0, 250, 3);
-  const WindowResult back = run_window(folder.path().string(), {"--session", "s.json"},
+  const WindowResult back = run_window(folder.path().string(), {"--session", "s.session"},
                                        "expect difference == signed\nwait exact\nprobe 250 3\n");
   INFO(back.err);
   REQUIRE(back.exit_code == 0);
@@ -116,7 +116,7 @@ TEST_CASE("two exports are subtracted, ranked, and found again by their session"
       run_window(at, {"0.h5", "1.h5"},
                  "wait picture\nexpect b == step 10 layer 2 branch cond head 1\n" + look +
                      "pane ranked\nwait idle\nexpect js_rows == 1024\nprint js_max\npane all\n"
-                     "click \"Rows/0\"\nexpect query != none\nsave-session s.json\n");
+                     "click \"Rows/0\"\nexpect query != none\nsave-session s.session\n");
   INFO(r.err);
   REQUIRE(r.exit_code == 0);
   // The capture that both are of has the same numbers.
@@ -135,7 +135,7 @@ TEST_CASE("two exports are subtracted, ranked, and found again by their session"
   };
   CHECK(number_of(r.out) == Approx(number_of(capture.out)).epsilon(1e-6));
   const WindowResult back =
-      run_window(at, {"--session", "s.json"}, "expect difference == signed\nwait exact\n");
+      run_window(at, {"--session", "s.session"}, "expect difference == signed\nwait exact\n");
   INFO(back.err);
   CHECK(back.exit_code == 0);
   // An export, which is read, and a capture, which is computed, are not compared.

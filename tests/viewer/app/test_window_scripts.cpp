@@ -260,11 +260,11 @@ TEST_CASE("a session brings the view back") {
   const WindowResult saved = run_window(
       folder.path().string(), {kSample},
       "layer 3\nhead 2\nquery 2 5 6\nreverse on\ncolormap magma\npool mean\nzoom 100 200 300 400\n"
-      "wait picture\nsave-session view.json\n");
+      "wait picture\nsave-session view.session\n");
   CHECK(saved.err == "");
   REQUIRE(saved.exit_code == 0);
   const WindowResult restored =
-      run_window(folder.path().string(), {"--session", "view.json"},
+      run_window(folder.path().string(), {"--session", "view.session"},
                  "expect layer == 3\nexpect head == 2\nexpect query == \"2 5 6\"\n"
                  "expect reverse == on\nexpect colormap == magma\nexpect pool == mean\n");
   CHECK(restored.err == "");

@@ -42,7 +42,7 @@ void show_everything(HiddenApp& hidden) {
   hidden.app.act(action::SetAtlas{{.shown = true, .sort = "effective_keys"}});
   hidden.app.act(action::SetWords{{.shown = true}});
   hidden.app.act(action::SetTracks{{RowTrack::text, KeyTrack::mass}});
-  hidden.app.act(action::ShowFrames{true});
+  hidden.app.act(action::Switch{&ViewState::show_frames, true});
   hidden.app.act(action::SetMask{{.shown = true, .text = "topk:block=32,keep=0.2", .lost = true}});
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("ends of an axis keep their zero, and frames their first name beside t
   hidden.open_sample();
   REQUIRE(hidden.force_size(kUsual));
   hidden.app.act(action::SetTracks{{RowTrack::text, KeyTrack::off}});
-  hidden.app.act(action::ShowFrames{true});
+  hidden.app.act(action::Switch{&ViewState::show_frames, true});
   REQUIRE(hidden.wait_for(WaitFor::exact));
   hidden.settle();
   for (const WrittenText& text : hidden.app.labels().texts()) {

@@ -17,9 +17,10 @@ Word only(const char* line) {
 
 template <typename ActionType>
 ActionType only_action(const char* line) {
-  const auto act = only<word::Act>(line);
-  REQUIRE(std::holds_alternative<ActionType>(act.action));
-  return std::get<ActionType>(act.action);
+  const ViewState state;
+  const Action action = only<word::Set>(line).change({.state = state});
+  REQUIRE(std::holds_alternative<ActionType>(action));
+  return std::get<ActionType>(action);
 }
 
 std::string refusal(const char* line) {
@@ -30,11 +31,10 @@ std::string refusal(const char* line) {
 
 TEST_CASE("side B is chosen, shown and let go by words") {
   CHECK(only<word::OpenOther>("b capture other/dump").path == "other/dump");
-  using Values = std::vector<std::pair<HeadAxis, std::string>>;
-  CHECK(only<word::SelectOther>("b step 3").values == Values{{HeadAxis::step, "3"}});
-  CHECK(only<word::SelectOther>("b branch cond").values == Values{{HeadAxis::branch, "cond"}});
-  CHECK(only<word::SelectOther>("b head 3 2").values ==
-        Values{{HeadAxis::layer, "3"}, {HeadAxis::head, "2"}});
+  for (const char* line : {"b step 3", "b branch cond", "b kind joint", "b head 3 2",
+                           "b step 3 layer 2 branch cond head 1"}) {
+    CHECK(only<word::Set>(line).setting->name == "b");
+  }
   CHECK(only<word::ShowOther>("b show on").on);
   CHECK_FALSE(only<word::ShowOther>("b show off").on);
   CHECK(only_action<action::SetSplitLine>("b split 0.25").share == 0.25f);
@@ -48,7 +48,7 @@ TEST_CASE("side B is chosen, shown and let go by words") {
 }
 
 TEST_CASE("what cannot be meant of side B is told") {
-  CHECK(has(refusal("b side 1"), "(capture, step, layer, chunk,"));
+  CHECK(has(refusal("b side 1"), "(step, layer, chunk,"));
   CHECK(has(refusal("b layer"), "expected one value"));
   CHECK(has(refusal("b layer 1 2"), "expected one value"));
   CHECK(has(refusal("b head 1 x"), "whole number"));

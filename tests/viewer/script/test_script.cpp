@@ -1,6 +1,10 @@
+#include <set>
+
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/script/script.h"
+#include "viewer/script/script_values.h"
+#include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
 
 using namespace attnscope;
@@ -16,12 +20,37 @@ Word word_of(const char* line) {
   return std::get<Word>(word);
 }
 
+/// The action of a setting's line, where nothing is open.
 template <typename Did>
-Did action_of(const char* line) {
-  const auto act = word_of<word::Act>(line);
+Did action_of(const char* line, const ViewState& state = {}) {
+  const Action action = word_of<word::Set>(line).change({.state = state});
   INFO(line);
-  REQUIRE(std::holds_alternative<Did>(act.action));
-  return std::get<Did>(act.action);
+  REQUIRE(std::holds_alternative<Did>(action));
+  return std::get<Did>(action);
+}
+
+/// The state of a map of a video, with a prompt of four words, after lines of settings.
+ViewState after(std::initializer_list<const char*> lines) {
+  MapSource call;
+  call.name = "call";
+  call.step = 10;
+  call.layer = 3;
+  call.branches = {"cond"};
+  call.batch = {0};
+  call.heads = {0, 1, 2};
+  call.queries = call.keys = TokenGrid::video(16, {2, 2, 3}, 4, TextPlace::start);
+  call.tokens = {{"a", "red", "circle", "[PAD]"}};
+  const HeadPicker picker({call});
+  const ViewLimits limits = ViewLimits::of(picker.calls());
+  ViewState state = opened_view(limits);
+  for (const char* line : lines) {
+    INFO(line);
+    state = apply_action(
+        state,
+        word_of<word::Set>(line).change({.state = state, .picker = &picker, .others = &picker}),
+        limits);
+  }
+  return state;
 }
 
 std::string refused(const std::string& line) {
@@ -36,55 +65,53 @@ std::string refused(const std::string& line) {
 TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::Open>("open some/where").path == "some/where");
   CHECK(word_of<word::Size>("size 1280 800").height == 800);
-  CHECK(word_of<word::Select>("step 10").axis == HeadAxis::step);
-  CHECK(word_of<word::Select>("layer 3").value == "3");
-  CHECK(word_of<word::Select>("branch cond").axis == HeadAxis::branch);
-  CHECK(word_of<word::Select>("batch 1").axis == HeadAxis::batch);
-  CHECK(word_of<word::Select>("head 2").axis == HeadAxis::head);
-  CHECK(word_of<word::SelectLayerHead>("head 12 3").layer == "12");
-  CHECK(word_of<word::SelectLayerHead>("head 12 3").head == "3");
-  CHECK(word_of<word::QueryAt>("query 5 10 22").place == LatentCoord{5, 10, 22});
-  CHECK(word_of<word::QueryText>("query text 7").number == 7);
-  CHECK(word_of<word::ShowWords>("words on").part == "on");
-  CHECK(word_of<word::ShowWords>("words special off").value == "off");
-  CHECK(word_of<word::ShowWords>("words sort mass").value == "mass");
-  CHECK(word_of<word::ShowWords>("words filter red ci").value == "red ci");
-  CHECK(word_of<word::ShowWords>("words filter none").value.empty());
-  CHECK(word_of<word::ChooseWords>("word 2,3").text == "2,3");
-  CHECK(word_of<word::ChooseWords>("word \"red circle\"").text == "red circle");
-  CHECK(word_of<word::ChooseWords>("word none").text.empty());
-  CHECK(word_of<word::Film>("film tint").part == "tint");
-  CHECK(word_of<word::Film>("film opacity 0.4").number == 0.4);
-  CHECK(word_of<word::Film>("film frame 12").number == 12);
-  CHECK(word_of<word::Film>("film loop off").number == 0);
-  CHECK(word_of<word::Film>("film rate 12").number == 12);
-  CHECK(word_of<word::Film>("film rate auto").number == 0);
+  CHECK(after({"step 10", "layer 3", "branch cond", "batch 0", "head 2"}).head == HeadId{0, 0, 2});
+  CHECK(after({"head 3 1"}).head == HeadId{0, 0, 1});
+  CHECK(after({"step 10 layer 3 kind self branch cond head 2"}).head == HeadId{0, 0, 2});
+  CHECK(after({"query 1 0 2"}).query == ChosenQuery{{12}});
+  CHECK(after({"query text 2"}).query == ChosenQuery{{2}});
+  CHECK(after({"query tokens 3,7-9"}).query == ChosenQuery{{3, 7, 8, 9}});
+  CHECK_FALSE(after({"query token 3", "query none"}).query);
+  CHECK(action_of<action::SetWords>("words on").look.shown);
+  CHECK(!action_of<action::SetWords>("words special off").look.special);
+  CHECK(action_of<action::SetWords>("words sort mass").look.by_mass);
+  CHECK(action_of<action::SetWords>("words filter red ci").look.filter == "red ci");
+  CHECK(action_of<action::SetWords>("words filter none").look.filter.empty());
+  CHECK(after({"word 2,3"}).words.chosen == std::vector<int64_t>{2, 3});
+  CHECK(after({"word \"red circle\""}).words.chosen == std::vector<int64_t>{1, 2});
+  CHECK(after({"word 1", "word none"}).words.chosen.empty());
+  CHECK(action_of<action::SetFilm>("film tint").look.over);
+  CHECK(action_of<action::SetFilm>("film opacity 0.4").look.opacity == 0.4f);
+  CHECK(action_of<action::SetFilm>("film frame 12").look.moment == 12);
+  CHECK(!action_of<action::SetFilm>("film loop off").look.loop);
+  CHECK(action_of<action::SetFilm>("film rate 12").look.rate == 12);
+  CHECK(action_of<action::SetFilm>("film rate auto").look.rate == 0);
   CHECK(has(refused("film rate 0"), "film rate: expected 1 to 60"));
-  CHECK(word_of<word::Film>("film out/").path == "out/");
-  CHECK(word_of<word::Film>("film \"a b.gif\"").part == "save");
+  CHECK(word_of<word::SaveFilm>("film out/").path == "out/");
+  CHECK(word_of<word::SaveFilm>("film \"a b.gif\"").path == "a b.gif");
   CHECK(has(refused("film sideways"), "film sideways: no such name"));
   CHECK(has(refused("film a.avi"), "FILE.mp4"));
   CHECK(has(refused("film opacity 2"), "at most 1, got 2"));
   CHECK(has(refused("film frame -1"), "count from 0"));
   CHECK(has(refused("film loop maybe"), "film loop maybe: no such name"));
-  CHECK(has(refused("film tint 3"), "takes nothing more"));
-  CHECK(has(refused("words special"), "words special"));
-  CHECK(action_of<action::ShowFrames>("frames on").on);
+  CHECK(has(refused("film tint 3"), "expected film none|tint|outline|contour, got 2 words"));
+  CHECK(has(refused("words special"), "expected words special on|off, got 1 word"));
+  CHECK(action_of<action::Switch>("frames on").part == &ViewState::show_frames);
   CHECK(action_of<action::SetPin>("pin 3 700 200").place == Pin{700, 200});
   CHECK(action_of<action::SetPin>("pin 3 700 200").number == 3);
-  CHECK(word_of<word::GoToPin>("pin 8").number == 8);
+  CHECK(after({"pin 8 3 2", "pin 8"}).query == ChosenQuery{{3}});
   CHECK_FALSE(action_of<action::SetPin>("unpin 2").place);
-  CHECK(has(refused("pin 1 5"), "expected pin N, or pin N Q K"));
+  CHECK(has(refused("pin 1 5"), "expected pin N Q K, got 2 words"));
   CHECK(has(refused("pin one"), "expected a whole number"));
   CHECK(has(refused("frames maybe"), "frames maybe: no such name"));
   CHECK(action_of<action::Maximise>("pane frames").pane == ViewPane::frames);
-  CHECK(word_of<word::ShowTrack>("track rows lse").rows == RowTrack::lse);
-  CHECK_FALSE(word_of<word::ShowTrack>("track rows lse").keys);
-  CHECK(word_of<word::ShowTrack>("track keys off").keys == KeyTrack::off);
+  CHECK(action_of<action::SetTracks>("track rows lse").look ==
+        TracksLook{RowTrack::lse, KeyTrack::off});
+  CHECK(action_of<action::SetTracks>("track keys mass").look.keys == KeyTrack::mass);
   CHECK(has(refused("track rows entropie"), "track rows entropie: no such name, did you mean"));
   CHECK(has(refused("track keys entropy"), "(off, mass)"));
-  CHECK(has(refused("track cols mass"), "track cols: no such name"));
-  CHECK(has(refused("words loud"), "words: expected on, off"));
+  CHECK(has(refused("track cols mass"), "track cols: no such name (rows, keys)"));
+  CHECK(has(refused("words loud"), "words loud: no such name (on, off, special, sort, filter)"));
   CHECK(action_of<action::SetReverse>("reverse on").on);
   CHECK_FALSE(action_of<action::SetReverse>("reverse off").on);
   CHECK(action_of<action::SetProduct>("product lift").product == ViewProduct::lift);
@@ -110,9 +137,9 @@ TEST_CASE("every word of a script is read") {
   CHECK(word_of<word::WaitCalls>("wait calls 3").seconds == 60);
   CHECK(word_of<word::WaitCalls>("wait calls 12 0.5").seconds == 0.5);
   CHECK(word_of<word::Probe>("probe 17 4").key == 4);
-  CHECK(word_of<word::Print>("print texture_mib").name == ScriptName::texture_mib);
+  CHECK(word_of<word::Print>("print texture_mib").value->name == "texture_mib");
   const auto expect = word_of<word::Expect>("expect frame_ms_max <= 33.5");
-  CHECK(expect.name == ScriptName::frame_ms_max);
+  CHECK(expect.value->name == "frame_ms_max");
   CHECK(expect.op == CompareOp::less_equal);
   CHECK(expect.number == 33.5);
   CHECK(word_of<word::Expect>("expect query == 5 10 22").text == "5 10 22");
@@ -124,19 +151,20 @@ TEST_CASE("every word of a script is read") {
 }
 
 TEST_CASE("every name of print and every operator is read back") {
-  for (int i = 0; i <= static_cast<int>(ScriptName::upload); ++i) {
-    const auto name = static_cast<ScriptName>(i);
-    const std::string line = "print " + std::string(script_name_text(name));
-    CHECK(word_of<word::Print>(line.c_str()).name == name);
+  std::set<std::string_view> names;
+  for (const ScriptValue& value : script_values()) {
+    const std::string line = "print " + std::string(value.name);
+    CHECK(word_of<word::Print>(line.c_str()).value == &value);
+    CHECK(names.insert(value.name).second);
   }
-  CHECK(is_number(ScriptName::head));
-  CHECK_FALSE(is_number(ScriptName::exact));
+  CHECK(parse_script_value("print", "head").number);
+  CHECK_FALSE(parse_script_value("print", "exact").number);
   for (int i = 0; i <= static_cast<int>(CompareOp::greater_equal); ++i) {
     const auto op = static_cast<CompareOp>(i);
     const std::string line = "expect frames " + std::string(compare_op_text(op)) + " 5";
     CHECK(word_of<word::Expect>(line.c_str()).op == op);
   }
-  CHECK(script_word_help().size() == 52);
+  for (const ScriptWordHelp& word : script_word_help()) CHECK_FALSE(word.help.empty());
 }
 
 TEST_CASE("lines, comments and quotes") {
@@ -171,8 +199,8 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("fit 1"), "expected fit, got 1 word"));
   CHECK(has(refused("zoom 0 1 2"), "zoom Q0 Q1 K0 K1, got 3"));
   CHECK(refused("query 5 x 2") == "a.script:2: query: expected a whole number, got \"x\"");
-  CHECK(has(refused("query 5 1"), "query T Y X, query text N or query token N"));
-  CHECK(has(refused("query text 1 2"), "query T Y X, query text N or query token N"));
+  CHECK(has(refused("query 5 1"), "query T Y X, query text N, query token N"));
+  CHECK(has(refused("query text 1 2"), "query T Y X, query text N, query token N"));
   CHECK(has(refused("query 5 1.5 2"), "whole number, got \"1.5\""));
   CHECK(has(refused("layer two"), "whole number"));
   CHECK(has(refused("head 3 x"), "whole number"));
@@ -192,7 +220,7 @@ TEST_CASE("what cannot be meant is refused with file, line and what was expected
   CHECK(has(refused("zoom nan 5 0 1"), "a number"));
   CHECK(has(refused("pane matrx"), "did you mean matrix?"));
   CHECK(has(refused("key Ctrl+Foo"), "no key"));
-  CHECK(has(refused("b side 1"), "(capture, step, layer, chunk,"));
+  CHECK(has(refused("b side 1"), "(step, layer, chunk,"));
   CHECK(has(refused("b layer x"), "whole number"));
   CHECK(has(refused("difference sign"), "no such name"));
   CHECK(has(refused("wait exac"), "did you mean exact?"));
@@ -230,30 +258,27 @@ TEST_CASE("script files are read, and refused where they are none") {
 }
 
 TEST_CASE("a mask is a pattern, a file with its block, on or off") {
-  CHECK(word_of<word::ShowMask>("mask on").part == "on");
-  CHECK(word_of<word::ShowMask>("mask off").part == "off");
-  const auto pattern = word_of<word::ShowMask>("mask topk:block=32,keep=0.2");
-  CHECK(pattern.part == "set");
-  CHECK(pattern.text == "topk:block=32,keep=0.2");
-  CHECK(word_of<word::ShowMask>("mask none").text == "none");
-  const auto file = word_of<word::ShowMask>("mask /a/../b.npy 64");
-  CHECK(file.text == "/b.npy");
-  CHECK(file.block == 64);
-  CHECK(word_of<word::ShowMask>("mask /b.npy").block == 128);
-  const auto edit = word_of<word::ShowMask>("mask drop 0 64 8 16");
-  CHECK(edit.part == "edit");
-  CHECK(edit.edit == MaskEdit{0, 64, 8, 16, false});
-  CHECK(word_of<word::ShowMask>("mask brush keep").brush == MaskBrush::keep);
-  CHECK(word_of<word::ShowMask>("mask lost on").lost);
-  CHECK(word_of<word::ShowMask>("mask unedited").part == "unedited");
+  CHECK(after({"mask on"}).mask == MaskLook{true});
+  CHECK(after({"mask causal", "mask off"}).mask == MaskLook{});
+  CHECK(after({"mask causal", "mask hide"}).mask == MaskLook{false, "causal"});
+  CHECK(after({"mask topk:block=32,keep=0.2"}).mask == MaskLook{true, "topk:block=32,keep=0.2"});
+  CHECK(after({"mask none"}).mask.text == "none");
+  CHECK(after({"mask /b.npy 64"}).mask == MaskLook{true, "/b.npy", 64});
+  CHECK(after({"mask /b.npy"}).mask.block == 128);
+  CHECK(after({"mask drop 0 16 8 16"}).mask ==
+        MaskLook{true, "none", 128, {{0, 16, 8, 16, false}}});
+  CHECK(after({"mask brush keep"}).mask.brush == MaskBrush::keep);
+  CHECK(after({"mask lost on"}).mask.lost);
+  CHECK(after({"mask drop 0 16 8 16", "mask unedited"}).mask.edits.empty());
+  CHECK(after({"mask drop 0 16 8 16", "mask causal"}).mask.edits.empty());
   CHECK(has(refused("mask keep 0 64"), "mask keep: expected Q0 Q1 K0 K1"));
   CHECK(has(refused("mask keep 64 0 0 8"), "nothing to edit"));
   CHECK(has(refused("mask brush paint"), "keep"));
   CHECK(word_of<word::Wait>("wait mask").what == WaitFor::mask);
   CHECK(word_of<word::WaitCalls>("wait pictures 3 9").pictures);
   CHECK(has(refused("wait pictures"), "wait pictures: expected how many pictures"));
-  CHECK(is_number(ScriptName::output_error));
-  CHECK_FALSE(is_number(ScriptName::mask));
+  CHECK(parse_script_value("print", "output_error").number);
+  CHECK_FALSE(parse_script_value("print", "mask").number);
   CHECK(has(refused("mask window"), "mask window: expected window:N"));
   CHECK(has(refused("mask b.npy 0"), "at least 1 token"));
   CHECK(has(refused("mask causal 3"), "only a FILE.npy"));

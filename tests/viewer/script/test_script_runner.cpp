@@ -19,17 +19,25 @@ namespace {
 class FakeHost : public ScriptHost {
  public:
   void open(const std::string& path) override {
-    calls_ = map_sources(Capture::open(path));
-    state_ = opened_view(ViewLimits::of(*calls_));
+    picker_.emplace(map_sources(Capture::open(path)));
+    state_ = opened_view(ViewLimits::of(picker_->calls()));
     log.push_back("open");
   }
   void resize(int width, int height) override {
     log.push_back("size " + std::to_string(width) + " " + std::to_string(height));
   }
-  const std::vector<MapSource>* calls() const override { return calls_ ? &*calls_ : nullptr; }
+  const std::vector<MapSource>* calls() const override {
+    return picker_ ? &picker_->calls() : nullptr;
+  }
+  SettingPlace place() const override {
+    const HeadPicker* const picker = picker_ ? &*picker_ : nullptr;
+    SettingPlace place{.state = state_, .picker = picker, .others = picker};
+    if (numbers.film_frames) place.moments = static_cast<int64_t>(*numbers.film_frames);
+    return place;
+  }
   const ViewState& state() const override { return state_; }
   void act(const Action& action) override {
-    state_ = apply_action(state_, action, ViewLimits::of(*calls_));
+    state_ = apply_action(state_, action, ViewLimits::of(picker_->calls()));
   }
   bool click(const std::string& label) override {
     if (frame < labels_from) return false;
@@ -51,17 +59,11 @@ class FakeHost : public ScriptHost {
     input_until_ = frame + 2;
   }
   bool input_done() const override { return frame >= input_until_; }
-  void play(bool on) override { playing_ = on; }
-  bool playing() const override { return playing_; }
+  void play(bool on) override { numbers.playing = on; }
   bool reached(WaitFor what) const override { return frame >= reached_from.at(what); }
   std::string problem_before(WaitFor) const override { return problem; }
   std::string waiting_for() const override { return "queue 12"; }
-  std::optional<double> measured(ScriptName name) const override {
-    const auto at = numbers.find(name);
-    return at == numbers.end() ? std::nullopt : std::optional(at->second);
-  }
-  std::string upload_way() const override { return "staging"; }
-  bool exact() const override { return false; }
+  Measured measured() const override { return numbers; }
   std::optional<ProbedEntry> probe(int64_t query, int64_t key) override {
     if (frame < probed_from) return std::nullopt;
     const double nan = std::numeric_limits<double>::quiet_NaN();
@@ -103,13 +105,17 @@ class FakeHost : public ScriptHost {
   std::vector<std::string> log, printed;
   std::map<WaitFor, int> reached_from{
       {WaitFor::picture, 0}, {WaitFor::query, 0}, {WaitFor::exact, 0}, {WaitFor::idle, 0}};
-  std::map<ScriptName, double> numbers{{ScriptName::frames, 7}, {ScriptName::query_ms, 1.23456789}};
+  Measured numbers = [] {
+    Measured first;
+    first.frames = 7;
+    first.query_ms = 1.23456789;
+    return first;
+  }();
 
  private:
-  std::optional<std::vector<MapSource>> calls_;
+  std::optional<HeadPicker> picker_;
   ViewState state_;
   int input_until_ = 0, shot_until_ = 0, film_until_ = 0;
-  bool playing_ = false;
 };
 
 /// Runs a script at ten frames a second, for 2000 frames at most.
@@ -185,7 +191,7 @@ TEST_CASE("a script chooses words and films, and waits until a film is written")
   fails.host.film_fails = true;
   CHECK(has(fails.go(), "s:1: film: no room"));
   Run outside("film frame 7");
-  outside.host.numbers[ScriptName::film_frames] = 7;
+  outside.host.numbers.film_frames = 7;
   CHECK(outside.go() == "s:1: film frame 7: outside the film (valid 0 to 6)");
   CHECK(has(error_of("word 2"), "word 2: outside the text"));
 }

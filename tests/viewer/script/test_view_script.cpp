@@ -18,13 +18,16 @@ namespace {
 class LookingHost : public ScriptHost {
  public:
   explicit LookingHost(std::vector<MapSource> calls)
-      : calls_(std::move(calls)), state_(opened_view(ViewLimits::of(calls_))) {}
+      : picker_(std::move(calls)), state_(opened_view(ViewLimits::of(picker_.calls()))) {}
   void open(const std::string&) override { FAIL("open"); }
   void resize(int, int) override { FAIL("resize"); }
-  const std::vector<MapSource>* calls() const override { return &calls_; }
+  const std::vector<MapSource>* calls() const override { return &picker_.calls(); }
+  SettingPlace place() const override {
+    return {.state = state_, .picker = &picker_, .others = &picker_};
+  }
   const ViewState& state() const override { return state_; }
   void act(const Action& action) override {
-    state_ = apply_action(state_, action, ViewLimits::of(calls_));
+    state_ = apply_action(state_, action, ViewLimits::of(picker_.calls()));
   }
   bool click(const std::string&) override { return false; }
   bool hover(const std::string&) override { return false; }
@@ -32,13 +35,10 @@ class LookingHost : public ScriptHost {
   void press(const KeyChord&) override { FAIL("press"); }
   bool input_done() const override { return true; }
   void play(bool) override { FAIL("play"); }
-  bool playing() const override { return false; }
   bool reached(WaitFor) const override { return false; }
   std::string problem_before(WaitFor) const override { return ""; }
   std::string waiting_for() const override { return ""; }
-  std::optional<double> measured(ScriptName) const override { return std::nullopt; }
-  std::string upload_way() const override { return ""; }
-  bool exact() const override { return false; }
+  Measured measured() const override { return {}; }
   std::optional<ProbedEntry> probe(int64_t, int64_t) override { return std::nullopt; }
   void print(const std::string&) override { FAIL("print"); }
   void shot(const std::string&) override { FAIL("shot"); }
@@ -49,7 +49,7 @@ class LookingHost : public ScriptHost {
   bool film_saved() override { return true; }
 
  private:
-  std::vector<MapSource> calls_;
+  HeadPicker picker_;
   ViewState state_;
 };
 
@@ -94,6 +94,7 @@ TEST_CASE("a view's script shows the same view again") {
         "order tiles:1x2x2\nzoom 1 9 2 10",
         "aspect equal",
         "pane query",
+        "pin 2 3 4\nword 1\nwords on\ntrack keys mass\nvolume emission\nvolume slice y 1",
         "atlas on\natlas entropy\natlas sort text_mass\natlas filter entropy<3\natlas exact"}) {
     CAPTURE(text);
     const ViewState view = shown(calls, parse_script(text, "s"));
@@ -105,6 +106,15 @@ TEST_CASE("a view's script shows the same view again") {
   }
 }
 
+TEST_CASE("a view's script always says whether all heads are shown") {
+  const TemporaryFolder folder;
+  const auto calls = video_calls(folder);
+  const HeadPicker picker(calls);
+  // A window may begin with them.
+  CHECK(has(view_script(shown(calls, parse_script("", "s")), picker), "atlas off\n"));
+  CHECK(has(view_script(shown(calls, parse_script("atlas on", "s")), picker), "atlas on\n"));
+}
+
 TEST_CASE("a view's script has room in an address: a part that is too long is left out") {
   const TemporaryFolder folder;
   const auto calls = video_calls(folder);
@@ -112,7 +122,7 @@ TEST_CASE("a view's script has room in an address: a part that is too long is le
   ViewState view =
       shown(calls, parse_script("head 1\natlas entropy\nquery 1 2 3\nzoom 0 10 5 20", "s"));
   const ViewState without = view;
-  view.atlas.filter = "entropy<" + std::string(3000, '9');
+  for (int i = 0; i < 300; ++i) view.atlas.filter += "entropy<3 ";
   const std::string script = view_script(view, picker);
   CHECK(script.size() <= kMostViewScript);
   CHECK(shown(calls, parse_view_script(script)) == without);

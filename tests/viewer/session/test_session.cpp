@@ -1,7 +1,9 @@
+// Sessions of format 2: scripts of settings behind what was open.
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <functional>
+#include <memory>
+#include <numeric>
 
-#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
@@ -12,6 +14,18 @@ using std::filesystem::path;
 
 namespace {
 
+/// A capture of a video, and what sessions of it need.
+struct Opened {
+  TemporaryFolder folder;
+  std::vector<MapSource> calls = [this] {
+    write_video_capture(folder);
+    return map_sources(Capture::open(folder.path()));
+  }();
+  HeadPicker picker{calls};
+  ViewLimits limits = ViewLimits::of(calls);
+  SessionHeads heads{picker, picker, limits};
+};
+
 /// One with nothing as it is by default.
 Session unusual(const path& capture) {
   Session session;
@@ -21,7 +35,7 @@ Session unusual(const path& capture) {
   session.facts.score = ScoreFunction::sigmoid;
   session.width = 1000;
   session.height = 700;
-  session.head = {10, 3, CallKind::joint, "cond", 1, 2};
+  session.view.head = {3, 1, 2};
   session.view.rect = {1.0 / 3, 17.1, 2, 21.25};
   session.view.query = ChosenQuery{{3, 25}};
   session.view.reverse = true;
@@ -40,7 +54,7 @@ Session unusual(const path& capture) {
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.mask = {
-      true, "topk:block=32,keep=0.2", 64, {{0, 8, 2, 4, true}, {1, 2, 0, 8}}, true};
+      true, "topk:block=32,keep=0.2", 128, {{0, 8, 2, 4, true}, {1, 2, 0, 8}}, true};
   session.view.tracks = {RowTrack::text, KeyTrack::mass};
   session.view.show_frames = true;
   session.view.pins.set(2, Pin{3, 20});
@@ -49,26 +63,81 @@ Session unusual(const path& capture) {
   return session;
 }
 
-std::string refused(const std::string& text) {
-  return thrown_text(ErrorCode::file, [&] { parse_session(text, "s.json", "/folder"); });
+StoredSession parsed(const std::string& text, const path& folder = "/folder") {
+  return parse_session(text, "s.session", folder);
 }
 
-/// The text of a good session with a change.
-std::string changed(const std::function<void(Json&)>& change) {
-  auto json = Json::parse(session_text(unusual("/folder/c"), "/folder"));
-  change(json);
-  return json.dump();
+std::string refused(const std::string& text) {
+  return thrown_text(ErrorCode::file, [&] { parsed(text); });
 }
 
 }  // namespace
 
+TEST_CASE("a session is a script of what was open and of what is not as at first") {
+  const Opened opened;
+  Session session;
+  session.capture = opened.folder.path() / "dump";
+  session.view = opened_view(opened.limits);
+  CHECK(session_text(session, opened.heads, opened.folder.path()) ==
+        "attnscope-session/2\nopen dump\nsize 1280 800\n");
+  session = unusual("/elsewhere/a dump");
+  CHECK(session_text(session, opened.heads, opened.folder.path()) ==
+        R"(attnscope-session/2
+open "/elsewhere/a dump" --grid 2x3x4 --mask window:3 --score sigmoid
+size 1000 700
+step 10 layer 3 kind joint branch cond batch 1 head 2
+reverse on
+query tokens 3,25
+product lift
+pool mean
+scale symlog
+colormap turbo
+range -0.1 12.7
+zoom 0.3333333333333333 17.1 2 21.25
+aspect equal
+order yxt rows
+order tiles:1x2x2 keys
+other-order hilbert rows
+other-order stored keys
+theme light
+histogram off
+column 0.41
+frames on
+atlas on
+atlas entropy
+atlas sort text_mass
+atlas filter "layers=0-3 temporal"
+atlas exact
+track rows text
+track keys mass
+pin 2 3 20
+pin 8 0 1
+word 0,1
+words on
+words special off
+words sort mass
+words filter re
+film contour
+film opacity 0.6
+film one
+film frame 1
+film linear
+film loop off
+mask on
+mask topk:block=32,keep=0.2
+mask keep 0 8 2 4
+mask drop 1 2 0 8
+mask lost on
+pane query
+)");
+}
+
 TEST_CASE("a session comes back as it was") {
-  const TemporaryFolder folder;
-  write_video_capture(folder);
-  const path file = folder.path() / "session.json";
-  const Session session = unusual(folder.path());
-  write_session(session, file, false);
-  const Session back = read_session(file);
+  const Opened opened;
+  const path file = opened.folder.path() / "s.session";
+  const Session session = unusual(opened.folder.path());
+  write_session(session, opened.heads, file, false);
+  const StoredSession back = read_session(file);
   CHECK(back.capture == session.capture);
   CHECK(back.facts.grid == session.facts.grid);
   CHECK(back.facts.mask == session.facts.mask);
@@ -76,197 +145,217 @@ TEST_CASE("a session comes back as it was") {
   CHECK_FALSE(back.facts.text);
   CHECK(back.width == 1000);
   CHECK(back.height == 700);
-  CHECK(back.head == session.head);
-  CHECK(back.view == session.view);
-
-  const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(map_sources(capture));
-  const ViewLimits limits = ViewLimits::of(map_sources(capture));
-  ViewState expected = session.view;
-  expected.head = {3, 1, 2};
-  CHECK(restored_view(back, picker, limits) == expected);
+  CHECK(restored_view(back, opened.heads) == session.view);
   // The defaults too.
   Session plain;
-  plain.capture = folder.path();
-  plain.head = picker.values({});
-  plain.view = opened_view(limits);
-  write_session(plain, file, true);
-  CHECK(read_session(file).view == plain.view);
-  CHECK(restored_view(read_session(file), picker, limits) == plain.view);
+  plain.capture = opened.folder.path();
+  plain.view = opened_view(opened.limits);
+  write_session(plain, opened.heads, file, true);
+  CHECK(restored_view(read_session(file), opened.heads) == plain.view);
 }
 
-TEST_CASE("where packed sequences are cut and how files are named come back too") {
-  const TemporaryFolder folder;
-  Session session = unusual(folder.path());
+TEST_CASE("an order from a file is kept by its name, also where the file is gone") {
+  const Opened opened;
+  Session session;
+  session.capture = opened.folder.path();
+  session.view = opened_view(opened.limits);
+  TokenOrder order;
+  order.kind = TokenOrder::Kind::listed;
+  order.file = opened.folder / "orders/o 1.npy";
+  std::vector<int64_t> places(26);
+  std::iota(places.rbegin(), places.rend(), 0);
+  order.list = std::make_shared<const std::vector<int64_t>>(places);
+  session.view.order = {order, order};
+  const std::string text = session_text(session, opened.heads, opened.folder.path());
+  CHECK(has(text, "\norder \"orders/o 1.npy\"\n"));
+  // It is read with the session.
+  const StoredSession back = parsed(text, opened.folder.path());
+  CHECK(has(thrown_text(ErrorCode::file, [&] { restored_view(back, opened.heads); }),
+            "s.session:4: "));
+}
+
+TEST_CASE("a session brings side B and its capture back") {
+  const Opened opened;
+  Session session;
+  session.capture = opened.folder.path();
+  session.other_capture = opened.folder.path() / "second";
+  session.view = opened_view(opened.limits);
+  OtherSide other{.head = {3, 1, 2}, .rect = {1, 9, 2, 10}};
+  other.difference = Difference::signed_difference;
+  other.lock_zoom = other.lock_cursor = false;
+  other.range = {false, -0.25, 0.25};
+  other.ranked = true;
+  session.view.other = other;
+  session.view.maximised = ViewPane::ranked;
+  const std::string text = session_text(session, opened.heads, opened.folder.path());
+  CHECK(has(text, "b capture second\n"));
+  CHECK(has(text, "b step 10 layer 3 kind joint branch cond batch 1 head 2\n"));
+  CHECK(has(text, "difference signed\nrange -0.25 0.25\n"));
+  const StoredSession back = parsed(text, opened.folder.path());
+  CHECK(back.other_capture == opened.folder.path() / "second");
+  CHECK(restored_view(back, opened.heads) == session.view);
+}
+
+TEST_CASE("all that was told of the input comes back") {
+  const Opened opened;
+  Session session = unusual(opened.folder.path());
   session.facts.pattern = "L{layer}_{q|k}.npy";
   session.facts.cu_seqlens = "0,9,24";
-  session.facts.told = {{"layer", "17"}, {"model", "m"}};
-  session.facts.cu_seqlens_k = (folder.path() / "cuts.npz").string() + ":cu";
-  const auto json = Json::parse(session_text(session, folder.path()));
-  CHECK(json["facts"]["cu_seqlens"] == "0,9,24");
-  CHECK(json["facts"]["cu_seqlens_k"] == "cuts.npz:cu");
-  const Session back = parse_session(json.dump(), "s.json", folder.path());
+  session.facts.told = {{"layer", "17"}, {"model", "my model"}};
+  session.facts.cu_seqlens_k = (opened.folder.path() / "cuts.npz").string() + ":cu";
+  const std::string text = session_text(session, opened.heads, opened.folder.path());
+  CHECK(has(text, " --cu-seqlens-k cuts.npz:cu --as layer=17 --as \"model=my model\""));
+  const StoredSession back = parsed(text, opened.folder.path());
   CHECK(back.facts.pattern == session.facts.pattern);
   CHECK(back.facts.cu_seqlens == session.facts.cu_seqlens);
-  CHECK(json["facts"]["as"]["layer"] == "17");
   CHECK(back.facts.told == session.facts.told);
   CHECK(back.facts.cu_seqlens_k == session.facts.cu_seqlens_k);
 }
 
 TEST_CASE("paths below the session's folder are relative, so that both can be moved") {
-  const TemporaryFolder folder;
+  const Opened opened;
+  const path& folder = opened.folder.path();
   const auto stored = [&](const path& capture) {
-    return Json::parse(session_text(unusual(capture), folder.path()))["capture"].get<std::string>();
+    Session session;
+    session.capture = capture;
+    session.view = opened_view(opened.limits);
+    const std::string text = session_text(session, opened.heads, folder);
+    const size_t begin = text.find("open ") + 5;
+    return text.substr(begin, text.find('\n', begin) - begin);
   };
-  CHECK(stored(folder.path() / "a" / "b") == "a/b");
-  CHECK(stored(folder.path() / "a/../c/") == "c");
-  CHECK(stored(folder.path()) == ".");
+  CHECK(stored(folder / "a" / "b") == "a/b");
+  CHECK(stored(folder / "a/../c/") == "c");
+  CHECK(stored(folder) == ".");
+  CHECK(stored(folder / "--x") == "./--x");
   CHECK(stored("/elsewhere/x") == "/elsewhere/x");
-  CHECK(stored(folder.path().parent_path() / "beside") ==
-        (folder.path().parent_path() / "beside").string());
+  CHECK(stored(folder.parent_path() / "beside") == (folder.parent_path() / "beside").string());
   CHECK(stored("here") == (std::filesystem::current_path() / "here").string());
-  const std::string text = session_text(unusual(folder.path() / "a"), folder.path());
-  CHECK(parse_session(text, "s", "/moved/to").capture == path("/moved/to/a"));
+  const std::string text = session_text(unusual(folder / "a"), opened.heads, folder);
+  CHECK(parsed(text, "/moved/to").capture == path("/moved/to/a"));
 
   Session bare = unusual({});
-  bare.tensors = {folder / "q.npy", folder / "kv.safetensors:k", ""};
-  bare.facts.mask = folder / "m.npy";
-  const Session back = parse_session(session_text(bare, folder.path()), "s", "/moved");
+  bare.tensors = {opened.folder / "q.npy", opened.folder / "kv.safetensors:k", ""};
+  bare.facts.mask = opened.folder / "m.npy";
+  bare.view.mask = {true, opened.folder / "blocks.npy", 32};
+  const StoredSession back = parsed(session_text(bare, opened.heads, folder), "/moved");
   CHECK(back.capture.empty());
   CHECK(back.tensors.q == "/moved/q.npy");
   CHECK(back.tensors.k == "/moved/kv.safetensors:k");
   CHECK(back.tensors.v.empty());
   CHECK(back.facts.mask == "/moved/m.npy");
+  CHECK(restored_view(back, opened.heads).mask == MaskLook{true, "/moved/blocks.npy", 32});
+  // On another machine files have the names that they have there.
+  Session far = bare;
+  far.tensors = {};
+  far.capture = "ssh://server/data/dump";
+  const StoredSession there = parsed(session_text(far, opened.heads, folder), "/moved");
+  CHECK(there.capture == path("ssh://server/data/dump"));
+  CHECK(there.facts.mask == opened.folder / "m.npy");
+  CHECK(restored_view(there, opened.heads).mask.text == opened.folder / "blocks.npy");
 }
 
-TEST_CASE("a mask's file moves with the session, and is not written over by it") {
+TEST_CASE("a session file is written whole or not at all, and never over its inputs") {
+  const Opened opened;
   const TemporaryFolder folder;
-  write_bytes(folder / "blocks.npy", "bits");
-  Session session = unusual(folder.path() / "c");
-  session.view.mask = {true, folder / "blocks.npy", 32};
-  const std::string text = session_text(session, folder.path());
-  CHECK(Json::parse(text)["view"]["mask"]["text"] == "blocks.npy");
-  CHECK(parse_session(text, "s", "/moved").view.mask == MaskLook{true, "/moved/blocks.npy", 32});
-  CHECK(has(thrown_text(ErrorCode::file,
-                        [&] { write_session(session, folder.path() / "blocks.npy", true); }),
-            "is an input"));
-}
-
-TEST_CASE("a session file is written whole or not at all, and never over its capture") {
-  const TemporaryFolder folder;
-  const path file = folder.path() / "s.json";
-  const path capture = folder.path() / "capture.safetensors";
+  const path file = folder.path() / "s.session", capture = folder.path() / "c.safetensors";
   write_bytes(capture, "tensors");
-  write_session(unusual(capture), file, false);
-  CHECK(has(thrown_text(ErrorCode::file, [&] { write_session(unusual(capture), file, false); }),
-            "already exists"));
-  write_session(unusual(capture), file, true);
-  CHECK(has(thrown_text(ErrorCode::file, [&] { write_session(unusual(capture), capture, true); }),
-            "is an input"));
+  const auto write = [&](const Session& session, const path& to, bool force) {
+    write_session(session, opened.heads, to, force);
+  };
+  const auto refuse = [&](const Session& session, const path& to, bool force) {
+    return thrown_text(ErrorCode::file, [&] { write(session, to, force); });
+  };
+  write(unusual(capture), file, false);
+  CHECK(has(refuse(unusual(capture), file, false), "already exists"));
+  write(unusual(capture), file, true);
+  CHECK(has(refuse(unusual(capture), capture, true), "is an input"));
   Session bare = unusual({});
   bare.tensors = {capture.string() + ":q", capture.string() + ":k", ""};
-  CHECK(has(thrown_text(ErrorCode::file, [&] { write_session(bare, capture, true); }),
-            "is an input"));
+  CHECK(has(refuse(bare, capture, true), "is an input"));
+  Session masked = unusual(capture);
+  write_bytes(folder / "blocks.npy", "bits");
+  masked.view.mask = {true, folder / "blocks.npy", 32};
+  CHECK(has(refuse(masked, folder.path() / "blocks.npy", true), "is an input"));
   CHECK(read_bytes(capture) == "tensors");
-  CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 2);
   CHECK(is_session_file(file));
   CHECK_FALSE(is_session_file(capture));
   CHECK_FALSE(is_session_file(folder.path()));
   CHECK_FALSE(is_session_file(folder.path() / "missing"));
   CHECK_FALSE(
       thrown_text(ErrorCode::file, [&] { read_session(folder.path() / "missing"); }).empty());
-  CHECK(has(thrown_text(ErrorCode::file,
-                        [&] { write_session(unusual("/a\xff"), folder.path() / "t.json", false); }),
-            "UTF-8"));
+  CHECK(has(refuse(unusual("/a\nquit"), folder.path() / "t.session", false), "line break"));
+  CHECK_FALSE(std::filesystem::exists(folder.path() / "t.session"));
 }
 
-TEST_CASE("what is wrong in a session is named by file and key") {
-  CHECK(has(refused("{"), "s.json: is no valid JSON"));
-  CHECK(has(refused("[]"), "s.json: expected an object"));
-  CHECK(has(refused(changed([](Json& j) { j["format"] = "attnscope-session/2"; })),
-            "s.json: format: expected \"attnscope-session/1\", got \"attnscope-session/2\""));
-  CHECK(refused(changed([](Json& j) { j["view"]["recd"] = 1; })) ==
-        "s.json: view.recd: no such key, did you mean rect?");
-  CHECK(refused(changed([](Json& j) { j["late"] = 1; })) == "s.json: late: no such key");
-  CHECK(refused(changed([](Json& j) { j["head"].erase("layer"); })) ==
-        "s.json: head.layer: is missing");
-  CHECK(has(refused(changed([](Json& j) { j.erase("capture"); })), "a capture or tensors"));
-  CHECK(has(refused(changed([](Json& j) { j["capture"] = 5; })), "capture: expected a text"));
-  CHECK(has(refused(changed([](Json& j) { j["capture"] = ""; })), "capture: is empty"));
-  const std::vector<std::pair<std::function<void(Json&)>, const char*>> cases{
-      {[](Json& j) { j["window"]["width"] = 10; }, "window.width: expected a whole number from 64"},
-      {[](Json& j) { j["window"]["width"] = 800.5; }, "window.width: expected a whole number"},
-      {[](Json& j) { j["window"] = 3; }, "window: expected an object"},
-      {[](Json& j) { j["head"]["kind"] = "slf"; }, "head.kind: slf: no such name, did you mean"},
-      {[](Json& j) { j["head"]["head"] = -1; }, "head.head: expected whole numbers from 0 on"},
-      {[](Json& j) { j["head"]["step"] = 18446744073709551615u; }, "head.step"},
-      {[](Json& j) {
-         j["view"]["rect"] = {1, 2, 3};
-       },
-       "view.rect: expected 4 numbers"},
-      {[](Json& j) {
-         j["view"]["rect"] = {2, 1, 0, 1};
-       },
-       "view.rect: expected Q0 < Q1"},
-      {[](Json& j) {
-         j["view"]["rect"] = {0, 1, 0, "1"};
-       },
-       "view.rect: expected a number"},
-      {[](Json& j) { j["view"]["query"] = Json::array(); }, "view.query"},
-      {[](Json& j) {
-         j["view"]["query"] = {3, 3};
-       },
-       "view.query: the tokens must ascend"},
-      {[](Json& j) { j["view"]["query"] = {-3}; }, "view.query"},
-      {[](Json& j) { j["view"]["reverse"] = "on"; }, "view.reverse: expected true or false"},
-      {[](Json& j) { j["view"]["product"] = "weight"; }, "did you mean weights?"},
-      {[](Json& j) { j["view"]["colormap"] = "jet"; }, "view.colormap: jet: no such name"},
-      {[](Json& j) { j["view"]["range"] = "wide"; }, "view.range: expected \"auto\", \"minmax\""},
-      {[](Json& j) {
-         j["view"]["range"] = {2, 1};
-       },
-       "view.range: the low end"},
-      {[](Json& j) { j["view"]["atlas"]["shwon"] = true; },
-       "view.atlas.shwon: no such key, did you mean shown?"},
-      {[](Json& j) { j["view"]["atlas"]["exact"] = 1; }, "view.atlas.exact"},
-      {[](Json& j) { j["view"]["mask"]["block"] = 0; }, "view.mask.block"},
-      {[](Json& j) { j["view"]["mask"]["edits"] = 3; }, "view.mask.edits: expected a list"},
-      {[](Json& j) {
-         j["view"]["mask"]["edits"][0]["rect"] = {0, 1, -2, 3};
-       },
-       "view.mask.edits.rect"},
-      {[](Json& j) { j["view"]["maximised"] = "nowhere"; }, "view.maximised: nowhere"},
-      {[](Json& j) { j["view"]["split_query"] = 1.5; }, "view.split_query"},
-      {[](Json& j) { j["facts"]["gird"] = "1x1x1"; },
-       "facts.gird: no such key, did you mean grid?"},
-      {[](Json& j) { j["facts"]["score"] = "max"; }, "facts.score"},
+TEST_CASE("what is wrong in a session is named by file and line") {
+  const std::string head = "attnscope-session/2\n# a comment\nopen dump\n";
+  CHECK(parsed(head).capture == path("/folder/dump"));
+  CHECK(refused("attnscope-session/3\nopen dump\n") ==
+        "s.session:1: expected attnscope-session/2, got attnscope-session/3");
+  CHECK(refused("") == "s.session: is empty");
+  CHECK(refused("attnscope-session/2\n") == "s.session: open is missing");
+  CHECK(has(refused("attnscope-session/2\nreverse on\n"),
+            "s.session:2: reverse: a session says first what is to be opened"));
+  CHECK(refused(head + "product weight\n") ==
+        "s.session:4: product weight: no such name, did you mean weights? (weights, logits, lift)");
+  CHECK(has(refused(head + "zoom 2 1 0 1\n"), "s.session:4: zoom: expected Q0 < Q1 and K0 < K1"));
+  CHECK(has(refused(head + "query tokens x\n"), "s.session:4: query tokens: expected N,N-M..."));
+  CHECK(has(refused(head + "revers on\n"), "did you mean reverse?"));
+  CHECK(has(refused(head + "open other\n"), "open: stands once"));
+  CHECK(has(refused(head + "size 10 800\n"), "size: expected 64 to 16384 pixels, got 10"));
+  CHECK(has(refused(head + "word \"a\n"), "s.session:4: the closing quote is missing"));
+  const auto open = [](const std::string& words) {
+    return refused("attnscope-session/2\nopen " + words + "\n");
   };
-  for (const auto& [change, part] : cases) {
-    const std::string text = refused(changed(change));
-    INFO(text << " / " << part);
-    CHECK(text.starts_with("s.json: "));
-    CHECK(has(text, part));
+  CHECK(has(open("a b"), "s.session:2: open: expected one capture, got two"));
+  CHECK(has(open("a --gird 1x1x1"), "--gird: no such name, did you mean --grid?"));
+  CHECK(has(open("a --grid"), "--grid: its value is missing"));
+  CHECK(has(open("a --q q.npy"), "either a capture or tensors"));
+  CHECK(has(open("--q q.npy"), "either a capture or tensors"));
+  CHECK(has(open("a --score max"), "--score max: no such name"));
+  CHECK(has(open("a --as layer"), "--as: expected NAME=VALUE"));
+  CHECK(has(open("\"\""), "the capture's name is empty"));
+}
+
+TEST_CASE("a session does nothing but show") {
+  for (const char* line : {"shot x.png",
+                           "save-session x",
+                           "save-mask x.npy",
+                           "wait exact",
+                           "quit",
+                           "film x.gif",
+                           "film play",
+                           "film x/",
+                           "key F12",
+                           "type x",
+                           "click Toolbar/Fit",
+                           "hover x",
+                           "drag x 0 0 1 1",
+                           "wheel x 1",
+                           "play on",
+                           "probe 0 0",
+                           "print frames",
+                           "expect frames > 0",
+                           "b show on",
+                           "pin 3",
+                           "unpin 3",
+                           "fit"}) {
+    CAPTURE(line);
+    CHECK(has(refused("attnscope-session/2\nopen dump\n" + std::string(line) + "\n"),
+              "s.session:3: "));
   }
 }
 
 TEST_CASE("what the capture does not have is not restored") {
-  const TemporaryFolder folder;
-  write_video_capture(folder);
-  const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(map_sources(capture));
-  const ViewLimits limits = ViewLimits::of(map_sources(capture));
-  const auto refuse = [&](const std::function<void(Session&)>& change) {
-    Session session = unusual(folder.path());
-    change(session);
-    return usage_text([&] { restored_view(session, picker, limits); });
+  const Opened opened;
+  const auto refuse = [&](const std::string& lines) {
+    const StoredSession session = parsed("attnscope-session/2\nopen dump\n" + lines + "\n");
+    return usage_text([&] { restored_view(session, opened.heads); });
   };
-  CHECK(has(refuse([](Session& s) { s.head.layer = 2; }), "session: layer 2: not in this capture"));
-  CHECK(has(refuse([](Session& s) { s.head.head = 3; }), "session: head 3"));
-  CHECK(has(refuse([](Session& s) { s.view.query = ChosenQuery{{26}}; }), "session: token 26"));
-  CHECK(has(refuse([](Session& s) {
-              s.view.product = ViewProduct::logits;
-              s.view.scale = ScaleKind::log2;
-            }),
-            "session: scale log"));
-  CHECK(has(refuse([](Session& s) { s.view.scale = ScaleKind::log2; }), "session: range -0.1"));
+  CHECK(refuse("layer 2") == "s.session:3: layer 2: not in this capture (it has 1, 3)");
+  CHECK(has(refuse("head 3"), "s.session:3: head 3"));
+  CHECK(has(refuse("reverse on\nquery token 26"), "s.session:4: token 26"));
+  CHECK(has(refuse("product logits\nscale log"), "s.session:4: scale log"));
+  CHECK(has(refuse("range -0.1 1"), "s.session:3: range -0.1"));
+  CHECK(has(refuse("b layer 7"), "s.session:3: layer 7"));
 }

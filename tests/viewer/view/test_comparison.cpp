@@ -1,10 +1,7 @@
-#include <nlohmann/json.hpp>
 
-#include "io/files/json_types.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/commands/command_actions.h"
-#include "viewer/session/session.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
@@ -235,59 +232,4 @@ TEST_CASE("the button of side B begins at another head than A's") {
   // Side B that is chosen stays.
   state.other = OtherSide{.head = {2, 0, 1}, .rect = state.rect};
   CHECK(suggested_other(state, picker, picker, any) == HeadId{2, 0, 1});
-}
-
-TEST_CASE("a session brings side B back, and one without is as before") {
-  const TemporaryFolder folder;
-  write_video_capture(folder);
-  const Capture capture = Capture::open(folder.path());
-  const HeadPicker picker(map_sources(capture));
-  const ViewLimits limits = ViewLimits::of(map_sources(capture));
-  Session session;
-  session.capture = folder.path();
-  session.head = picker.values({});
-  session.view = opened_view(limits);
-  CHECK_FALSE(has(session_text(session, folder.path()), "\"b\""));
-  session.other_head = picker.values({3, 1, 2});
-  OtherSide other{.head = {3, 1, 2}, .rect = {1, 9, 2, 10}};
-  other.difference = Difference::signed_difference;
-  other.lock_zoom = other.lock_cursor = false;
-  other.range = {false, -0.25, 0.25};
-  other.ranked = true;
-  session.view.other = other;
-  session.other_capture = folder.path() / "second";
-  const std::string text = session_text(session, folder.path());
-  CHECK(Json::parse(text)["b"]["capture"] == "second");
-  const Session back = parse_session(text, "s.json", folder.path());
-  CHECK(back.other_capture == folder.path() / "second");
-  CHECK(restored_view(back, picker, limits).other == other);
-  session.view.maximised = ViewPane::ranked;
-  const Session alone = parse_session(session_text(session, folder.path()), "s", folder.path());
-  CHECK(restored_view(alone, picker, limits).maximised == ViewPane::ranked);
-  session.view.maximised.reset();
-  // A line between the two maps leaves no room for a difference.
-  session.view.other->split = 0.3f;
-  session.view.other->difference = Difference::off;
-  session.view.other->range = {};
-  const Session split = parse_session(session_text(session, folder.path()), "s", folder.path());
-  CHECK(restored_view(split, picker, limits).other == session.view.other);
-  const auto changed = [&](const char* key, const Json& value) {
-    auto json = Json::parse(text);
-    json["b"][key] = value;
-    return thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); });
-  };
-  CHECK(has(changed("difference", "sign"), "s: b.difference: sign: no such name"));
-  CHECK(has(changed("split", 1.5), "s: b.split"));
-  CHECK(has(changed("rangd", 1), "did you mean range?"));
-  CHECK(has(changed("range", {2, 1}), "low end"));
-  CHECK(has(changed("capture", ""), "s: b.capture: is empty"));
-  auto json = Json::parse(text);
-  json["b"].erase("capture");
-  json["b"].erase("head");
-  CHECK(has(thrown_text(ErrorCode::file, [&] { parse_session(json.dump(), "s", folder.path()); }),
-            "b.head: is missing"));
-  json = Json::parse(text);
-  json["b"]["head"]["layer"] = 7;
-  const Session lost = parse_session(json.dump(), "s", folder.path());
-  CHECK(has(usage_text([&] { restored_view(lost, picker, limits); }), "session: layer 7"));
 }

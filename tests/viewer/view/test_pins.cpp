@@ -1,6 +1,5 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/session/session.h"
 #include "viewer/view/pins.h"
 #include "viewer/view/view_history.h"
 
@@ -91,23 +90,4 @@ TEST_CASE("pins that cannot be are refused in one line, also those of a session"
   CHECK(refused(action::SetPin{1, Pin{0, -1}}) == "pin 1: key -1: outside the map (valid 0 to 79)");
   CHECK(refused(action::GoToPin{2}) == "pin 2: there is no pin 2");
   CHECK(refused(action::SetPin{2, {}}) == "unpin 2: there is no pin 2");
-
-  Session session;
-  session.capture = "/c";
-  session.head.branch = "all";
-  session.view = state;
-  CHECK_FALSE(has(session_text(session, "/"), "pins"));
-  session.view.pins.set(3, Pin{7, 8});
-  const std::string text = session_text(session, "/");
-  CHECK(parse_session(text, "s.json", "/").view == session.view);
-  const auto changed = [&](const std::string& from, const std::string& to) {
-    std::string wrong = text;
-    wrong.replace(wrong.find(from), from.size(), to);
-    return thrown_text(ErrorCode::file, [&] { parse_session(wrong, "s.json", "/"); });
-  };
-  CHECK(
-      has(changed("\"number\": 3", "\"number\": 9"), "view.pins.number: expected a whole number"));
-  CHECK(has(changed("\"query\": 7", "\"query\": -7"), "view.pins.query"));
-  CHECK(has(changed("\"key\": 8", "\"kex\": 8"), "view.pins.key: is missing"));
-  CHECK(has(changed("\"number\": 3,", "\"number\": 3, \"x\": 1,"), "view.pins.x: no such key"));
 }

@@ -175,12 +175,12 @@ TEST_CASE("the rest of the actions do what they say") {
   CHECK(has(text, "did you mean viridis?"));
   CHECK(has(text, "turbo"));
   CHECK(after(start, action::SetTheme{ViewTheme::light}).theme == ViewTheme::light);
-  const ViewState hidden = after(start, action::ShowHistogram{false});
+  const ViewState hidden = after(start, action::Switch{&ViewState::show_histogram, false});
   CHECK_FALSE(hidden.show_histogram);
   const ViewState alone = after(hidden, action::Maximise{ViewPane::histogram});
   CHECK(alone.show_histogram);
   CHECK(alone.maximised == ViewPane::histogram);
-  CHECK_FALSE(after(alone, action::ShowHistogram{false}).maximised);
+  CHECK_FALSE(after(alone, action::Switch{&ViewState::show_histogram, false}).maximised);
   CHECK_FALSE(after(alone, action::Maximise{}).maximised);
   CHECK(after(start, action::SetSplit{0.5f}).split_query == 0.5f);
   CHECK(after(start, action::SetSplit{0}).split_query == Approx(0.1f));

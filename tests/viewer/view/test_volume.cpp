@@ -4,7 +4,6 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/session/session.h"
 #include "viewer/view/row/picture_rest.h"
 #include "viewer/view/row/volume_camera.h"
 #include "viewer/view/view_actions.h"
@@ -246,25 +245,4 @@ TEST_CASE("planes are those of the grid") {
   CHECK(usage_text([&] {
           check_volume_slice(TokenGrid::unknown(26), {VolumeAxis::y, 0});
         }) == "volume slice y 0: no grid is known");
-}
-
-TEST_CASE("a session keeps a volume, and has none where it is as at first") {
-  Session session;
-  session.capture = "/c";
-  session.head.branch = "all";
-  session.view = opened_view(limits());
-  CHECK_FALSE(has(session_text(session, "/"), "volume"));
-  session.view.volume = {true, VolumeMode::emission,         0.25, -12.5, 60,
-                         2,    VolumeSlice{VolumeAxis::y, 4}};
-  const std::string text = session_text(session, "/");
-  CHECK(parse_session(text, "s.json", "/").view == session.view);
-  const auto with = [&](const std::string& from, const std::string& to) {
-    std::string changed = text;
-    changed.replace(changed.find(from), from.size(), to);
-    return thrown_text(ErrorCode::file, [&] { parse_session(changed, "s.json", "/"); });
-  };
-  CHECK(
-      has(with("\"emission\"", "\"emision\""), "s.json: view.volume.mode: emision: no such name"));
-  CHECK(has(with("\"azimuth\"", "\"azimut\""), "view.volume"));
-  CHECK(has(with("\"y\"", "\"z\""), "view.volume.slice: expected null or an axis"));
 }

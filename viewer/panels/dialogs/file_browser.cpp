@@ -66,7 +66,8 @@ void FileBrowser::read() {
     const std::string extension = path.extension().string();
     const bool capture =
         entry.folder ? fs::exists(path / "capture.json", ignored) : is_input_name(extension);
-    const bool session = !entry.folder && extension == ".json" && is_session_ && is_session_(path);
+    const bool session = !entry.folder && (extension == ".session" || extension == ".json") &&
+                         is_session_ && is_session_(path);
     if (capture) entry.what = "capture";
     if (session) entry.what = "session";
     if (entry.folder || capture || session) entries_.push_back(std::move(entry));

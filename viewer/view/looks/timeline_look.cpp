@@ -41,14 +41,4 @@ void check_timeline_look(const TimelineLook& look) {
   }
 }
 
-TimelineLook TimelineChange::of(TimelineLook look) const {
-  look.shown = shown.value_or(look.shown);
-  look.metric = metric.value_or(look.metric);
-  look.over = over.value_or(look.over);
-  look.loop = loop.value_or(look.loop);
-  look.speed = speed.value_or(look.speed);
-  look.follow = follow.value_or(look.follow);
-  return look;
-}
-
 }  // namespace attnscope

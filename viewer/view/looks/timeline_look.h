@@ -32,17 +32,4 @@ struct TimelineLook {
 /// Throws Error(usage) for what is no look.
 void check_timeline_look(const TimelineLook& look);
 
-/// Parts of a look that are to be others.
-struct TimelineChange {
-  std::optional<bool> shown = {};
-  std::optional<std::string> metric = {};
-  std::optional<CurveAxis> over = {};
-  std::optional<bool> loop = {};
-  std::optional<double> speed = {};
-  std::optional<bool> follow = {};
-
-  TimelineLook of(TimelineLook look) const;
-  friend bool operator==(const TimelineChange&, const TimelineChange&) = default;
-};
-
 }  // namespace attnscope

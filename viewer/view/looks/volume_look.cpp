@@ -75,15 +75,4 @@ void check_volume_slice(const TokenGrid& grid, const VolumeSlice& slice) {
                                 slice.at, extent - 1));
 }
 
-VolumeLook VolumeChange::of(VolumeLook look) const {
-  look.shown = shown.value_or(look.shown);
-  look.mode = mode.value_or(look.mode);
-  look.threshold = threshold.value_or(look.threshold);
-  look.azimuth = azimuth.value_or(look.azimuth);
-  look.elevation = elevation.value_or(look.elevation);
-  look.zoom = zoom.value_or(look.zoom);
-  if (slice) look.slice = *slice;
-  return look;
-}
-
 }  // namespace attnscope

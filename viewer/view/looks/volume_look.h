@@ -54,15 +54,4 @@ void check_volume_look(const VolumeLook& look);
 /// Throws Error(usage) that names what there is where `grid` has no such plane, or is no grid.
 void check_volume_slice(const TokenGrid& grid, const VolumeSlice& slice);
 
-/// Parts of a look that are to be others.
-struct VolumeChange {
-  std::optional<bool> shown = {};
-  std::optional<VolumeMode> mode = {};
-  std::optional<double> threshold = {}, azimuth = {}, elevation = {}, zoom = {};
-  std::optional<std::optional<VolumeSlice>> slice = {};
-
-  VolumeLook of(VolumeLook look) const;
-  friend bool operator==(const VolumeChange&, const VolumeChange&) = default;
-};
-
 }  // namespace attnscope

@@ -43,19 +43,6 @@ std::optional<IndexRange> numbers_of(std::string_view part) {
   return IndexRange{first, last + 1};
 }
 
-/// All parts of "5,7-9"; nothing where one of them is a word.
-std::optional<std::vector<IndexRange>> number_lists(std::string_view text) {
-  std::vector<IndexRange> lists;
-  while (true) {
-    const size_t comma = text.find(',');
-    const auto numbers = numbers_of(text.substr(0, comma));
-    if (!numbers) return std::nullopt;
-    lists.push_back(*numbers);
-    if (comma == std::string_view::npos) return lists;
-    text.remove_prefix(comma + 1);
-  }
-}
-
 /// resolve_text_token() names the option of the command line that it is for.
 IndexRange find_phrase(const TokenNames& names, const std::string& text) {
   constexpr std::string_view kOption = "--text-token";
@@ -121,6 +108,18 @@ WordList list_words(std::span<const PromptWord> words, std::span<const double> m
     });
   }
   return list;
+}
+
+std::optional<std::vector<IndexRange>> number_lists(std::string_view text) {
+  std::vector<IndexRange> lists;
+  while (true) {
+    const size_t comma = text.find(',');
+    const auto numbers = numbers_of(text.substr(0, comma));
+    if (!numbers) return std::nullopt;
+    lists.push_back(*numbers);
+    if (comma == std::string_view::npos) return lists;
+    text.remove_prefix(comma + 1);
+  }
 }
 
 std::vector<int64_t> chosen_words(const TokenNames& names, const std::string& text) {

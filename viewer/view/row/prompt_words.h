@@ -50,6 +50,9 @@ WordList list_words(std::span<const PromptWord> words, std::span<const double> m
                     std::span<const double> usual, std::span<const uint8_t> masked,
                     const WordsLook& look);
 
+/// All parts of "5,7-9"; nothing where one of them is no number.
+std::optional<std::vector<IndexRange>> number_lists(std::string_view text);
+
 /// The words that `word TEXT` of a script means, counted within the text of `names`: "5", "5,6,9",
 /// "3-7", or a word or phrase as resolve_text_token() finds it. Ascending, each once. Throws
 /// Error(usage) that names what exists.

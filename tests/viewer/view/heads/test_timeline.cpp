@@ -4,7 +4,6 @@
 
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
-#include "viewer/session/session.h"
 #include "viewer/view/heads/timeline.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/view_history.h"
@@ -192,16 +191,6 @@ TEST_CASE(
   CHECK(
       has(usage_text([&] { apply_action(opened_view(limits), action::SetTimeline{look}, limits); }),
           "timeline speed 1000: expected 0.1 to 30"));
-  Session session;
-  session.capture = "/c";
-  session.head.branch = "all";
-  session.view = opened_view(limits);
-  CHECK_FALSE(has(session_text(session, "/"), "timeline"));
-  session.view.timeline = {true, "entropy", CurveAxis::layers, false, 0.5, true};
-  CHECK(parse_session(session_text(session, "/"), "s.json", "/").view == session.view);
-  session.view.timeline = {};
-  session.view.timeline.shown = false;
-  CHECK(parse_session(session_text(session, "/"), "s.json", "/").view == session.view);
 
   ViewHistory history(opened_view(limits));
   history.apply(action::Scrub{{2, 0, 0}}, limits, 1);

@@ -5,7 +5,6 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/commands/command_actions.h"
-#include "viewer/session/session.h"
 #include "viewer/view/maps/head_tracks.h"
 #include "viewer/view/maps/token_groups.h"
 #include "viewer/view/view_history.h"
@@ -120,19 +119,6 @@ TEST_CASE("tracks are part of the state: undone, kept, gone through by keys, non
   REQUIRE(history.undo());
   CHECK(history.now().tracks.rows == RowTrack::text);
 
-  Session session;
-  session.capture = "/c";
-  session.head.branch = "all";
-  session.view = opened_view(limits);
-  CHECK_FALSE(has(session_text(session, "/"), "tracks"));
-  session.view.tracks = {RowTrack::lse, KeyTrack::mass};
-  const std::string text = session_text(session, "/");
-  CHECK(parse_session(text, "s.json", "/").view == session.view);
-  std::string wrong = text;
-  wrong.replace(wrong.find("\"lse\""), 5, "\"lze\"");
-  CHECK(has(thrown_text(ErrorCode::file, [&] { parse_session(wrong, "s.json", "/"); }),
-            "view.tracks.rows: lze: no such name, did you mean lse?"));
-
   const ViewLimits read = one_call(false);
   const action::SetTracks wish{{RowTrack::entropy, KeyTrack::off}};
   CHECK(has(usage_text([&] { apply_action(opened_view(read), wish, read); }),
@@ -162,12 +148,7 @@ TEST_CASE("the frames' pane is part of the state, and shown where it is maximise
   ViewState state = apply_action(opened_view(limits), action::Maximise{ViewPane::frames}, limits);
   CHECK(state.show_frames);
   CHECK(state.maximised == ViewPane::frames);
-  Session session;
-  session.capture = "/c";
-  session.head.branch = "all";
-  session.view = state;
-  CHECK(parse_session(session_text(session, "/"), "s.json", "/").view == state);
-  state = apply_action(state, action::ShowFrames{false}, limits);
+  state = apply_action(state, action::Switch{&ViewState::show_frames, false}, limits);
   CHECK_FALSE(state.maximised);
   const ViewLimits read = one_call(false);
   CHECK(has(usage_text(

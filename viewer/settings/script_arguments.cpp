@@ -1,4 +1,4 @@
-#include "viewer/script/script_arguments.h"
+#include "viewer/settings/script_arguments.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/nearest_word.h"
 
 namespace attnscope {
 namespace {
@@ -37,5 +38,27 @@ int64_t whole(ScriptArguments words, size_t at) {
 }
 
 double number(ScriptArguments words, size_t at) { return parse_script_number(words[0], words[at]); }
+
+bool is_on(ScriptArguments words, size_t at) {
+  if (words[at] != "on" && words[at] != "off") {
+    throw unknown_name(fmt::format("{}", fmt::join(words.first(at), " ")), words[at],
+                       {"on", "off"});
+  }
+  return words[at] == "on";
+}
+
+std::string joined(ScriptArguments words, size_t at) {
+  return fmt::format("{}", fmt::join(words.subspan(at), " "));
+}
+
+std::string script_quoted(const std::string& word) {
+  if (!word.empty() && word.find_first_of(" \t\r#\"\\") == std::string::npos) return word;
+  std::string text = "\"";
+  for (const char c : word) {
+    if (c == '"' || c == '\\') text += '\\';
+    text += c;
+  }
+  return text + "\"";
+}
 
 }  // namespace attnscope
