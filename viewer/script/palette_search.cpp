@@ -192,10 +192,10 @@ std::vector<PaletteItem> palette_items(std::string_view typed, const PaletteCont
     add_line(text, items);
   }
   std::vector<PaletteItem> all;
-  // Of what fits as well, commands come before words of scripts.
+  // A command that switches comes before the word that says on or off.
   const auto fit_in_list = [](const PaletteItem& item, const std::vector<std::string>& words) {
     const int fit = fit_of(item, words);
-    return item.command || fit < 2 ? fit : fit / 2;
+    return item.title.ends_with(" on|off") && fit > 1 ? fit / 2 : fit;
   };
   for (const ViewCommand& command : commands()) {
     if (command.here && !needs_hand(command.id)) all.push_back(item_of(command));

@@ -11,6 +11,7 @@
 #include "viewer/session/remote_place.h"
 #include "viewer/session/session_1.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/settings/head_words.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_actions.h"
 
@@ -216,7 +217,12 @@ std::string session_text(const Session& session, const SessionHeads& heads, cons
                            .others = &heads.others,
                            .files = &files,
                            .of_this_head = false};
+  // The head is named also where it is the first: the capture may grow.
+  const std::string head = head_text(heads.picker.values(session.view.head)) + "\n";
   ViewState now = opened_view(heads.limits);
+  const HeadWords words = parse_head_words(script_line_words(head.substr(0, head.size() - 1)), 0);
+  now = apply_action(now, action::SelectHead{head_of(words, heads.picker, now.head)}, heads.limits);
+  lines.push_back(head);
   const auto all = [](const Setting&) { return true; };
   for (std::string& line : setting_lines(place, heads.limits, all, now)) {
     lines.push_back(std::move(line));

@@ -79,7 +79,8 @@ TEST_CASE("a session is a script of what was open and of what is not as at first
   session.capture = opened.folder.path() / "dump";
   session.view = opened_view(opened.limits);
   CHECK(session_text(session, opened.heads, opened.folder.path()) ==
-        "attnscope-session/2\nopen dump\nsize 1280 800\n");
+        "attnscope-session/2\nopen dump\nsize 1280 800\n"
+        "step 0 layer 1 kind joint branch uncond batch 0 head 0\n");
   session = unusual("/elsewhere/a dump");
   CHECK(session_text(session, opened.heads, opened.folder.path()) ==
         R"(attnscope-session/2
@@ -171,7 +172,7 @@ TEST_CASE("an order from a file is kept by its name, also where the file is gone
   // It is read with the session.
   const StoredSession back = parsed(text, opened.folder.path());
   CHECK(has(thrown_text(ErrorCode::file, [&] { restored_view(back, opened.heads); }),
-            "s.session:4: "));
+            "s.session:5: "));
 }
 
 TEST_CASE("a session brings side B and its capture back") {
