@@ -112,5 +112,5 @@ TEST_CASE("the window shows the chunk that is chosen") {
       "expect cols == 60\nsave-session looked.session\nshot chunk.png\n");
   INFO(result.err);
   REQUIRE(result.exit_code == 0);
-  CHECK(contains(read_bytes(folder.path() / "looked.session"), " chunk 4 "));
+  CHECK(contains(read_bytes(folder.path() / "looked.session"), "\nchunk 4 "));
 }

@@ -62,7 +62,7 @@ TEST_CASE("the window films any grid of a token map, and shows its parts") {
   // The film of the video has the same pixels by its own name.
   CHECK(bytes("video.png").size() > 1000);
   CHECK(contains(bytes("looked.session"), "\nsegment ref1\n"));
-  CHECK(contains(bytes("looked.session"), " block refiner.0 "));
+  CHECK(contains(bytes("looked.session"), "block refiner.0 slot attn "));
   const WindowResult again =
       run_window(folder.path().string(), {"--session", "looked.session"},
                  "wait exact\nexpect block == refiner.0\nexpect segment == ref1\nsegment ref2\n");
