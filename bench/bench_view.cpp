@@ -70,8 +70,9 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
               geometry.base_level, geometry.top_level);
   const Quantity weights = Quantity::weights;
   const TileId top{head, weights, geometry.top_level, 0, 0};
-  service.want({{}, {}, {top}, {head}});
-  waiter.wait([&] { return service.find(top) != nullptr; });
+  const Wish overview{top}, pass{top, Stage::exact};
+  service.want({overview, pass});
+  waiter.wait([&] { return find(service, top) != nullptr; });
   std::printf("%-34s %7.1f ms\n", "first sampled overview", milliseconds_since(start));
 
   // A hand moves the mouse for a while, and rests.
@@ -79,8 +80,8 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   for (int64_t i = 0; i < kHoveredRows && !service.exact(head); ++i) {
     const int64_t row = i * 7919 % geometry.rows;
     const LineRequest line{head, weights, false, {row}};
-    service.want({line, {}, {top}, {head}});
-    rows.push_back(waiter.wait([&] { return service.find_line(line) != nullptr; }));
+    service.want({Wish{line}, overview, pass});
+    rows.push_back(waiter.wait([&] { return find(service, line) != nullptr; }));
     // A mouse reports a hundred times a second at most.
     waiter.wait([&, from = Clock::now()] { return milliseconds_since(from) > 20; });
   }
@@ -89,8 +90,9 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   std::printf("%-34s %7.1f ms\n", "exact overview", milliseconds_since(start));
 
   const auto tile_time = [&](const char* what, const TileId& id) {
-    service.want({{}, {}, {id}, {}});
-    std::printf("%-34s %7.1f ms\n", what, waiter.wait([&] { return service.find(id) != nullptr; }));
+    service.want({Wish{id}});
+    std::printf("%-34s %7.1f ms\n", what,
+                waiter.wait([&] { return find(service, id) != nullptr; }));
   };
   const int middle = std::max(0, geometry.base_level - 1);
   tile_time("a tile of level 0", {head, weights, 0, geometry.tile_rows(0) / 2, 3});
@@ -99,15 +101,15 @@ void measure(const Capture& capture, const HeadId& head, int threads) {
   std::vector<double> columns;
   for (int64_t i = 0; i < 10; ++i) {
     const LineRequest line{head, weights, true, {(i * 7919) % geometry.cols}};
-    service.want({line, {}, {}, {}});
-    columns.push_back(waiter.wait([&] { return service.find_line(line) != nullptr; }));
+    service.want({Wish{line}});
+    columns.push_back(waiter.wait([&] { return find(service, line) != nullptr; }));
   }
   print_lines("a column, norms known", columns);
   std::vector<double> probes;
   for (int64_t i = 0; i < 20; ++i) {
     const ProbeRequest probe{head, i * 7919 % geometry.rows, i};
-    service.want({{}, {}, {}, {}, {probe}});
-    probes.push_back(waiter.wait([&] { return service.find_probe(probe).has_value(); }));
+    service.want({Wish{probe}});
+    probes.push_back(waiter.wait([&] { return find(service, probe) != nullptr; }));
   }
   print_lines("a probe", probes);
   const TileSourceStatus status = service.status();

@@ -49,18 +49,18 @@ OrderedJson plot_json(const PlotRequest& o, const Plot& plot, const ChartPicture
 void commit_both(StagedFile& picture, StagedFile& data) {
   picture.sync();
   data.sync();
-  const bool is_new = !std::filesystem::exists(picture.path());
+  std::error_code ignored;
+  const bool is_new = !std::filesystem::exists(picture.path(), ignored);
   picture.commit();
   try {
     data.commit();
   } catch (const Error& error) {
-    if (!is_new) {
-      throw Error(error.code(), fmt::format("{} ({} is replaced, its numbers are not)",
-                                            error.what(), one_line(picture.path().string())));
+    if (is_new) {
+      std::filesystem::remove(picture.path(), ignored);
+      throw;
     }
-    std::error_code ignored;
-    std::filesystem::remove(picture.path(), ignored);
-    throw;
+    throw Error(error.code(), fmt::format("{} ({} is replaced, its numbers are not)", error.what(),
+                                          one_line(picture.path().string())));
   }
 }
 

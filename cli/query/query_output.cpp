@@ -52,8 +52,10 @@ VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions&
   const TokenGrid& tokens = shown.tokens;
   const VolumeFormat format = volume_format_of(o.out, kFormats);
   const bool text = !tokens.text_range().empty();
-  const bool suits =
-      format == VolumeFormat::csv || (format == VolumeFormat::hdf5 && (text || tokens.has_map()));
+  // A video without a grid has a place in the .csv alone.
+  const bool has_no_video = text && tokens.video_range().empty();
+  const bool suits = format == VolumeFormat::csv ||
+                     (format == VolumeFormat::hdf5 && (has_no_video || tokens.has_map()));
   if (!tokens.has_grid() && !suits) {
     throw usage_error(
         tokens.video_range().empty()

@@ -48,6 +48,7 @@ FilmStyle style_of(const FilmExport::Film& film, const std::filesystem::path& pa
   style.colours.map = film.scale.map();
   style.colours.scale = film.scale.kind();
   style.colours.range = {false, film.scale.range().low, film.scale.range().high, false};
+  if (film.scale.is_of_nothing()) style.colours.range = {false, 0, 0, false};
   style.unit = film.caption.unit;
   style.frame_name = film.content.time == FilmTime::latent ? "t" : "frame";
   style.over.mode = film.look.mode;

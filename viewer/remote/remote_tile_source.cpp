@@ -86,6 +86,11 @@ std::string RemoteTileSource::problem(const Ask& ask) const {
   const std::string key = ask_key(ask);
   // Nothing more will come.
   if (lost_for_good_ && !held_.contains(key)) return problem_;
+  // The server may try anew what went wrong when it was asked for before.
+  const bool may_come = std::holds_alternative<LineRequest>(ask) ||
+                        std::holds_alternative<TileId>(ask) ||
+                        std::holds_alternative<MassRequest>(ask);
+  if (may_come && state_.wanted != wanted_) return "";
   const auto told = problems_.find(key);
   return told == problems_.end() ? "" : told->second;
 }

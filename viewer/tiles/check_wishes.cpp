@@ -7,7 +7,7 @@
 namespace attnscope {
 namespace {
 
-/// Whether there is what is asked for, of maps of these sizes.
+/// Throws Error(usage) where maps of these sizes do not have what is asked for.
 struct CheckAsk {
   const std::function<MapGeometry(const HeadId&)>& geometry;
 

@@ -136,6 +136,7 @@ void TileScheduler::want(Wishes wishes) {
 void TileScheduler::order_jobs() {
   order_.clear();
   ordered_.clear();
+  tiles_ordered_ = false;
   std::vector<HeadId> for_lines, for_masses;  // whose norms are waited for
   for (const Wish& wish : wishes_) {
     const auto* const line = std::get_if<LineRequest>(&wish.ask);

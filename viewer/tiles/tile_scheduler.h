@@ -31,7 +31,7 @@ struct JobKey {
   std::variant<Ask, PassKey> result;
   Stage stage = Stage::sampled;
   friend auto operator<=>(const JobKey&, const JobKey&) = default;
-  /// What it answers, where it is a T; else null.
+  /// The ask that it answers, where it is a T; else null.
   template <class T>
   const T* answers() const {
     const Ask* const ask = std::get_if<Ask>(&result);
@@ -180,6 +180,7 @@ class TileScheduler {
   TileStore::Pinned pinned_;
   std::map<JobKey, std::shared_ptr<MapJob>> jobs_;
   std::vector<Ordered> order_;
+  bool tiles_ordered_ = false;  ///< by order_jobs(), which goes on
   std::set<JobKey> ordered_;
   bool made_sketch_ = false;  ///< the last piece was of a sampled sketch
   std::map<JobKey, Failure> failed_;

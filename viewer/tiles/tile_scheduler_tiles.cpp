@@ -1,6 +1,7 @@
 #include "viewer/tiles/tile_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "viewer/tiles/jobs/difference_jobs.h"
 #include "viewer/tiles/jobs/overview_job.h"
@@ -11,7 +12,8 @@ namespace attnscope {
 
 void TileScheduler::order_ask(const TileId& id, Stage stage) {
   if (stage == Stage::sampled) {
-    if (id == tiles(stage).front()) order_tiles();
+    // Together, where the first of them stands.
+    if (!std::exchange(tiles_ordered_, true)) order_tiles();
     return;
   }
   if (id.against) return order_difference({id.head, id.quantity, *id.against});

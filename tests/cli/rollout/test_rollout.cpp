@@ -183,10 +183,11 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
   layers.write(folder.path() / "steps", "4");
   layers.write(folder.path() / "steps", "5");
   const std::string cross = folder / "cross.safetensors", batch = folder / "batch.safetensors",
-                    plain = folder / "plain.safetensors";
+                    plain = folder / "plain.safetensors", worded = folder / "worded.safetensors";
   CallFile().pair({1, 1, 24, 8}, {1, 1, 7, 8}).fact("grid", "2x3x4").write(cross);
   CallFile().pair({2, 1, 24, 8}, {2, 1, 24, 8}).fact("grid", "2x3x4").write(batch);
   CallFile().pair({1, 1, 24, 8}, {1, 1, 24, 8}).write(plain);
+  CallFile().pair({1, 1, 24, 8}, {1, 1, 24, 8}).fact("text", "4@start").write(worded);
   struct Refusal {
     std::vector<std::string> arguments;
     std::string part;
@@ -199,6 +200,8 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
       {{plain, "--text-token", "0"}, "has no text tokens"},
       {{plain, "--index", "24"}, "valid 0 to 23"},
       {{plain, "--index", "0", "-o", folder / "x.png"}, "no grid"},
+      {{plain, "--index", "0", "-o", folder / "x.h5"}, "no token grid"},
+      {{worded, "--index", "0", "-o", folder / "x.h5"}, "no token grid"},
       {{plain, "--index", "0", "-o", folder / "x.txt"}, "must end in"},
       {{plain, "--index", "0", "-o", folder / "x.csv", "--style", "paper"}, "--style"},
       {{plain, "--index", "0", "--score", "sigmoid"}, "sigmoid"},

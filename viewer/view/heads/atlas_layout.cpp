@@ -48,6 +48,7 @@ AtlasLayout AtlasLayout::fit(std::span<const size_t> lines, const AtlasRoom& roo
   const double unwrapped = std::floor(std::min({most, by_width, by_height}));
   if (unwrapped >= least && cell < kWorthWrapping * unwrapped) cell = unwrapped;
   layout.cell = std::max(least, std::floor(cell * zoom));
+  layout.pitch = layout.cell + room.name;
   const size_t room_columns = columns_in(width, layout.cell);
   layout.wrapped = room_columns < longest;
   for (size_t line = 0; line < lines.size(); ++line) {
@@ -57,7 +58,7 @@ AtlasLayout AtlasLayout::fit(std::span<const size_t> lines, const AtlasRoom& roo
     layout.columns = std::max(layout.columns, columns);
     for (size_t first = 0; first < lines[line]; first += columns) {
       layout.rows.push_back({line, first, std::min(columns, lines[line] - first), layout.height});
-      layout.height += layout.cell + room.name;
+      layout.height += layout.pitch;
     }
   }
   return layout;
@@ -65,7 +66,7 @@ AtlasLayout AtlasLayout::fit(std::span<const size_t> lines, const AtlasRoom& roo
 
 size_t AtlasLayout::row_at(double y) const {
   const auto found = std::partition_point(rows.begin(), rows.end(),
-                                          [&](const AtlasRow& row) { return row.y + cell <= y; });
+                                          [&](const AtlasRow& row) { return row.y + pitch <= y; });
   return static_cast<size_t>(found - rows.begin());
 }
 

@@ -27,6 +27,7 @@ struct AtlasRow {
 /// each other go on in rows of about equal length. A value.
 struct AtlasLayout {
   double cell = 0;     ///< from one cell to the next
+  double pitch = 0;    ///< height of a row: its cells and what stands below them
   size_t columns = 0;  ///< cells of the longest row
   double height = 0;   ///< of all rows
   bool wrapped = false;

@@ -73,7 +73,7 @@ TEST_CASE("an atlas with more heads than fit goes on below, and enlarged cells w
   CHECK(large.cell == 48);
   check_rows(large, lines, room);
   CHECK(large.row_at(0) == 0);
-  CHECK(large.row_at(47.9) == 0);
+  CHECK(large.row_at(59.9) == 0);
   CHECK(large.row_at(60) == 1);
   CHECK(large.row_at(1e9) == large.rows.size());
   CHECK(AtlasLayout::fit({}, room).rows.empty());
