@@ -42,7 +42,7 @@ SettingFiles files_of(const SessionInput& input, const path& folder) {
           [folder](const std::string& name) { return open_token_order(opened_path(name, folder)); },
       .whole_mask = [there](const std::string& name) { return opened_path(name, there); },
       .written_mask = [there](const std::string& name) { return stored_path(name, there); },
-      .written_order = [folder](const std::string& name) { return stored_path(name, folder); }};
+      .written_order = [folder](const std::string& name) { return stored_order(name, folder); }};
 }
 
 /// A name that is no option where a path is expected.
@@ -208,7 +208,7 @@ std::string session_text(const Session& session, const SessionHeads& heads, cons
     for (const TokenOrder& order :
          {view.order.rows, view.order.keys, view.other_order.rows, view.other_order.keys}) {
       const bool listed = order.kind == TokenOrder::Kind::listed;
-      if (listed && stored_path(order.file, folder) == name) return order;
+      if (listed && stored_order(order.file, folder) == name) return order;
     }
     return open_token_order(opened_path(name, folder));
   };

@@ -15,7 +15,7 @@ struct Session : SessionInput {
   ViewState view;
 };
 
-/// What sessions are written and brought back with. Borrows all.
+/// The heads that sessions are written and brought back with. Borrows all.
 struct SessionHeads {
   const HeadPicker& picker;
   const HeadPicker& others;  ///< heads that can be side B

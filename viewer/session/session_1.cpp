@@ -223,11 +223,15 @@ void read_range(Fields& fields, Lines& lines) {
 
 void read_order(Fields fields, const std::string& word, Lines& lines) {
   // One file for both sides is one order.
-  if (fields.text("rows") == fields.text("keys")) {
-    lines.text(fields, "rows", {word});
+  const auto order = [&fields](const char* key) {
+    const std::string text = fields.text(key);
+    return TokenOrder::is_name(text) ? text : order_file_word(text);
+  };
+  if (order("rows") == order("keys")) {
+    lines.say(fields, "rows", {word, order("rows")});
   } else {
-    lines.say(fields, "rows", {word, fields.text("rows"), "rows"});
-    lines.say(fields, "keys", {word, fields.text("keys"), "keys"});
+    lines.say(fields, "rows", {word, order("rows"), "rows"});
+    lines.say(fields, "keys", {word, order("keys"), "keys"});
   }
   fields.check_all_known();
 }

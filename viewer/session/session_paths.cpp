@@ -1,5 +1,6 @@
 #include "viewer/session/session_paths.h"
 
+#include "core/problem/token_order.h"
 #include "io/capture/facts/mask_fact.h"
 #include "viewer/session/remote_place.h"
 
@@ -46,6 +47,15 @@ std::string stored_cuts(const std::string& cuts, const path& folder) {
 
 std::string opened_cuts(const std::string& cuts, const path& folder) {
   return is_list(cuts) ? cuts : opened_path(cuts, folder);
+}
+
+std::string stored_order(const std::string& file, const path& folder) {
+  return order_file_word(stored_path(file, folder));
+}
+
+std::string order_file_word(const std::string& file) {
+  const bool named = TokenOrder::is_name(file) || file.find_first_of("./") == std::string::npos;
+  return named ? "./" + file : file;
 }
 
 std::vector<std::pair<std::string, std::string>> fact_options(const FactOverrides& facts,

@@ -26,6 +26,11 @@ std::string opened_mask(const std::string& mask, const std::filesystem::path& fo
 std::string stored_cuts(const std::string& cuts, const std::filesystem::path& folder);
 std::string opened_cuts(const std::string& cuts, const std::filesystem::path& folder);
 
+/// A file of an order as the word of a setting, which is the name of no order.
+std::string order_file_word(const std::string& file);
+/// stored_path() for a file of an order, as order_file_word() has it.
+std::string stored_order(const std::string& file, const std::filesystem::path& folder);
+
 /// The facts as options of a command, each with its value; files as a session in `folder` holds
 /// them.
 std::vector<std::pair<std::string, std::string>> fact_options(const FactOverrides& facts,

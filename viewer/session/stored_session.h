@@ -9,7 +9,7 @@
 
 namespace attnscope {
 
-/// What was open, and how large the window was.
+/// The input that was open, and the size of the window.
 struct SessionInput {
   std::filesystem::path capture;  ///< empty: bare tensors
   BareTensors tensors;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <numeric>
 
+#include "io/tensors/token_order_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
@@ -173,6 +174,30 @@ TEST_CASE("an order from a file is kept by its name, also where the file is gone
   const StoredSession back = parsed(text, opened.folder.path());
   CHECK(has(thrown_text(ErrorCode::file, [&] { restored_view(back, opened.heads); }),
             "s.session:5: "));
+}
+
+TEST_CASE("an order's file is no order's name, however it is called") {
+  const Opened opened;
+  const path& folder = opened.folder.path();
+  std::string places;
+  for (int64_t token = 25; token >= 0; --token) places += std::to_string(token) + " ";
+  for (const char* name : {"perm", "hilbert", "tiles:1x2x2", "o.txt"}) {
+    CAPTURE(name);
+    write_bytes(folder / name, places);
+    const TokenOrder order = open_token_order(folder / name);
+    REQUIRE(order.kind == TokenOrder::Kind::listed);
+    Session session;
+    session.capture = folder;
+    session.view = opened_view(opened.limits);
+    session.view.order = {order, order};
+    const std::string text = session_text(session, opened.heads, folder);
+    const bool plain = std::string(name) == "o.txt";
+    CHECK(has(text, std::string("\norder ") + (plain ? "" : "./") + name + "\n"));
+    const TokenOrder back = restored_view(parsed(text, folder), opened.heads).order.rows;
+    CHECK(back.file == order.file);
+    REQUIRE(back.list);
+    CHECK(*back.list == *order.list);
+  }
 }
 
 TEST_CASE("a session brings side B and its capture back") {

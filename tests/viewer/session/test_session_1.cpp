@@ -156,6 +156,19 @@ TEST_CASE("a session of format 1 opens with the state that it had") {
           j["b"]["split"] = 0.3;
         }) == expected);
 
+  // A file of an order may be called anything but an order's name.
+  std::string places;
+  for (int64_t token = 25; token >= 0; --token) places += std::to_string(token) + " ";
+  write_bytes(folder / "perm", places);
+  const auto ordered = changed([](Json& j) {
+    j["view"]["order"] = {{"rows", "perm"}, {"keys", "perm"}};
+  });
+  const TokenOrder order =
+      restored_view(parse_session(ordered, "s", folder.path()), heads).order.keys;
+  CHECK(order.file == folder / "perm");
+  REQUIRE(order.list);
+  CHECK(order.list->front() == 25);
+
   const auto lost = [&](const std::function<void(Json&)>& change) {
     return usage_text([&] { with(change); });
   };
