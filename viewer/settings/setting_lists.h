@@ -34,7 +34,9 @@ SettingChange change_of(Look ViewState::*look, Edit edit) {
     Look changed = at.state.*look;
     if constexpr (requires { changed.shown; }) changed.shown = true;
     edit(changed);
-    return Do{changed};
+    Do done{changed};
+    if constexpr (requires { done.of_this_head; }) done.of_this_head = at.of_this_head;
+    return done;
   };
 }
 

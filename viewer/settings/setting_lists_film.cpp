@@ -127,7 +127,7 @@ SettingChange parse_mask(Words w) {
     changed.text = file && at.files != nullptr ? at.files->whole_mask(look.text) : look.text;
     changed.block = look.block;
     changed.edits.clear();
-    return action::SetMask{changed};
+    return action::SetMask{.look = changed, .of_this_head = at.of_this_head};
   };
 }
 

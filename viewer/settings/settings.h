@@ -31,7 +31,7 @@ struct SettingPlace {
   const SettingFiles* files = nullptr;  ///< null: no line names a file
   /// Moments of the film that is seen, where they are known.
   std::optional<int64_t> moments = {};
-  /// False: a segment, a plane or a moment that the head does not have is kept for others.
+  /// False: a segment, a plane or a mask that the head cannot have is kept for others.
   bool of_this_head = true;
   bool rounded = false;  ///< parts of the map are written to a hundredth of an entry
 

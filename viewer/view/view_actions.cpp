@@ -354,17 +354,11 @@ class Applier {
 
   void operator()(const action::SetMask& a) {
     check_mask_look(a.look);
-    if (!a.look.text.empty()) {
-      if (!limits_.computed) {
-        throw usage_error("mask " + one_line(a.look.text) +
-                          ": of an export nothing is computed; open the capture that it is of");
-      }
-      if (!call().weights) {
-        throw usage_error("mask " + one_line(a.look.text) +
-                          ": weights of either sign have no share that a mask keeps");
-      }
+    if (!a.look.text.empty() && !limits_.computed) {
+      throw usage_error("mask " + one_line(a.look.text) +
+                        ": of an export nothing is computed; open the capture that it is of");
     }
-    if (a.look.edits.size() > state_.mask.edits.size()) check_edit(a.look.edits.back());
+    if (a.of_this_head) check_mask_of_head(a.look);
     state_.mask = a.look;
     if (!a.look.shown && state_.maximised == ViewPane::mask) state_.maximised.reset();
   }
@@ -440,6 +434,16 @@ class Applier {
   static void check_moment(int64_t moment) {
     if (moment >= 0) return;
     throw usage_error(fmt::format("film frame {}: expected a number from 0 on", moment));
+  }
+  /// Of a mask only what changes is looked at: it may have come from another head.
+  void check_mask_of_head(const MaskLook& look) const {
+    const bool edited = look.edits.size() > state_.mask.edits.size();
+    const bool changed = edited || look.text != state_.mask.text;
+    if (changed && !look.text.empty() && !call().weights) {
+      throw usage_error("mask " + one_line(look.text) +
+                        ": weights of either sign have no share that a mask keeps");
+    }
+    if (edited) check_edit(look.edits.back());
   }
   void check_edit(const MaskEdit& edit) const {
     if (edit.q1 <= call().rows && edit.k1 <= call().cols) return;

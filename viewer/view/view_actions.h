@@ -119,6 +119,8 @@ struct SetMoment {
 struct SetMask {
   MaskLook look;
   bool dragged = false;  ///< a number of its pattern, by a slider that goes on: one gesture
+  /// False: a mask that the head cannot carry is kept for others.
+  bool of_this_head = true;
 };
 /// Side B.
 struct SetOther {

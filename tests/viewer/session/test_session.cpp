@@ -8,6 +8,7 @@
 #include "tests/support/catch.h"
 #include "tests/support/fake_captures.h"
 #include "viewer/session/session.h"
+#include "viewer/view/view_actions.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -197,6 +198,50 @@ TEST_CASE("an order's file is no order's name, however it is called") {
     CHECK(back.file == order.file);
     REQUIRE(back.list);
     CHECK(*back.list == *order.list);
+  }
+}
+
+TEST_CASE("a mask that the head cannot carry stays in its session") {
+  const TemporaryFolder folder;
+  // The second call has fewer tokens, and the third has no weights to keep.
+  std::vector<MapSource> calls(3);
+  for (MapSource& call : calls) {
+    call.layer = &call - calls.data();
+    call.batch = {0};
+    call.branches = {"cond"};
+    call.heads = {0, 1};
+    const int64_t frames = call.layer == 1 ? 1 : 4;
+    call.queries = call.keys = TokenGrid::video(frames * 6, {frames, 2, 3}, 0, TextPlace::start);
+  }
+  calls[2].weights = false;
+  const HeadPicker picker(calls);
+  const ViewLimits limits = ViewLimits::of(calls);
+  const SessionHeads heads{picker, picker, limits};
+  const auto act = [&](const ViewState& state, const Action& action) {
+    return apply_action(state, action, limits);
+  };
+  const MaskLook mask{true, "window:4", 128, {{0, 24, 8, 24, false}, {0, 2, 0, 2, true}}};
+  for (const int64_t layer : {1, 2}) {
+    CAPTURE(layer);
+    Session session;
+    session.capture = folder.path();
+    session.view = opened_view(limits);
+    for (size_t edits = 0; edits <= mask.edits.size(); ++edits) {
+      MaskLook look = mask;
+      look.edits.resize(edits);
+      session.view = act(session.view, action::SetMask{look});
+    }
+    session.view = act(session.view, action::SelectHead{{layer, 0, 1}});
+    REQUIRE(session.view.mask == mask);
+    const std::string text = session_text(session, heads, folder.path());
+    CHECK(restored_view(parsed(text, folder.path()), heads) == session.view);
+    // By hand it is refused, but its pane can be closed.
+    MaskLook look = mask;
+    look.edits.push_back({0, 24, 0, 24, true});
+    CHECK_FALSE(usage_text([&] { act(session.view, action::SetMask{look}); }).empty());
+    look = mask;
+    look.shown = false;
+    CHECK(act(session.view, action::SetMask{look}).mask == look);
   }
 }
 
