@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "viewer/settings/settings.h"
+#include "viewer/view/query_words.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -91,9 +92,36 @@ bool is_written(const Setting& setting) {
   return setting.in_address && setting.name != head_axis_name(HeadAxis::step);
 }
 
+/// True where the check throws nothing.
+template <typename Check>
+bool passes(const Check& check) {
+  try {
+    check();
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+/// The view without that which an address cannot have: what other heads had, and the ranked rows of
+/// a side B.
+ViewState addressed(ViewState view, const HeadPicker& picker) {
+  if (view.maximised == ViewPane::ranked) view.maximised.reset();
+  const MapSource& call = picker.calls()[static_cast<size_t>(view.head.call)];
+  // Words are chosen after a plane: until then the film is the query's.
+  const TokenGrid& side = view.reverse ? call.queries : call.keys;
+  if (!passes([&] { check_film_segment(side, view.segment); })) view.segment.clear();
+  const TokenGrid film = filmed(side, view.segment);
+  if (view.volume.slice && !passes([&] { check_volume_slice(film, *view.volume.slice); })) {
+    view.volume.slice.reset();
+  }
+  return view;
+}
+
 }  // namespace
 
-std::string view_script(const ViewState& view, const HeadPicker& picker) {
+std::string view_script(const ViewState& shown, const HeadPicker& picker) {
+  const ViewState view = addressed(shown, picker);
   const ViewLimits limits = ViewLimits::of(picker.calls());
   std::vector<std::string> parts;
   for (const auto& [axis, value] : head_choices(picker, view.head)) {
@@ -102,8 +130,7 @@ std::string view_script(const ViewState& view, const HeadPicker& picker) {
   ViewState now = apply_action(opened_view(limits), action::SelectHead{view.head}, limits);
   // Windows begin with all heads or without them, so this is always said.
   now.atlas.shown = !view.atlas.shown;
-  const SettingPlace place{
-      .state = view, .picker = &picker, .others = &picker, .of_this_head = false, .rounded = true};
+  const SettingPlace place{.state = view, .picker = &picker, .others = &picker, .rounded = true};
   for (std::string& line : setting_lines(place, limits, is_written, now)) {
     parts.push_back(std::move(line));
   }

@@ -115,6 +115,25 @@ TEST_CASE("a view's script always says whether all heads are shown") {
   CHECK(has(view_script(shown(calls, parse_script("atlas on", "s")), picker), "atlas on\n"));
 }
 
+TEST_CASE("a view's script leaves out what its head does not have") {
+  const TemporaryFolder folder;
+  const auto calls = video_calls(folder);
+  const HeadPicker picker(calls);
+  const ViewState plain = shown(calls, parse_script("volume on\npin 1 2 3", "s"));
+  ViewState view = plain;
+  view.segment = "ref";
+  view.volume.slice = VolumeSlice{VolumeAxis::t, 40};
+  CHECK(view_script(view, picker) == view_script(plain, picker));
+  CHECK(shown(calls, parse_view_script(view_script(view, picker))) == plain);
+  // Ranked rows are side B's.
+  view = shown(calls, parse_script("pin 1 2 3\nb head 1\npane ranked", "s"));
+  REQUIRE(view.maximised == ViewPane::ranked);
+  ViewState alone = view;
+  alone.other.reset();
+  alone.maximised.reset();
+  CHECK(shown(calls, parse_view_script(view_script(view, picker))) == alone);
+}
+
 TEST_CASE("a view's script has room in an address: a part that is too long is left out") {
   const TemporaryFolder folder;
   const auto calls = video_calls(folder);
