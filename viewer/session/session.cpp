@@ -218,13 +218,12 @@ std::string session_text(const Session& session, const SessionHeads& heads, cons
                            .files = &files,
                            .of_this_head = false};
   // The head is named also where it is the first: the capture may grow.
-  const std::string head = head_text(heads.picker.values(session.view.head)) + "\n";
   ViewState now = opened_view(heads.limits);
-  const HeadWords words = parse_head_words(script_line_words(head.substr(0, head.size() - 1)), 0);
-  now = apply_action(now, action::SelectHead{head_of(words, heads.picker, now.head)}, heads.limits);
-  lines.push_back(head);
-  const auto all = [](const Setting&) { return true; };
-  for (std::string& line : setting_lines(place, heads.limits, all, now)) {
+  lines.push_back(head_line(heads.picker, now.head, session.view.head));
+  now = apply_action(now, action::SelectHead{session.view.head}, heads.limits);
+  // A brush is taken up anew.
+  const auto stays = [](const Setting& setting) { return setting.name != "mask_brush"; };
+  for (std::string& line : setting_lines(place, heads.limits, stays, now)) {
     lines.push_back(std::move(line));
   }
   std::string text;

@@ -19,7 +19,9 @@ struct HeadWords {
 HeadWords parse_head_words(ScriptArguments words, size_t at);
 /// Throws Error(usage) for a value that the capture does not have.
 HeadId head_of(const HeadWords& words, const HeadPicker& picker, HeadId from);
-/// As parse_head_words() reads it: all that was recorded of the head.
-std::string head_text(const HeadValues& values);
+/// The line that leads from one head to another, with its line break: all that was recorded of it,
+/// and where that leads elsewhere also the values of what was not. Throws Error(file) where no
+/// words lead there.
+std::string head_line(const HeadPicker& picker, const HeadId& from, const HeadId& head);
 
 }  // namespace attnscope

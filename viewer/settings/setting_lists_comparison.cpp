@@ -43,7 +43,9 @@ Setting other_head_setting() {
           },
           .lines = [](const SettingPlace& at) -> std::string {
             if (!at.state.other) return "b off\n";
-            return "b " + head_text(at.others->values(at.state.other->head)) + "\n";
+            // As it is found where there is no side B yet.
+            const HeadId first = at.others->nearest_to(at.picker->values(at.state.head));
+            return "b " + head_line(*at.others, first, at.state.other->head);
           }};
 }
 

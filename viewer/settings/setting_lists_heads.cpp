@@ -98,23 +98,42 @@ HeadId head_of(const HeadWords& words, const HeadPicker& picker, HeadId from) {
   return from;
 }
 
-std::string head_text(const HeadValues& v) {
+namespace {
+
+/// As parse_head_words() reads it. `all`: also values that nobody recorded.
+std::string head_text(const HeadValues& v, bool all) {
   std::string text;
   const auto add = [&](HeadAxis axis) {
     text += fmt::format("{}{} {}", text.empty() ? "" : " ", head_axis_name(axis),
                         script_quoted(text_of(v, axis)));
   };
   const Unrecorded& unrecorded = v.place.unrecorded;
-  if (!unrecorded.step) add(HeadAxis::step);
-  if (v.layer != kNoLayer && !unrecorded.layer) add(HeadAxis::layer);
+  if (all || !unrecorded.step) add(HeadAxis::step);
+  if (v.layer != kNoLayer && (all || !unrecorded.layer)) add(HeadAxis::layer);
   if (v.place.has_chunk()) add(HeadAxis::chunk);
-  if (v.place.slot.empty()) add(HeadAxis::kind);
-  if (!unrecorded.branch) add(HeadAxis::branch);
+  if (all || v.place.slot.empty()) add(HeadAxis::kind);
+  if (all || !unrecorded.branch) add(HeadAxis::branch);
   if (!v.place.block.empty()) add(HeadAxis::block);
   if (!v.place.slot.empty()) add(HeadAxis::slot);
   add(HeadAxis::batch);
   add(HeadAxis::head);
   return text;
+}
+
+}  // namespace
+
+std::string head_line(const HeadPicker& picker, const HeadId& from, const HeadId& head) {
+  for (const bool all : {false, true}) {
+    const std::string text = head_text(picker.values(head), all);
+    try {
+      const HeadWords words = parse_head_words(script_line_words(text), 0);
+      if (head_of(words, picker, from) == head) return text + "\n";
+    } catch (const Error&) {
+      // Values of several calls may not be told apart by so few words.
+    }
+  }
+  throw Error(ErrorCode::file,
+              "session: no recorded values tell this head from others: " + picker.title(head));
 }
 
 namespace {
@@ -144,7 +163,7 @@ Setting axis_setting(HeadAxis axis, std::string_view usage, std::string_view hel
   // One line has all of them, so that no other head is chosen in between.
   setting.lines = [axis](const SettingPlace& at) -> std::string {
     if (axis != HeadAxis::step || at.picker == nullptr) return "";
-    return head_text(at.picker->values(at.state.head)) + "\n";
+    return head_text(at.picker->values(at.state.head), false) + "\n";
   };
   return setting;
 }

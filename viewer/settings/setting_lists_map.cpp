@@ -40,7 +40,9 @@ SettingChange parse_tokens(const std::string& text) {
   if (!lists) throw usage_error("query tokens: expected N,N-M..., got " + one_line(text));
   ChosenQuery query;
   for (const IndexRange& numbers : *lists) {
-    if (numbers.size() > kMost) throw usage_error("query tokens: too many of them");
+    if (numbers.size() > kMost - static_cast<int64_t>(query.tokens.size())) {
+      throw usage_error(fmt::format("query tokens: expected at most {} of them", kMost));
+    }
     for (int64_t n = numbers.begin; n < numbers.end; ++n) query.tokens.push_back(n);
   }
   return always(action::PickQuery{query});

@@ -245,6 +245,54 @@ TEST_CASE("a mask that the head cannot carry stays in its session") {
   }
 }
 
+TEST_CASE("a session names its heads also where some calls alone recorded a step and a layer") {
+  const auto call_of = [](int64_t step, int64_t layer, bool recorded) {
+    MapSource call;
+    call.step = step;
+    call.layer = layer;
+    call.batch = {0};
+    call.branches = {"cond"};
+    call.heads = {0, 1};
+    call.queries = call.keys = TokenGrid::video(24, {4, 2, 3}, 0, TextPlace::start);
+    call.place.unrecorded = {!recorded, !recorded, !recorded};
+    return call;
+  };
+  const std::vector<MapSource> calls{call_of(5, 3, true), call_of(0, 0, false)};
+  const HeadPicker picker(calls);
+  const ViewLimits limits = ViewLimits::of(calls);
+  const SessionHeads heads{picker, picker, limits};
+  Session session;
+  session.capture = "/dump";
+  for (const int64_t call : {0, 1}) {
+    CAPTURE(call);
+    session.view = apply_action(opened_view(limits), action::SelectHead{{call, 0, 1}}, limits);
+    session.view = apply_action(session.view, action::SetOther{{1 - call, 0, 1}}, limits);
+    const std::string text = session_text(session, heads, "/");
+    CHECK(restored_view(parsed(text, "/"), heads) == session.view);
+  }
+  // Two calls of one name cannot be told apart, which is said.
+  const std::vector<MapSource> twins{call_of(0, 0, false), call_of(0, 0, false)};
+  const HeadPicker same(twins);
+  const ViewLimits same_limits = ViewLimits::of(twins);
+  session.view = opened_view(same_limits);
+  session.view.head = {1, 0, 1};
+  CHECK(has(thrown_text(ErrorCode::file,
+                        [&] {
+                          session_text(session, {same, same, same_limits}, "/");
+                        }),
+            "no recorded values tell this head from others"));
+}
+
+TEST_CASE("what dragging does over the matrix is in no session") {
+  const Opened opened;
+  Session session;
+  session.capture = opened.folder.path();
+  session.view = opened_view(opened.limits);
+  session.view.mask.brush = MaskBrush::drop;
+  const std::string text = session_text(session, opened.heads, opened.folder.path());
+  CHECK_FALSE(has(text, "mask"));
+}
+
 TEST_CASE("a session brings side B and its capture back") {
   const Opened opened;
   Session session;
@@ -370,6 +418,8 @@ TEST_CASE("what is wrong in a session is named by file and line") {
   CHECK(refused(head + "product weight\n") ==
         "s.session:4: product weight: no such name, did you mean weights? (weights, logits, lift)");
   CHECK(has(refused(head + "zoom 2 1 0 1\n"), "s.session:4: zoom: expected Q0 < Q1 and K0 < K1"));
+  CHECK(has(refused(head + "query tokens 0-9223372036854775807\n"), "expected N,N-M..."));
+  CHECK(has(refused(head + "query tokens 0-9000000,0-9000000\n"), "at most 16777216"));
   CHECK(has(refused(head + "query tokens x\n"), "s.session:4: query tokens: expected N,N-M..."));
   CHECK(has(refused(head + "revers on\n"), "did you mean reverse?"));
   CHECK(has(refused(head + "open other\n"), "open: stands once"));

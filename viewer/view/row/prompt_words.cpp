@@ -6,6 +6,7 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/products/tokens/special_token.h"
@@ -40,6 +41,8 @@ std::optional<IndexRange> numbers_of(std::string_view part) {
     read = std::from_chars(read.ptr + 1, end, last);
     if (read.ec != std::errc() || read.ptr != end || last < first) return std::nullopt;
   }
+  // Ranges end behind their last number.
+  if (last == std::numeric_limits<int64_t>::max()) return std::nullopt;
   return IndexRange{first, last + 1};
 }
 
