@@ -301,10 +301,11 @@ void read_film(Fields fields, Lines& lines) {
 
 void read_mask(Fields fields, Lines& lines) {
   const std::string text = fields.text("text");
-  std::vector<std::string> words{"mask", text.empty() ? "off" : text};
+  std::vector<std::string> words{"mask", text};
   const std::string block = std::to_string(fields.whole("block", 1, int64_t{1} << 30));
   if (is_mask_file(text)) words.push_back(block);
-  lines.say(fields, "text", words);
+  // There is none at first, and `mask off` would close a pane that is seen alone.
+  if (!text.empty()) lines.say(fields, "text", words);
   if (fields.has("edits")) {
     for (Fields& edit : fields.objects("edits")) {
       lines.numbers(edit, "rect", {"mask", edit.boolean("keep") ? "keep" : "drop"}, 4);

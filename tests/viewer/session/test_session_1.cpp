@@ -156,6 +156,14 @@ TEST_CASE("a session of format 1 opens with the state that it had") {
           j["b"]["split"] = 0.3;
         }) == expected);
 
+  // The mask's pane alone, without a mask.
+  const ViewState alone = with([](Json& j) {
+    j["view"]["maximised"] = "mask";
+    j["view"]["mask"] = {{"shown", true}, {"text", ""}, {"block", 128}};
+  });
+  CHECK(alone.maximised == ViewPane::mask);
+  CHECK(alone.mask == MaskLook{.shown = true});
+
   // A file of an order may be called anything but an order's name.
   std::string places;
   for (int64_t token = 25; token >= 0; --token) places += std::to_string(token) + " ";
