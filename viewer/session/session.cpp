@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
 #include "io/capture/facts/capture_catalogue.h"
@@ -227,12 +229,7 @@ std::string session_text(const Session& session, const SessionHeads& heads, cons
     lines.push_back(std::move(line));
   }
   std::string text;
-  for (const std::string& line : lines) {
-    if (line.find('\n') + 1 != line.size() || line.find('\0') != std::string::npos) {
-      throw Error(ErrorCode::file, "session: a name in it has a line break: " + one_line(line));
-    }
-    text += line;
-  }
+  for (const std::string& line : lines) text += line;
   return text;
 }
 
@@ -270,7 +267,12 @@ StoredSession parse_session(std::string_view text, const std::string& file, cons
 bool is_session_file(const path& file) {
   const std::string text = beginning_of_file(file, kLookBytes);
   if (is_session_1(text)) return text.find("\"attnscope-session/1\"") != std::string::npos;
-  return text.starts_with(kFormats);
+  // Blank lines and comments may stand before the format.
+  size_t at = 0;
+  while ((at = text.find_first_not_of(" \t\r\n", at)) != std::string::npos && text[at] == '#') {
+    at = std::min(text.find('\n', at), text.size());
+  }
+  return at != std::string::npos && std::string_view(text).substr(at).starts_with(kFormats);
 }
 
 StoredSession read_session(const path& file) {

@@ -32,7 +32,8 @@ std::string session_text(const Session& session, const SessionHeads& heads,
 StoredSession parse_session(std::string_view text, const std::string& file,
                             const std::filesystem::path& folder);
 
-/// True where a file claims to be a session by its first bytes. False where it cannot be read.
+/// True where the first line of a file that is no comment claims to be a session's. False where it
+/// cannot be read.
 bool is_session_file(const std::filesystem::path& file);
 StoredSession read_session(const std::filesystem::path& file);
 /// Through FILE.part; replaces FILE only with `force`. Throws Error(file).

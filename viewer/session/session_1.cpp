@@ -135,8 +135,7 @@ class Lines {
   /// A text that may be empty, for which `none` stands.
   void text_or(Fields& fields, const char* key, std::vector<std::string> words,
                const std::string& none) {
-    const std::string text = fields.text(key);
-    words.push_back(text.empty() ? none : text);
+    words.push_back(text_word(fields.text(key), none));
     say(fields, key, words);
   }
   void number(Fields& fields, const char* key, std::vector<std::string> words) {

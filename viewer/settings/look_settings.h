@@ -100,13 +100,12 @@ Setting look_text(
   constexpr size_t kAnyWords = 1000;
   const bool open = names.empty();
   if (!open) names.insert(names.begin(), none);
-  const auto told = [none](const std::string& text) { return text.empty() ? none : text; };
+  const auto told = [none](const std::string& text) { return text_word(text, none); };
   Setting setting = look_part<Do, Look, std::string>(
       heading, key, look, member, names,
       [=](ScriptArguments w, size_t at) {
         if (!open) check_word(w, at, names);
-        const std::string text = joined(w, at);
-        if (text == none) return std::string();
+        const std::string text = word_text(joined(w, at), none);
         check(text);
         return text;
       },

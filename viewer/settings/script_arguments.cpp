@@ -51,7 +51,20 @@ std::string joined(ScriptArguments words, size_t at) {
   return fmt::format("{}", fmt::join(words.subspan(at), " "));
 }
 
+std::string text_word(const std::string& text, std::string_view none) {
+  if (text.empty()) return std::string(none);
+  return text == none || text.front() == '\\' ? "\\" + text : text;
+}
+
+std::string word_text(const std::string& word, std::string_view none) {
+  if (word == none) return "";
+  return word.starts_with('\\') ? word.substr(1) : word;
+}
+
 std::string script_quoted(const std::string& word) {
+  if (word.find('\n') != std::string::npos || word.find('\0') != std::string::npos) {
+    throw Error(ErrorCode::file, "a name has a line break: " + one_line(word));
+  }
   if (!word.empty() && word.find_first_of(" \t\r#\"\\") == std::string::npos) return word;
   std::string text = "\"";
   for (const char c : word) {

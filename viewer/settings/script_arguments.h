@@ -23,7 +23,13 @@ double number(ScriptArguments words, size_t at);
 bool is_on(ScriptArguments words, size_t at);
 /// The words from `at` on, a space between each two.
 std::string joined(ScriptArguments words, size_t at);
-/// A word as a script writes it: in double quotes where it has to be. It must hold no line break.
+/// A word as a script writes it: in double quotes where it has to be. Throws Error(file) for one
+/// with a line break.
 std::string script_quoted(const std::string& word);
+/// The word for a text that may be empty, for which `none` stands; before a text that would read
+/// so, or that begins with a backslash, stands a backslash.
+std::string text_word(const std::string& text, std::string_view none);
+/// The text that text_word() made a word of.
+std::string word_text(const std::string& word, std::string_view none);
 
 }  // namespace attnscope

@@ -120,7 +120,7 @@ Setting segment_setting() {
           .help = "film another segment of the token map; none: the video again",
           .in_address = true,
           .parse = [](Words w) -> SettingChange {
-            return [name = w[1] == "none" ? "" : w[1]](const SettingPlace& at) -> Action {
+            return [name = word_text(w[1], "none")](const SettingPlace& at) -> Action {
               const MapSource& call = at.call();
               if (at.of_this_head) {
                 check_film_segment(at.state.reverse ? call.queries : call.keys, name);
@@ -128,14 +128,10 @@ Setting segment_setting() {
               return action::SetSegment{name};
             };
           },
-          .value =
-              [](const SettingPlace& at) {
-                return at.state.segment.empty() ? "none" : at.state.segment;
-              },
+          .value = [](const SettingPlace& at) { return text_word(at.state.segment, "none"); },
           .lines =
               [](const SettingPlace& at) {
-                const std::string& name = at.state.segment;
-                return "segment " + (name.empty() ? "none" : script_quoted(name)) + "\n";
+                return "segment " + script_quoted(text_word(at.state.segment, "none")) + "\n";
               }};
 }
 

@@ -403,6 +403,16 @@ TEST_CASE("a session file is written whole or not at all, and never over its inp
   CHECK_FALSE(
       thrown_text(ErrorCode::file, [&] { read_session(folder.path() / "missing"); }).empty());
   CHECK(has(refuse(unusual("/a\nquit"), folder.path() / "t.session", false), "line break"));
+  Session broken = unusual(capture);
+  broken.view.segment = "a\nb";
+  CHECK(has(refuse(broken, folder.path() / "t.session", false), "line break"));
+  broken = unusual(capture);
+  broken.view.words.filter = "a\nb";
+  CHECK(has(refuse(broken, folder.path() / "t.session", false), "line break"));
+  write_bytes(folder / "notes", "\n# of a talk\n  # two\nattnscope-session/2\nopen c\n");
+  CHECK(is_session_file(folder.path() / "notes"));
+  write_bytes(folder / "notes", "# attnscope-session/2\nopen c\n");
+  CHECK_FALSE(is_session_file(folder.path() / "notes"));
   CHECK_FALSE(std::filesystem::exists(folder.path() / "t.session"));
 }
 

@@ -164,6 +164,8 @@ TEST_CASE("a session of format 1 opens with the state that it had") {
   CHECK(alone.maximised == ViewPane::mask);
   CHECK(alone.mask == MaskLook{.shown = true});
 
+  CHECK(with([](Json& j) { j["view"]["words"]["filter"] = "none"; }).words.filter == "none");
+
   // A file of an order may be called anything but an order's name.
   std::string places;
   for (int64_t token = 25; token >= 0; --token) places += std::to_string(token) + " ";

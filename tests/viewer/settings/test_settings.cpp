@@ -65,7 +65,7 @@ class RandomStates {
     rect = random_rect();
     if (chance()) query = ChosenQuery{tokens(kTokens)};
     reverse = chance();
-    segment = one_of<std::string>({"", "ref", "a \"b\" #c"});
+    segment = one_of<std::string>({"", "ref", "a \"b\" #c", "none"});
     product = one_of({ViewProduct::weights, ViewProduct::logits, ViewProduct::lift});
     pool = one_of({Pool::max, Pool::mean});
     scale = one_of({ScaleKind::log2, ScaleKind::linear, ScaleKind::sqrt, ScaleKind::symlog});
@@ -170,7 +170,7 @@ class RandomStates {
     shown = chance();
     special = chance();
     by_mass = chance();
-    filter = one_of<std::string>({"", "re", "red  \\circle"});
+    filter = one_of<std::string>({"", "re", "red  \\circle", "none", "\\none", "\\ #"});
     if (chance()) chosen = tokens(4);
     return look;
   }
