@@ -412,10 +412,10 @@ void AtlasPanel::draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scen
   const std::string what = scene.state.pool == Pool::max ? "largest" : "mean";
   const SketchCells cells = SketchCells::of(scene.geometry.rows, scene.geometry.cols);
   const std::string of = atlas.exact == atlas.heads ? "" : ", sampled";
-  const std::string caption = content_ == Content::classes
-                                  ? "classes of heads"
-                                  : fmt::format("{} of {}\u00d7{} entries{}, each head apart", what,
-                                                cells.height, cells.width, of);
+  const std::string caption =
+      content_ == Content::classes
+          ? "classes of heads"
+          : fmt::format("{} weight of {}\u00d7{} entries{}", what, cells.height, cells.width, of);
   if (atlas.sketched == 0) {
     draw_no_legend(ui, bar, caption, rect.width(),
                    waits ? "thumbnails are being computed \u2026" : "no head has a thumbnail");
@@ -423,7 +423,7 @@ void AtlasPanel::draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scen
     draw_class_legend(ui, rect, scene, requests);
   } else {
     draw_range_legend(ui, bar, head_colours(scene.state), caption, rect.width(),
-                      {"its lowest 1 %", "its highest 1 %"});
+                      {"each head's lowest 1 %", "its highest 1 %"});
   }
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("no edge cuts a text without a sign, and what is cut is whole under th
   }
   REQUIRE(hidden.force_size(kUsual));
   hidden.settle();
-  const auto sort = written(hidden, "effective_keys");
+  const auto sort = written(hidden, "effective keys");
   REQUIRE(sort);
   CHECK_FALSE(sort->cut);
   const std::vector<WrittenText> texts = hidden.app.labels().texts();
