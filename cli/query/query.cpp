@@ -270,8 +270,9 @@ std::vector<SelectedCall> QueryWork::choose() {
   // None is written where one of them could not be.
   for (const auto& t : segments_) {
     if (!team_.is_first()) break;
-    t->output = choose_output(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())}, t->volumes,
-                              count_averages(mean_, t->volumes));
+    if (!t->o.out.empty()) mark_evicted(t->q, t->volumes);
+    t->output = choose_output(t->o, {t->shown, t->q.reverse, guarded_inputs(capture())},
+                              averages_of(mean_, t->volumes));
   }
   for (const auto& t : segments_) {
     if (!t->output || !t->output->page) continue;
@@ -351,10 +352,7 @@ void QueryWork::run(SegmentQuery& t) {
   if (mean_.any()) computed->lse.clear();
   std::vector<QuerySummary> heads =
       set_all_values(t.o, t.shown, {std::move(computed->values), computed->lse}, t.volumes);
-  if (t.output) {
-    mark_evicted(t.q, mean_.any(), t.volumes);
-    write(t);
-  }
+  if (t.output) write(t);
   print_summaries(t.o, t.volumes, std::move(heads));
 }
 

@@ -16,24 +16,9 @@ std::vector<uint8_t> evicted_of(const QueryTasks& tasks, size_t task) {
   return {line.begin() + video.begin, line.begin() + video.end};
 }
 
-std::vector<uint8_t> evicted_of_all(const QueryTasks& tasks) {
-  std::vector<uint8_t> all = evicted_of(tasks, 0);
-  for (size_t task = 1; task < tasks.tasks.size() && !all.empty(); ++task) {
-    const std::vector<uint8_t> one = evicted_of(tasks, task);
-    if (one.empty()) return {};
-    for (size_t cell = 0; cell < all.size(); ++cell) all[cell] = all[cell] & one[cell];
-  }
-  return all;
-}
-
 }  // namespace
 
-void mark_evicted(const QueryTasks& tasks, bool averaged, QueryVolumes& volumes) {
-  if (averaged) {
-    const std::vector<uint8_t> all = evicted_of_all(tasks);
-    for (QueryVolume& volume : volumes.volumes) volume.evicted = all;
-    return;
-  }
+void mark_evicted(const QueryTasks& tasks, QueryVolumes& volumes) {
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     volumes.volumes[i].evicted = evicted_of(tasks, i);
   }

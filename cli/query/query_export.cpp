@@ -165,8 +165,7 @@ int query_export(QueryRequest& o, const Console& console) {
   QueryVolumes volumes = describe_volumes(o, maps, heads, chosen, keys);
   volumes.mean = mean.text();
   const auto inputs = files_of_export(maps.path(), maps.stored());
-  const auto output =
-      choose_output(o, {keys, false, inputs}, volumes, count_averages(mean, volumes));
+  const auto output = choose_output(o, {keys, false, inputs}, averages_of(mean, volumes));
   MemoryBudget budget(memory_limit(o.run));
   // The results, and a row's sums and chunks.
   const MemoryReservation memory = budget.reserve(

@@ -44,8 +44,7 @@ MemoryReservation VolumeOutput::reserve(MemoryBudget& budget) const {
 }
 
 VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions& page,
-                                  const ShownSequence& shown, const QueryVolumes& described,
-                                  size_t count) {
+                                  const ShownSequence& shown, const QueryVolumes& volumes) {
   constexpr VolumeFormat kFormats[] = {VolumeFormat::npy, VolumeFormat::hdf5, VolumeFormat::csv,
                                        VolumeFormat::png, VolumeFormat::svg,  VolumeFormat::pdf,
                                        VolumeFormat::gif, VolumeFormat::mp4};
@@ -68,20 +67,20 @@ VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions&
   VolumeOutput output{format, {}, std::nullopt};
   if (is_picture(format)) {
     output.film = film_style_of(page, o.out, tokens.frames());
-    output.page = check_film(format, o.out, described, count, output.film);
+    output.page = check_film(format, o.out, volumes, output.film);
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});
   return output;
 }
 
 std::optional<VolumeOutput> choose_output(const QueryRequest& o, const ShownSequence& shown,
-                                          const QueryVolumes& described, size_t count) {
+                                          const QueryVolumes& volumes) {
   if (o.track && !shown.tokens.has_grid()) {
     throw usage_error(fmt::format("--track: the {} have no token grid (--grid TxHxW)",
                                   shown.reverse ? "queries" : "keys"));
   }
   if (o.out.empty()) return std::nullopt;
-  VolumeOutput output = choose_volume_output(o, o.page, shown, described, count);
+  VolumeOutput output = choose_volume_output(o, o.page, shown, volumes);
   if (o.track && (output.format == VolumeFormat::npy || output.format == VolumeFormat::hdf5)) {
     throw usage_error(
         fmt::format("--track -o {}: a track is a table (.csv), drawn into a film (.png, .pdf, "

@@ -31,16 +31,15 @@ struct VolumeOutput {
 };
 
 /// What the name of -o asks for, which is given; checks what can be checked before the work:
-/// `count` volumes of the sequence are to be written, of which `described` tells all but the
-/// values. Throws Error(usage) where the name, the picture's options or the sequence do not suit,
-/// Error(file) for a target that cannot be written.
+/// the volumes of the sequence that are to be written, which need no values yet. Throws
+/// Error(usage) where the name, the picture's options or the sequence do not suit, Error(file) for
+/// a target that cannot be written.
 VolumeOutput choose_volume_output(const HeadRunOptions& run, const PictureOptions& page,
-                                  const ShownSequence& shown, const QueryVolumes& described,
-                                  size_t count);
+                                  const ShownSequence& shown, const QueryVolumes& volumes);
 /// choose_volume_output() of a query, or nothing without -o; Error(usage) too where what it writes
 /// has no --track.
 std::optional<VolumeOutput> choose_output(const QueryRequest& request, const ShownSequence& shown,
-                                          const QueryVolumes& described, size_t count);
+                                          const QueryVolumes& volumes);
 
 /// The values that were found for the volumes.
 struct FoundValues {

@@ -80,11 +80,11 @@ FilmUnder film_under(const RenderJob& job, std::array<int64_t, 3> grid,
   return under;
 }
 
-/// The volumes over the video, as the options lay them.
-QueryVolumes over_video(const FilmUnder& under, Overlay& overlay, QueryVolumes volumes,
-                        RenderJob& job, FilmStyle& style) {
-  style.video = overlay.take();
-  if (style.video.empty()) return volumes;
+/// How the volumes lie over the video, where there is one: as the options tell, with what the
+/// header says of it.
+void choose_over(const FilmUnder& under, RenderJob& job, FilmStyle& style) {
+  style.over_video = !job.overlay.empty();
+  if (!style.over_video) return;
   style.over.mode = *parse_film_mode(job.request.over);
   style.over.opacity = job.request.opacity;
   job.facts["over"] = job.request.over;
@@ -96,24 +96,23 @@ QueryVolumes over_video(const FilmUnder& under, Overlay& overlay, QueryVolumes v
     lines = "contours at 20, 40, 60 and 80 % of the scale";
   }
   style.about = joined_parts({lines, std::string(film_time_text(under.time))});
-  if (under.time == FilmTime::latent) return volumes;
-  style.frame_name = "frame";
+  if (under.time != FilmTime::latent) style.frame_name = "frame";
+}
+
+/// The volumes at the moments that the film shows.
+QueryVolumes shown_volumes(const FilmUnder& under, const FilmStyle& style, QueryVolumes volumes) {
+  if (!style.over_video || under.time == FilmTime::latent) return volumes;
   return volumes_at(std::move(volumes), under.moments);
 }
 
-/// The page of `count` volumes, of which `described` tells all but the values and the frames shown.
-PageSize check_page(const RenderJob& job, QueryVolumes described, std::array<int64_t, 3> shown,
-                    size_t count, const FilmStyle& style) {
-  described.grid = shown;
-  described.volumes.resize(count);
-  return is_animation(job) ? check_animation(job.request.out, described, style)
-                           : check_filmstrip(job.request.out, described, style);
+PageSize check_page(const RenderJob& job, const QueryVolumes& volumes, const FilmStyle& style) {
+  return is_animation(job) ? check_animation(job.request.out, volumes, style)
+                           : check_filmstrip(job.request.out, volumes, style);
 }
 
-/// The page before anything is computed; says where it is very high.
-MemoryReservation plan_film(RenderJob& job, const QueryVolumes& described,
-                            std::array<int64_t, 3> shown, size_t count, const FilmStyle& style) {
-  const PageSize page = check_page(job, described, shown, count, style);
+/// The page of the volumes before anything is computed; says where it is very high.
+MemoryReservation plan_film(RenderJob& job, const QueryVolumes& volumes, const FilmStyle& style) {
+  const PageSize page = check_page(job, volumes, style);
   tell_large_film(job.request.out, page, style, job.console);
   return plan_page(job, page);
 }
@@ -123,7 +122,7 @@ void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   job.capture.require_unchanged();
   const auto write = is_animation(job) ? write_animation : write_filmstrip;
   write(volumes, style, job.request.out, job.request.force);
-  const PageSize page = check_page(job, volumes, volumes.grid, volumes.volumes.size(), style);
+  const PageSize page = check_page(job, volumes, style);
   report_picture(job, page.width, page.height);
 }
 
@@ -227,8 +226,10 @@ void render_filmstrip(RenderJob& job) {
   const FilmUnder under =
       film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
   FilmStyle style = film_style_of(job.request.page, request.out, under.shown[0]);
+  choose_over(under, job, style);
+  mark_evicted(tasks, volumes);
   const MemoryReservation picture =
-      plan_film(job, volumes, under.shown, count_averages(mean, volumes), style);
+      plan_film(job, shown_volumes(under, style, averages_of(mean, volumes)), style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   const QueryRun run{request, tasks, job.run.backend(), job.run.budget(), job.console, job.page};
   LseCache cache(cache_folders(request.selection.cache, job.capture), job.capture.inputs());
@@ -238,10 +239,10 @@ void render_filmstrip(RenderJob& job) {
   for (size_t i = 0; i < volumes.volumes.size(); ++i) {
     set_values(volumes.volumes[i], shown, std::move(computed->values[i]));
   }
-  mark_evicted(tasks, mean.any(), volumes);
   const MemoryReservation memory = job.run.budget().reserve(
       film_bytes(under.shown) * static_cast<int64_t>(volumes.volumes.size()), "the film");
-  volumes = over_video(under, overlay, std::move(volumes), job, style);
+  style.video = overlay.take();
+  volumes = shown_volumes(under, style, std::move(volumes));
   draw_film(job, volumes, std::move(style));
 }
 
@@ -273,8 +274,9 @@ void render_text(RenderJob& job) {
   FilmStyle style = film_style_of(o.page, o.out, under.shown[0]);
   style.frame_side = kWordSide;
   style.fewer = "fewer words by --text-token";
+  choose_over(under, job, style);
   QueryVolumes volumes = word_volumes(job, grid, chosen);
-  const MemoryReservation picture = plan_film(job, volumes, under.shown, strips, style);
+  const MemoryReservation picture = plan_film(job, shown_volumes(under, style, volumes), style);
   Overlay overlay(job.overlay, under.moments, job.run.budget());
   TextColumns columns(tasks, chosen, domain == SoftmaxDomain::text, job.run.budget());
   job.run.run(tasks, columns);
@@ -290,7 +292,8 @@ void render_text(RenderJob& job) {
   job.facts["strips"] = strips;
   const MemoryReservation memory =
       job.run.budget().reserve(film_bytes(under.shown) * static_cast<int64_t>(strips), "the film");
-  volumes = over_video(under, overlay, std::move(volumes), job, style);
+  style.video = overlay.take();
+  volumes = shown_volumes(under, style, std::move(volumes));
   draw_film(job, volumes, style);
 }
 
@@ -320,7 +323,7 @@ void render_offsets(RenderJob& job) {
     volume.query = std::array<int64_t, 3>{T - 1, H - 1, W - 1};
     volumes.volumes.push_back(std::move(volume));
   }
-  const MemoryReservation picture = plan_film(job, volumes, volumes.grid, tasks.size(), style);
+  const MemoryReservation picture = plan_film(job, volumes, style);
   auto kernels = offset_kernels(tasks, job.run);
   if (kernels.empty()) return;
   for (size_t i = 0; i < tasks.size(); ++i) {

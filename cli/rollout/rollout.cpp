@@ -189,7 +189,7 @@ std::vector<SelectedCall> RolloutRun::choose() {
     const QueryVolumes described =
         describe_volume(o_, capture(), *calls.back().call, layers_, start_);
     output_ = choose_volume_output(
-        o_, o_.page, {problem.key_tokens(), o_.reverse, guarded_inputs(capture())}, described, 1);
+        o_, o_.page, {problem.key_tokens(), o_.reverse, guarded_inputs(capture())}, described);
   }
   return calls;
 }

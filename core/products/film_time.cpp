@@ -118,9 +118,11 @@ QueryVolumes volumes_at(QueryVolumes volumes, std::span<const FilmMoment> moment
   const int64_t cells = volumes.grid[1] * volumes.grid[2];
   volumes.grid[0] = static_cast<int64_t>(moments.size());
   for (QueryVolume& volume : volumes.volumes) {
-    volume.video = film_at<float>(moments, [&](const FilmMoment& moment) {
-      return moment_numbers(volume.video, cells, moment);
-    });
+    if (!volume.video.empty()) {
+      volume.video = film_at<float>(moments, [&](const FilmMoment& moment) {
+        return moment_numbers(volume.video, cells, moment);
+      });
+    }
     if (!volume.evicted.empty()) {
       volume.evicted = film_at<uint8_t>(moments, [&](const FilmMoment& moment) {
         return std::span(volume.evicted)

@@ -47,7 +47,8 @@ std::vector<FilmMoment> film_moments(int64_t frames, std::span<const int64_t> pi
 std::vector<float> moment_numbers(std::span<const float> film, int64_t cells,
                                   const FilmMoment& moment);
 
-/// Volumes of latent frames as a film of these moments: a frame a moment. The query's cell is
+/// Volumes of latent frames as a film of these moments: a frame a moment; without values they
+/// stay so. The query's cell is
 /// outlined in the first moment that is nearest to its frame.
 QueryVolumes volumes_at(QueryVolumes volumes, std::span<const FilmMoment> moments);
 

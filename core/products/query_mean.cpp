@@ -45,6 +45,12 @@ std::string label_of(const MeanAxes& axes, const QueryVolume& v, size_t count) {
   return text + "mean over " + axes.text() + " (" + std::to_string(count) + ")";
 }
 
+/// Of the cells, those that were evicted for both; an empty list has none.
+void keep_common(std::vector<uint8_t>& evicted, const std::vector<uint8_t>& other) {
+  if (other.empty()) evicted.clear();
+  for (size_t cell = 0; cell < evicted.size(); ++cell) evicted[cell] &= other[cell];
+}
+
 QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
                   const std::vector<size_t>& members) {
   QueryVolume merged = volumes.volumes[members.front()];
@@ -66,6 +72,7 @@ QueryVolume merge(const MeanAxes& axes, const QueryVolumes& volumes,
     // The lists 0 are empty.
     if (member.tokens != merged.tokens) merged.tokens = 0;
     if (member.chosen != merged.chosen) merged.chosen = 0;
+    keep_common(merged.evicted, member.evicted);
   }
   return merged;
 }
@@ -99,8 +106,14 @@ MeanAxes parse_mean_axes(std::span<const std::string> names) {
   return axes;
 }
 
-size_t count_averages(const MeanAxes& axes, const QueryVolumes& volumes) {
-  return axes.any() ? group_volumes(axes, volumes).size() : volumes.volumes.size();
+QueryVolumes averages_of(const MeanAxes& axes, QueryVolumes volumes) {
+  if (!axes.any()) return volumes;
+  std::vector<QueryVolume> merged;
+  for (const std::vector<size_t>& members : group_volumes(axes, volumes)) {
+    merged.push_back(merge(axes, volumes, members));
+  }
+  volumes.volumes = std::move(merged);
+  return volumes;
 }
 
 void average_volumes(const MeanAxes& axes, QueryVolumes& volumes,
@@ -108,7 +121,6 @@ void average_volumes(const MeanAxes& axes, QueryVolumes& volumes,
   const size_t tokens = values.front().size();
   const MemoryReservation reserved = budget.reserve(
       static_cast<int64_t>(tokens * (sizeof(double) + sizeof(float))), "the mean of the volumes");
-  std::vector<QueryVolume> merged;
   std::vector<std::vector<float>> means;
   for (const std::vector<size_t>& members : group_volumes(axes, volumes)) {
     std::vector<double> sums(tokens, 0.0);
@@ -120,9 +132,8 @@ void average_volumes(const MeanAxes& axes, QueryVolumes& volumes,
     for (size_t j = 0; j < tokens; ++j) {
       mean[j] = static_cast<float>(sums[j] / static_cast<double>(members.size()));
     }
-    merged.push_back(merge(axes, volumes, members));
   }
-  volumes.volumes = std::move(merged);
+  volumes = averages_of(axes, std::move(volumes));
   values = std::move(means);
 }
 

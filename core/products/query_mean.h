@@ -21,15 +21,16 @@ struct MeanAxes {
 MeanAxes parse_mean_axes(std::span<const std::string> names);
 std::vector<std::string> mean_axis_names();
 
-/// Averages the volumes that differ in nothing but these axes: volumes and values[i], the values of
-/// all tokens of volume i, become fewer, in the order of each one's first member. A coordinate that
-/// was averaged over is −1 and the label says of how many; token strings stay where all members
-/// have the same, a query position likewise. Sums in double, in order. Working space comes from
+/// The averages of the volumes that differ in nothing but these axes, in the order of each one's
+/// first member, without values; the volumes as they are where there is no axis. A coordinate that
+/// is averaged over is −1 and the label says of how many; token strings stay where all members have
+/// the same, a query position likewise; evicted is what is so of all members.
+QueryVolumes averages_of(const MeanAxes& axes, QueryVolumes volumes);
+
+/// Makes the volumes their averages_of(), and values[i], the values of all tokens of volume i, the
+/// averages' means. There must be an axis. Sums in double, in order. Working space comes from
 /// `budget`.
 void average_volumes(const MeanAxes& axes, QueryVolumes& volumes,
                      std::vector<std::vector<float>>& values, MemoryBudget& budget);
-
-/// How many volumes average_volumes leaves.
-size_t count_averages(const MeanAxes& axes, const QueryVolumes& volumes);
 
 }  // namespace attnscope

@@ -48,13 +48,12 @@ VolumeFormat volume_format_of(const std::filesystem::path& path,
 
 bool is_picture(VolumeFormat format) { return format >= VolumeFormat::png; }
 
-PageSize check_film(VolumeFormat format, const std::filesystem::path& path, QueryVolumes described,
-                    size_t count, const FilmStyle& film) {
-  described.volumes.resize(count);
+PageSize check_film(VolumeFormat format, const std::filesystem::path& path,
+                    const QueryVolumes& volumes, const FilmStyle& film) {
   if (format == VolumeFormat::gif || format == VolumeFormat::mp4) {
-    return check_animation(path, described, film);
+    return check_animation(path, volumes, film);
   }
-  return check_filmstrip(path, described, film);
+  return check_filmstrip(path, volumes, film);
 }
 
 void write_volumes(VolumeFormat format, const QueryVolumes& volumes, const FilmStyle& film,

@@ -21,10 +21,10 @@ VolumeFormat volume_format_of(const std::filesystem::path& path,
 
 /// True of the formats that are drawn.
 bool is_picture(VolumeFormat format);
-/// The page that `count` volumes would make, of which `described` tells all but the values. Throws
-/// Error(usage) where they do not fit a picture, Error(unavailable) where an .mp4 cannot be made.
-PageSize check_film(VolumeFormat format, const std::filesystem::path& path, QueryVolumes described,
-                    size_t count, const FilmStyle& film);
+/// The page of the volumes, which need no values yet. Throws Error(usage) where they do not fit a
+/// picture, Error(unavailable) where an .mp4 cannot be made.
+PageSize check_film(VolumeFormat format, const std::filesystem::path& path,
+                    const QueryVolumes& volumes, const FilmStyle& film);
 
 /// Writes a complete file or throws Error(file) and leaves nothing behind under `path` (written as
 /// PATH.part, renamed at the end; a file that is there is replaced with `force` only).

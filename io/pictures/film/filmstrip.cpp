@@ -78,7 +78,7 @@ PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
       named ? volumes.model : volumes.capture,
       {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
                      volumes.domain_text.empty() ? "" : "exact", volumes.state_text,
-                     style.video.empty() ? "" : "over the video in grey", style.about,
+                     style.has_video() ? "over the video in grey" : "", style.about,
                      volumes.tracked ? "best match of each frame outlined in white" : "",
                      any_evicted(volumes) ? "hatched: evicted from the cache" : "",
                      log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};

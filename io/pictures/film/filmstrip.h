@@ -23,14 +23,16 @@ struct FilmStyle {
   int frame_side = 240;          ///< frames are enlarged to about this many pixels
   /// The video under the weights: one picture a latent frame, or nothing.
   std::vector<GreyImage> video;
-  FilmOver over;      ///< how the numbers lie on it
-  std::string about;  ///< what else the header says of the film; may be empty
+  bool over_video = false;  ///< a video will lie under them: pages are planned before it is read
+  FilmOver over;            ///< how the numbers lie on it
+  std::string about;        ///< what else the header says of the film; may be empty
   /// The latent frames that are drawn, ascending; empty: all. Colour ranges are of all.
   std::vector<int64_t> frames = {};
   int columns = 0;  ///< frames of a strip, or films of an animation, in a line; 0: chosen
   std::string fewer = "fewer heads";  ///< what makes it smaller
   PictureStyle look = {};
 
+  bool has_video() const { return over_video || !video.empty(); }
   const GreyImage* video_frame(int64_t t) const {
     return video.empty() ? nullptr : &video[static_cast<size_t>(t)];
   }

@@ -56,7 +56,8 @@ TEST_CASE("volumes are averaged over the axes that were asked for, every entry")
     std::vector<std::vector<float>> values;
     QueryVolumes volumes = eight_volumes(values);
     const MeanAxes axes = axes_of(names);
-    CHECK(count_averages(axes, volumes) == groups.size());
+    const QueryVolumes planned = averages_of(axes, volumes);
+    REQUIRE(planned.volumes.size() == groups.size());
     MemoryBudget budget(1 << 10);
     average_volumes(axes, volumes, values, budget);
     CHECK(values == means_of(groups));
@@ -65,6 +66,7 @@ TEST_CASE("volumes are averaged over the axes that were asked for, every entry")
     for (size_t g = 0; g < groups.size(); ++g) {
       const QueryVolume& volume = volumes.volumes[g];
       const auto first = static_cast<int64_t>(groups[g].front());
+      CHECK(planned.volumes[g].label == volume.label);
       CHECK(volume.averaged == static_cast<int64_t>(groups[g].size()));
       CHECK(volume.step == (axes.steps ? -1 : first / 4));
       CHECK(volume.layer == (axes.layers ? -1 : first / 2 % 2));
