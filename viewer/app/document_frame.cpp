@@ -83,7 +83,8 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   wish();
 }
 
-/// Wishes for what is seen of the map, and of side B right of a split line; the passes are wished for exactly.
+/// Wishes for what is seen of the map, and of side B right of a split line; the passes are wished
+/// for exactly.
 void DocumentFrame::ask_for_tiles(PaneSize pane, Wishes& exact) {
   tiles_ = wanted_tiles(shown_, geometry(), pane);
   exact.push_back({tile_of(shown_, geometry().top_level, 0, 0), Stage::exact});
