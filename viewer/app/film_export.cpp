@@ -43,8 +43,13 @@ bool is_page_name(const std::filesystem::path& path) {
 
 FilmStyle style_of(const FilmExport::Film& film, const std::filesystem::path& path) {
   FilmStyle style;
-  if (is_page_name(path)) style.look = picture_style(film.page);
-  style.look.vector = is_vector_name(path);
+  // Vectors are for print; pixels for a screen, dark as the window is or light as a slide.
+  const bool vector = is_vector_name(path);
+  const StyleName name = vector       ? StyleName::paper
+                         : film.light ? StyleName::slide
+                                      : StyleName::dark;
+  if (is_page_name(path)) style.look = picture_style(name);
+  style.look.vector = vector;
   style.colours.map = film.scale.map();
   style.colours.scale = film.scale.kind();
   style.colours.range = {false, film.scale.range().low, film.scale.range().high, false};

@@ -29,7 +29,7 @@ class FilmExport {
     double factor = 1;
     FilmCaption caption;
     std::optional<LatentCoord> query;  ///< outlined
-    StyleName page = StyleName::dark;  ///< of a picture of all moments
+    bool light = false;                ///< the window is
   };
 
   /// `path` ends in .gif or .mp4, in / for a folder of pictures, or in .png, .svg or .pdf for a

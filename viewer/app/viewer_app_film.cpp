@@ -3,7 +3,6 @@
 
 #include "core/base/error.h"
 #include "io/pictures/joined_parts.h"
-#include "io/pictures/picture_page.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
@@ -76,14 +75,10 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
   const FilmCaption caption{
       one_line(document_->origin.name().filename().string()), heads, panels_.query().what(),
       joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
-  // Vectors are for print; pixels for a screen, dark as the window is or light as a slide.
-  const StyleName page = is_vector_name(file)             ? StyleName::paper
-                         : state.theme == ViewTheme::dark ? StyleName::dark
-                                                          : StyleName::slide;
   export_ = std::make_unique<FilmExport>(
       FilmExport::Film{film->content(), state.film, *scale,
                        product_factor(state.product, call.keys.tokens()), caption, film->outlined(),
-                       page},
+                       state.theme == ViewTheme::light},
       file, settings_.force, [window = window_] { window->wake(); });
   export_failure_.reset();
   export_is_scripted_ = true;
