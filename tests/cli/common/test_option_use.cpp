@@ -123,7 +123,7 @@ TEST_CASE("outputs whose names end as another format are refused") {
   const std::string must = "the name must end in ";
   refused("stats", {}, "s.npy", must + ".json, .csv or .h5 (got \".npy\")");
   refused("query", query, "q.safetensors", must);
-  refused("rollout", query, "r.gif", must + ".npy, .h5, .csv or .png (got \".gif\")");
+  refused("rollout", query, "r.jpg", must);
   refused("mask", {"--mask", "spatial"}, "m.h5", must + ".csv or .json (got \".h5\")");
   refused("diff", {call, "--b-head", "1"}, "d.npy", must + ".json, .csv or .h5 (got \".npy\")");
   refused("render", {"--picture", "mosaic"}, "p.h5", must);

@@ -26,6 +26,8 @@ TEST_CASE("the smallest --memory that an error names is enough for the whole com
   struct Case {
     std::vector<std::string> command;
     std::string out;
+    /// More than what is held beside the plan, and less than any plan.
+    std::string too_little = "512KiB";
   };
   const std::vector<Case> cases{
       {{"export", capture, "--layers", "2"}, "out.h5"},
@@ -42,7 +44,9 @@ TEST_CASE("the smallest --memory that an error names is enough for the whole com
        "out.json"},
       {{"stats", capture, "--layers", "2"}, "out.json"},
       {{"diff", capture, capture, "--heads", "0", "--b-head", "1"}, "out.json"},
-      {{"render", capture, "--picture", "frames", "--layers", "2", "--heads", "0"}, "out.png"},
+      {{"render", capture, "--picture", "frames", "--layers", "2", "--heads", "0"},
+       "out.png",
+       "2MiB"},
       {{"plot", capture, "--what", "entropy", "--layers", "2"}, "out.png"},
       {{"plot", capture, "--what", "logits", "--layers", "2"}, "out.png"},
   };
@@ -57,11 +61,12 @@ TEST_CASE("the smallest --memory that an error names is enough for the whole com
                          {"-o", out, "--quiet", "--threads", threads, "--memory", memory});
         return run_attnscope(arguments);
       };
-      // More than what is held beside the plan, and less than any plan.
-      const auto refused = run("512KiB");
+      const auto refused = run(c.too_little);
       INFO(c.command.front() << " -o " << c.out << ": " << refused.err);
       REQUIRE(refused.exit_code == 1);
-      CHECK(refused.err.find("a memory budget of 524288B (512.00 KiB)") != std::string::npos);
+      const std::string told =
+          c.too_little == "512KiB" ? "524288B (512.00 KiB)" : "2097152B (2.00 MiB)";
+      CHECK(refused.err.find("a memory budget of " + told) != std::string::npos);
       CHECK_FALSE(std::filesystem::exists(out));
       const std::string smallest = named_memory(refused.err);
       REQUIRE_FALSE(smallest.empty());

@@ -201,7 +201,7 @@ TEST_CASE("logits are counted as the definition has them, masked ones apart") {
   Answer answer = plot(folder / "call.safetensors", "logits");
   CHECK(contains(answer.json["notes"].dump(),
                  "masked entries and those more than 1000 below their row's largest "
-                 "(49.4 % of all)"));
+                 "(49.4\u00a0% of all)"));
   int64_t total = 0;
   double shares = 0;
   for (auto& row : answer.rows) {
@@ -245,7 +245,7 @@ TEST_CASE("logits that float32 does not hold are refused with their place") {
   call.file().write(folder / "call.safetensors");
   const std::string out = folder / "x.png";
   refused({"plot", folder / "call.safetensors", "--what", "logits", "-o", out, "--quiet"},
-          "head 0, query 0, key 0: the logit, or a product on the way to it", 1);
+          ": the logit, or a product on the way to it, is more than float32 holds", 1);
   CHECK_FALSE(fs::exists(out));
 }
 

@@ -157,7 +157,6 @@ TEST_CASE("a dry run tells the size of a picture, and the memory that drawing ta
       {"query", {"--query", "3,8,7", "--layers", "2"}},
       {"query", {"--query", "3,8,7"}},
       {"query", {"--query", "3,8,7", "--mean", "layers"}},
-      {"query", {"--query", "3,8,7", "--mean", "layers", "--width", "700px"}},
       {"render", {"--picture", "filmstrip", "--query", "3,8,7"}},
       {"render", {"--picture", "filmstrip", "--query", "3,8,7", "--mean", "layers"}},
       {"render",

@@ -199,7 +199,7 @@ TEST_CASE("what cannot be rolled out is refused with the reason") {
       {{plain}, "rollout needs"},
       {{plain, "--text-token", "0"}, "has no text tokens"},
       {{plain, "--index", "24"}, "valid 0 to 23"},
-      {{plain, "--index", "0", "-o", folder / "x.png"}, "no grid"},
+      {{plain, "--index", "0", "-o", folder / "x.png"}, "no token grid"},
       {{plain, "--index", "0", "-o", folder / "x.h5"}, "no token grid"},
       {{worded, "--index", "0", "-o", folder / "x.h5"}, "no token grid"},
       {{plain, "--index", "0", "-o", folder / "x.txt"}, "must end in"},
