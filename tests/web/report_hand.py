@@ -90,7 +90,7 @@ class ReportHandTest(ReportPage):
         self.browser.key("ArrowRight")
         said = self.text(".chart [role=status]")
         self.assertTrue(said.startswith(curves[1]["name"] + ": "), said)
-        self.assertIn(f"{100 * curves[1]['recall'][1]:g} %", said)
+        self.assertIn(f"{100 * curves[1]['recall'][1]:g}\u00a0%", said)
         # The points stand where their numbers are, on a log scale.
         points = self.browser.run("[...document.querySelectorAll('.chart .curve')].map((c) => c.getAttribute('points'))")
         xs = [float(point.split(",")[0]) for point in points[0].split()]
@@ -99,7 +99,7 @@ class ReportHandTest(ReportPage):
                                " return [b.left, b.top, b.width / s.viewBox.baseVal.width]; })()")
         x, y = (float(v) for v in points[0].split()[0].split(","))
         self.browser.move(box[0] + x * box[2], box[1] + y * box[2])
-        said = json.dumps(f"{100 * curves[0]['recall'][0]:g} %")
+        said = json.dumps(f"{100 * curves[0]['recall'][0]:g}\u00a0%")
         self.browser.until(f"document.querySelector('.chart [role=status]').textContent.includes({said})")
         self.check_quiet()
 

@@ -198,7 +198,8 @@ class ReportTest(ReportPage):
         self.show("small.html")
         kept = self.facts()["sparsity"]["kept"]
         lines = self.browser.run("[...document.querySelector('table.kept').tBodies[0].rows].map((line) => [...line.cells].slice(0, 3).map((c) => c.textContent))")
-        self.assertEqual(lines, [[f"{100 * one['keep']:.0f} %", f"{100 * one['density']:.1f} %", f"{100 * one['blocks']['recall']:.1f} %"] for one in kept])
+        self.assertEqual(lines, [[f"{100 * one['keep']:.0f}\u00a0%", f"{100 * one['density']:.1f}\u00a0%", f"{100 * one['blocks']['recall']:.1f}\u00a0%"]
+                                 for one in kept])
         self.assertTrue(any(one["density"] > one["keep"] for one in kept))
 
     def test_few_heads_have_large_cells_beside_their_details(self):
