@@ -50,10 +50,10 @@ struct CloseStream {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// A running ffmpeg that takes raw images.
+/// A running ffmpeg that takes raw images, all as large as the first.
 class VideoEncoder {
  public:
-  VideoEncoder(int width, int height, int fps, const fs::path& part) : file_(part.string()) {
+  VideoEncoder(const Canvas& first, int fps, const fs::path& part) : file_(part.string()) {
     complaints_.reset(std::tmpfile());
     std::array<int, 2> ends{-1, -1};
     // A socket, so that an encoder that has died is an error of send() and no signal.
@@ -70,15 +70,21 @@ class VideoEncoder {
                                          "-pixel_format",
                                          "rgb24",
                                          "-video_size",
-                                         fmt::format("{}x{}", width, height),
+                                         fmt::format("{}x{}", first.width(), first.height()),
                                          "-framerate",
                                          std::to_string(fps),
                                          "-i",
                                          "pipe:0",
                                          "-vf",
-                                         "pad=ceil(iw/2)*2:ceil(ih/2)*2",
+                                         picture_filter(first),
                                          "-pix_fmt",
                                          "yuv420p",
+                                         "-colorspace",
+                                         "bt709",
+                                         "-color_primaries",
+                                         "bt709",
+                                         "-color_trc",
+                                         "bt709",
                                          "-movflags",
                                          "+faststart",
                                          "-f",
@@ -133,6 +139,16 @@ class VideoEncoder {
   }
 
  private:
+  /// Even sides, the background's colour where they were odd. Players take the colours of videos
+  /// that do not tell theirs for BT.601 or, of large ones, BT.709: these tell.
+  static std::string picture_filter(const Canvas& first) {
+    const Rgb ground = first.at(first.width() - 1, first.height() - 1);
+    return fmt::format(
+        "pad=ceil(iw/2)*2:ceil(ih/2)*2:color=0x{:02x}{:02x}{:02x},"
+        "scale=out_color_matrix=bt709:out_range=tv",
+        ground.r, ground.g, ground.b);
+  }
+
   int wait_for_end() const {
     int status = 0;
     while (waitpid(process_, &status, 0) < 0 && errno == EINTR) {
@@ -200,7 +216,7 @@ void write_mp4(int count, const std::function<Canvas(int)>& draw, int fps, const
     if (!encoder) {
       width = canvas.width();
       height = canvas.height();
-      encoder.emplace(width, height, fps, file.part_path());
+      encoder.emplace(canvas, fps, file.part_path());
     }
     if (canvas.width() != width || canvas.height() != height) {
       throw usage_error(fmt::format("{}: image {} of the film has another size than the first",

@@ -11,9 +11,9 @@ namespace attnscope {
 void check_mp4(const std::filesystem::path& path);
 
 /// Writes a film of `count` images of one size, `fps` a second, through ffmpeg and PATH.part;
-/// `draw` gives image i. An odd width or height gets a black line more, as H.264 wants it. Throws
-/// as check_mp4(), Error(usage) where the images differ in size, Error(file) with what ffmpeg says
-/// where it fails.
+/// `draw` gives image i. An odd width or height gets a line more of the last pixel's colour, as
+/// H.264 wants even ones. Throws as check_mp4(), Error(usage) where the images differ in size,
+/// Error(file) with what ffmpeg says where it fails.
 void write_mp4(int count, const std::function<Canvas(int)>& draw, int fps,
                const std::filesystem::path& path, bool force);
 

@@ -240,6 +240,27 @@ TEST_CASE("a video is written by ffmpeg, of odd sizes too") {
   write_mp4(5, square, 8, out, false);
   const std::string bytes = read_bytes(out);
   CHECK(bytes.substr(4, 4) == "ftyp");
+  // Read back as players take large videos, which are BT.709.
+  const std::string raw = (folder.path() / "a.raw").string();
+  const std::string read = "ffmpeg -v error -i '" + out.string() +
+                           "' -vf scale=in_color_matrix=bt709 -f rawvideo -pix_fmt rgb24 '" + raw +
+                           "'";
+  REQUIRE(std::system(read.c_str()) == 0);
+  const std::string pixels = read_bytes(raw);
+  REQUIRE(pixels.size() == 5u * 32 * 18 * 3);
+  const auto is_about = [&](int image, int x, int y, Rgb colour) {
+    const size_t at = 3 * static_cast<size_t>((image * 18 + y) * 32 + x);
+    const auto near = [&](size_t i, int value) {
+      return std::abs(static_cast<uint8_t>(pixels[at + i]) - value) < 10;
+    };
+    return near(0, colour.r) && near(1, colour.g) && near(2, colour.b);
+  };
+  for (int image = 0; image < 5; ++image) {
+    INFO(image);
+    CHECK(is_about(image, image + 4, image + 4, {200, 40, 40}));
+    CHECK(is_about(image, 24, 4, {10, 10, 10}));
+    CHECK(is_about(image, 31, 17, {10, 10, 10}));
+  }
   CHECK(thrown_text(ErrorCode::file, [&] {
           write_mp4(5, square, 8, out, false);
         }).find("already exists") != std::string::npos);
