@@ -67,6 +67,7 @@ VolumeOutput choose_volume_output(const HeadRunOptions& o, const PictureOptions&
   VolumeOutput output{format, {}, std::nullopt};
   if (is_picture(format)) {
     output.film = film_style_of(page, o.out, tokens.frames());
+    output.film.unit = film_unit(volumes);
     output.page = check_film(format, o.out, volumes, output.film);
   }
   OutputFile::check_target(o.out, {.force = o.force, .inputs = shown.inputs});

@@ -120,8 +120,11 @@ MemoryReservation plan_film(RenderJob& job, const QueryVolumes& volumes, const F
 void draw_film(RenderJob& job, const QueryVolumes& volumes, FilmStyle style) {
   style.colours = job.colours;
   job.capture.require_unchanged();
-  const auto write = is_animation(job) ? write_animation : write_filmstrip;
-  write(volumes, style, job.request.out, job.request.force);
+  if (is_animation(job)) {
+    write_animation(volumes, style, job.request.out, job.request.force);
+  } else {
+    write_filmstrip(volumes, style, job.request.out, job.request.force);
+  }
   const PageSize page = check_page(job, volumes, style);
   report_picture(job, page.width, page.height);
 }
@@ -226,6 +229,7 @@ void render_filmstrip(RenderJob& job) {
   const FilmUnder under =
       film_under(job, grid, geometry_of(job, *calls.front().call, !request.reverse));
   FilmStyle style = film_style_of(job.request.page, request.out, under.shown[0]);
+  style.unit = film_unit(volumes);
   choose_over(under, job, style);
   mark_evicted(tasks, volumes);
   const MemoryReservation picture =

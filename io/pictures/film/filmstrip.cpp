@@ -71,17 +71,22 @@ FilmOver film_over_of(const FilmStyle& style, const QueryVolume& volume) {
   return over;
 }
 
+std::string film_unit(const QueryVolumes& volumes) {
+  return volumes.weighting == "value" ? "weight × ‖v‖" : "weight";
+}
+
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style) {
   const bool named = !volumes.model.empty();
   const bool log = style.colours.scale == ScaleKind::log2;
-  return {
-      named ? volumes.model : volumes.capture,
-      {joined_parts({named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
-                     volumes.domain_text.empty() ? "" : "exact", volumes.state_text,
-                     style.has_video() ? "over the video in grey" : "", style.about,
-                     volumes.tracked ? "best match of each frame outlined in white" : "",
-                     any_evicted(volumes) ? "hatched: evicted from the cache" : "",
-                     log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
+  return {named ? volumes.model : volumes.capture,
+          {joined_parts(
+              {named ? volumes.capture : "", volumes.query_text, volumes.domain_text,
+               volumes.domain_text.empty() ? "" : "exact", volumes.state_text,
+               volumes.weighting == "value" ? "weights times ‖v‖, the norm of the key's value" : "",
+               style.has_video() ? "over the video in grey" : "", style.about,
+               volumes.tracked ? "best match of each frame outlined in white" : "",
+               any_evicted(volumes) ? "hatched: evicted from the cache" : "",
+               log ? "" : std::string(scale_kind_name(style.colours.scale)) + " colours"})}};
 }
 
 void check_frames(const FilmStyle& style, int64_t frames) {

@@ -47,6 +47,9 @@ void check_frames(const FilmStyle& style, int64_t frames);
 /// The frames to be drawn of so many.
 std::vector<int64_t> drawn_frames(const FilmStyle& style, int64_t frames);
 
+/// The name of their numbers: "weight", or "weight × ‖v‖".
+std::string film_unit(const QueryVolumes& volumes);
+
 /// Title and lines of what the volumes have in common.
 PictureText film_header(const QueryVolumes& volumes, const FilmStyle& style);
 

@@ -45,6 +45,22 @@ TEST_CASE("weights are multiplied by the norms of the values on request") {
   CHECK(read_text_attribute(folder / "weighed.h5", "weighting") == "value");
   const auto text = run_attnscope({"query", path, "--query", "1,2,3", "--weighting", "value"});
   CHECK(contains(text.out, "weighting value"));
+  for (const std::string weighting : {"none", "value"}) {
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"query", path}, {"render", path, "--picture", "filmstrip"}}) {
+      std::vector<std::string> line = command;
+      for (const std::string& word :
+           {std::string("--query"), std::string("1,2,3"), std::string("--weighting"), weighting,
+            std::string("--quiet"), std::string("--force"), std::string("-o"),
+            std::string(folder / "w.svg")}) {
+        line.push_back(word);
+      }
+      REQUIRE(run_attnscope(line).exit_code == 0);
+      const std::string picture = read_file(folder / "w.svg");
+      CHECK(contains(picture, "weight × ‖v‖") == (weighting == "value"));
+      CHECK(contains(picture, "weights times ‖v‖") == (weighting == "value"));
+    }
+  }
   ReferenceCall({1, 1, 1, 60, 60, 8}, 19, false).fact("grid", "3x4x5").write(path);
   const auto missing = run_attnscope({"query", path, "--query", "0,0,0", "--weighting", "value"});
   CHECK(missing.exit_code == 2);
