@@ -216,16 +216,20 @@ std::vector<std::string> tick_words(std::span<const double> ticks, TickNotation 
   const bool decimal = !notation.powers && !need_powers(counted);
   const int digits = telling_digits(counted, largest);
   for (const double tick : counted) {
-    if (tick == 0) {
-      words.emplace_back("0");
-      continue;
+    if (!decimal || tick == 0) {
+      words.push_back(power_words(tick, digits));
+    } else {
+      words.push_back(signed_words(tick, plain(rounded(std::abs(tick), digits))));
     }
-    const Decimal found = rounded(std::abs(tick), digits);
-    const bool as_it_is =
-        decimal || found.exponent == 0 || (found.exponent == 1 && found.digits == "1");
-    words.push_back(signed_words(tick, as_it_is ? plain(found) : in_powers(found)));
   }
   return words;
+}
+
+std::string power_words(double value, int digits) {
+  if (value == 0) return "0";
+  const Decimal found = decimal_of(std::abs(value), digits);
+  const bool as_it_is = found.exponent == 0 || (found.exponent == 1 && found.digits == "1");
+  return signed_words(value, as_it_is ? plain(found) : in_powers(found));
 }
 
 }  // namespace attnscope

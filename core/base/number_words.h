@@ -38,6 +38,8 @@ struct TickNotation {
 /// The words of one axis' ticks, ascending, in one notation: decimals, or powers of ten, of which
 /// 1 and 10 stay as they are. Neighbours differ in what is written.
 std::vector<std::string> tick_words(std::span<const double> ticks, TickNotation notation = {});
+/// "3.2×10⁻⁵", "10⁻⁸"; 0 and sizes from 1 to 10 as they are.
+std::string power_words(double value, int digits);
 /// True of ticks that tick_words() writes as powers of ten.
 bool need_powers(std::span<const double> ticks);
 

@@ -42,7 +42,7 @@ void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
   draw_title(canvas, bar, title, look, scale.is_of_nothing() ? 0 : notation.unit);
   if (scale.is_of_nothing()) {
     int y = bar.y;
-    for (const std::string_view line : words_of_nothing(scale.map())) {
+    for (const std::string_view line : words_of_nothing(scale)) {
       canvas.text(bar.x, y, line, look.text_height, look.text);
       y += look.text_height + look.text_gap / 2;
     }
@@ -75,16 +75,17 @@ void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::str
   canvas.text(x, bar.y + bar.height - look.text_height, "low", look.text_height, look.text);
 }
 
-TickNotation bar_notation(std::span<const ColourScale> scales, int height,
-                          const PictureStyle& look) {
+TickNotation bar_notation(std::span<const ColourScale> scales, int height, const PictureStyle& look,
+                          int unit) {
   const bool powers = std::any_of(scales.begin(), scales.end(), [&](const ColourScale& scale) {
-    return scale.needs_powers(tick_gap(height, look));
+    return scale.needs_powers(tick_gap(height, look), unit);
   });
-  return {.powers = powers};
+  return powers ? TickNotation{.powers = true} : TickNotation{.unit = unit};
 }
 
-std::array<std::string_view, 2> words_of_nothing(Colormap map) {
-  if (map == Colormap::coolwarm) return {"0", "everywhere"};
+std::array<std::string_view, 2> words_of_nothing(const ColourScale& scale) {
+  if (!scale.has_values()) return {"no", "value"};
+  if (scale.map() == Colormap::coolwarm) return {"0", "everywhere"};
   return {"nothing", "to scale"};
 }
 

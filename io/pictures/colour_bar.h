@@ -19,12 +19,13 @@ constexpr int kBarTextWidth = 120;
 /// count in. A scale of nothing is said to be one instead.
 void draw_colour_bar(Canvas& canvas, PixelRect bar, const ColourScale& scale,
                      std::string_view title, const PictureStyle& look, TickNotation notation = {});
-/// Of the bars of one picture, so high: powers of ten where one of them needs these.
-TickNotation bar_notation(std::span<const ColourScale> scales, int height,
-                          const PictureStyle& look);
+/// Of the bars of one picture, so high, and of all its numbers: they count in 10^unit, or are
+/// powers of ten where one of the bars needs these even so.
+TickNotation bar_notation(std::span<const ColourScale> scales, int height, const PictureStyle& look,
+                          int unit = 0);
 /// What a scale of nothing has instead of a bar, in two lines: "nothing", "to scale"; of
-/// differences "0", "everywhere".
-std::array<std::string_view, 2> words_of_nothing(Colormap map);
+/// differences "0", "everywhere"; without any value "no", "value".
+std::array<std::string_view, 2> words_of_nothing(const ColourScale& scale);
 /// Draws a bar of colours that stand for different values in each part of a picture, with "high"
 /// and "low" instead of numbers.
 void draw_plain_colour_bar(Canvas& canvas, PixelRect bar, Colormap map, std::string_view title,

@@ -123,15 +123,18 @@ void check_colour_choice(const ColourChoice& choice, std::string_view option) {
 }
 
 ColourScale ColourScale::fit(const ColourChoice& choice, std::span<const float> values) {
+  ColourScale nothing = of_nothing(choice.map, choice.scale);
+  nothing.has_values_ =
+      std::any_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); });
   if (!choice.range.quantiles) {
-    if (choice.range.low == choice.range.high) return of_nothing(choice.map, choice.scale);
+    if (choice.range.low == choice.range.high) return nothing;
     return {choice.map, choice.scale, {choice.range.low, choice.range.high}};
   }
   std::vector<float> counted;
   const bool positive = choice.scale == ScaleKind::log2 || choice.scale == ScaleKind::sqrt;
   std::copy_if(values.begin(), values.end(), std::back_inserter(counted),
                [&](float v) { return std::isfinite(v) && (positive ? v > 0 : v != 0); });
-  if (counted.empty()) return of_nothing(choice.map, choice.scale);
+  if (counted.empty()) return nothing;
   std::sort(counted.begin(), counted.end());
   ValueRange range{quantile(counted, choice.range.low), quantile(counted, choice.range.high)};
   if (choice.range.keeps_mass) range = mass_range(range, choice.scale, counted);
@@ -261,8 +264,11 @@ std::vector<double> ColourScale::tick_values(double gap) const {
   return values;
 }
 
-bool ColourScale::needs_powers(double gap) const {
-  return !of_nothing_ && need_powers(tick_values(gap));
+bool ColourScale::needs_powers(double gap, int unit) const {
+  if (of_nothing_) return false;
+  std::vector<double> counted = tick_values(gap);
+  for (double& value : counted) value /= std::pow(10.0, unit);
+  return need_powers(counted);
 }
 
 std::vector<ScaleTick> ColourScale::ticks(double gap, TickNotation notation) const {

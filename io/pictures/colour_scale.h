@@ -74,6 +74,7 @@ class ColourScale {
   /// sqrt; interpolated as NumPy does), as far as the mass has no say, widened to an octave
   /// (linear, sqrt: where it is a single value, by half of it) so that an even row is shown in the
   /// middle of the colours: see widened_range(). Where no value is left, of_nothing().
+  /// has_values() is false where none is finite.
   static ColourScale fit(const ColourChoice& choice, std::span<const float> values);
 
   /// For values of which none counts (all 0, masked or missing): there is nothing to scale, and a
@@ -81,6 +82,7 @@ class ColourScale {
   /// the colours.
   static ColourScale of_nothing(Colormap map, ScaleKind kind);
   bool is_of_nothing() const { return of_nothing_; }
+  bool has_values() const { return has_values_; }
   /// This scale, with another colour for what a log scale cannot show.
   ColourScale with_masked(Rgb colour) const {
     ColourScale scale = *this;
@@ -106,8 +108,8 @@ class ColourScale {
   /// Round values with labels of one notation (core/base/number_words.h), ascending, at least `gap`
   /// (of the bar's length) apart. At least two for gap ≤ 0.5.
   std::vector<ScaleTick> ticks(double gap, TickNotation notation = {}) const;
-  /// True where ticks() writes them as powers of ten.
-  bool needs_powers(double gap) const;
+  /// True where ticks() writes them as powers of ten, also when they count in 10^unit.
+  bool needs_powers(double gap, int unit = 0) const;
 
  private:
   std::vector<double> tick_values(double gap) const;
@@ -117,7 +119,7 @@ class ColourScale {
   Colormap map_;
   ScaleKind kind_;
   ValueRange range_;
-  bool of_nothing_ = false;
+  bool of_nothing_ = false, has_values_ = true;
   Rgb masked_ = PictureStyle().masked_cell;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "core/base/error.h"
 #include "core/base/number_words.h"
@@ -25,32 +26,33 @@ int cell_side(const TableNames& names, const PictureStyle& look) {
   return std::clamp(look.px(kTableSide) / longer, look.px(kLeastCell), look.px(kMostTableCell));
 }
 
-/// The largest size of a number, and the power of ten that the cells count in: 0 where the numbers
-/// can be read as they are.
-struct TableNotation {
-  double most = 0;
-  int power = 0;
-};
+/// Of a number that is a power of ten, in a cell.
+constexpr int kPowerDigits = 2;
 
-TableNotation notation_of(const std::vector<float>& values) {
-  TableNotation found;
+double largest_size(const std::vector<float>& values) {
+  double most = 0;
   for (const float v : values) {
-    if (std::isfinite(v)) found.most = std::max(found.most, std::abs(static_cast<double>(v)));
+    if (std::isfinite(v)) most = std::max(most, std::abs(static_cast<double>(v)));
   }
-  if (found.most > 0 && (found.most < 0.01 || found.most >= 99999.5)) {
-    found.power = static_cast<int>(std::floor(std::log10(found.most)));
-  }
-  return found;
+  return most;
 }
 
-/// The numbers of one table have the same decimals.
-std::vector<std::string> cell_texts(const std::vector<float>& values) {
-  const TableNotation notation = notation_of(values);
-  const double unit = std::pow(10.0, notation.power), most = notation.most / unit;
+/// The power of ten that the cells count in: 0 where the numbers can be read as they are.
+int unit_of(const std::vector<float>& values) {
+  const double most = largest_size(values);
+  const bool plain = most == 0 || (most >= 0.01 && most < 99999.5);
+  return plain ? 0 : static_cast<int>(std::floor(std::log10(most)));
+}
+
+/// Decimals of one table are as many in all cells.
+std::vector<std::string> cell_texts(const std::vector<float>& values, TickNotation notation) {
+  const double unit = std::pow(10.0, notation.unit), most = largest_size(values) / unit;
   const int decimals = most < 0.1 ? 3 : most < 10 ? 2 : most < 100 ? 1 : 0;
   std::vector<std::string> texts;
   for (const float v : values) {
-    texts.push_back(std::isfinite(v) ? fmt::format("{:.{}f}", v / unit, decimals) : "");
+    texts.push_back(!std::isfinite(v) ? ""
+                    : notation.powers ? power_words(v, kPowerDigits)
+                                      : fmt::format("{:.{}f}", v / unit, decimals));
   }
   return texts;
 }
@@ -140,20 +142,19 @@ Canvas HeatTablePicture::draw() const {
   const ColourScale scale =
       ColourScale::fit(table_.colours, table_.values).with_masked(look_.masked_cell);
   grid_.draw_labels(canvas);
-  draw_cells(canvas, scale);
-  const bool any_value = std::any_of(table_.values.begin(), table_.values.end(),
-                                     [](float v) { return std::isfinite(v); });
-  if (!any_value || !look_.legend) return canvas;
   const PixelRect all = grid_.cells();
-  draw_colour_bar(canvas,
-                  {all.x + all.width + look_.px(kBarGap), all.y, look_.px(kBarWidth),
-                   std::max(all.height, look_.least_bar)},
-                  scale, table_.value_name, look_, {.unit = notation_of(table_.values).power});
+  const PixelRect bar{all.x + all.width + look_.px(kBarGap), all.y, look_.px(kBarWidth),
+                      std::max(all.height, look_.least_bar)};
+  const TickNotation notation =
+      bar_notation(std::span(&scale, 1), bar.height, look_, unit_of(table_.values));
+  draw_cells(canvas, scale, notation);
+  if (look_.legend) draw_colour_bar(canvas, bar, scale, table_.value_name, look_, notation);
   return canvas;
 }
 
-void HeatTablePicture::draw_cells(Canvas& canvas, const ColourScale& scale) const {
-  const std::vector<std::string> texts = cell_texts(table_.values);
+void HeatTablePicture::draw_cells(Canvas& canvas, const ColourScale& scale,
+                                  TickNotation notation) const {
+  const std::vector<std::string> texts = cell_texts(table_.values, notation);
   const int size = fitting_size(texts, grid_.cell(0, 0).width, look_);
   const size_t columns = table_.names.columns.size();
   for (size_t i = 0; i < table_.values.size(); ++i) {

@@ -33,7 +33,7 @@ class HeatTablePicture {
  private:
   PageSize size_of(const TableLayout& grid) const;
   TableLayout grid_of(int side) const;
-  void draw_cells(Canvas& canvas, const ColourScale& scale) const;
+  void draw_cells(Canvas& canvas, const ColourScale& scale, TickNotation notation) const;
   const MetricTable& table_;
   const PictureStyle& look_;
   TableLayout grid_;

@@ -117,6 +117,16 @@ TEST_CASE("the words of an axis are of one notation and differ") {
   }
 }
 
+TEST_CASE("powers of ten are written for all sizes, but those next to 1") {
+  CHECK(power_words(0, 2) == "0");
+  CHECK(power_words(0.4, 2) == "4×10⁻¹");
+  CHECK(power_words(-0.0512, 2) == "-5.1×10⁻²");
+  CHECK(power_words(1e-6, 2) == "10⁻⁶");
+  CHECK(power_words(3.14, 2) == "3.1");
+  CHECK(power_words(10, 2) == "10");
+  CHECK(power_words(12345, 2) == "1.2×10⁴");
+}
+
 TEST_CASE("the ends that keep the mass are some of the values") {
   const std::vector<ValueMass> beyond{{1, 10}, {2, 8}, {8, 8}};
   CHECK(mass_keeping_end(0.5, beyond, 1000) == 0.5);

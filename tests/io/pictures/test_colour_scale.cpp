@@ -280,6 +280,8 @@ TEST_CASE("a scale of nothing has no colour bar but says so") {
   const std::vector<float> zeros(9, 0.0f);
   const ColourScale nothing = ColourScale::fit({}, zeros);
   CHECK(nothing.is_of_nothing());
+  CHECK(nothing.has_values());
+  CHECK_FALSE(ColourScale::fit({}, std::vector<float>(3, std::nanf(""))).has_values());
   CHECK_FALSE(ColourScale::fit({}, std::vector<float>{0, 0.5f}).is_of_nothing());
   const PixelRect bar{10, 30, kBarWidth, 100};
   Canvas canvas(160, 150, kDark.background);

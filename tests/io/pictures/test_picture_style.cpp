@@ -354,6 +354,42 @@ TEST_CASE("cells and bar of a table count in one power of ten, which stands abov
   CHECK(HeatTablePicture(table).width() == width);
 }
 
+TEST_CASE("cells and colour bar of a table have one notation") {
+  MetricTable table;
+  table.text = {"entropy", {"line"}};
+  table.names = {"layer", "head", {"0"}, {"0", "1", "2", "3"}};
+  table.value_name = "entropy";
+  table.values = {1e-6F, 3.2e-4F, 0.051F, 0.4F};
+  table.colours = {Colormap::viridis, ScaleKind::log2, {true, 0, 1, false}};
+  table.look.vector = true;
+  const std::string text = page_texts(HeatTablePicture(table).draw());
+  INFO(text);
+  for (const std::string word : {"10⁻⁶", "3.2×10⁻⁴", "5.1×10⁻²", "4×10⁻¹"}) {
+    INFO(word);
+    CHECK(text.find("\n" + word + "\n") != std::string::npos);
+  }
+  CHECK(text.find("\n0.") == std::string::npos);
+  // Where decimals do for the bar, cells have them too.
+  table.values = {0.02F, 0.1F, 0.25F, 0.4F};
+  const std::string plain = page_texts(HeatTablePicture(table).draw());
+  INFO(plain);
+  CHECK(plain.find("×") == std::string::npos);
+  CHECK(plain.find("\n0.25\n") != std::string::npos);
+}
+
+TEST_CASE("a difference without any value says so, and never 0") {
+  MetricTable table;
+  table.text = {"A − B", {"line"}};
+  table.names = {"query", "key frame", {"0"}, {"0", "1"}};
+  table.value_name = "A − B";
+  table.values = {std::nanf(""), std::nanf("")};
+  table.colours = {Colormap::coolwarm, ScaleKind::symlog, {false, 0, 0, false}};
+  table.look.vector = true;
+  const std::string text = page_texts(HeatTablePicture(table).draw());
+  INFO(text);
+  CHECK(text.ends_with("A − B\nno\nvalue\n"));
+}
+
 TEST_CASE("a difference that is 0 everywhere says so, and has no scale") {
   MetricTable table;
   table.text = {"A − B", {"line"}};

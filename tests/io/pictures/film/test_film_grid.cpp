@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <limits>
 #include <set>
 
 #include "core/base/error.h"
@@ -37,6 +39,19 @@ PictureStyle style_of(StyleName name, int width, int height = 0) {
   look.page_height = height;
   look.vector = true;
   return look;
+}
+
+/// Lines of labels one after the other.
+std::string running_text(const QueryVolumes& volumes, const FilmStyle& style) {
+  std::string text = page_texts(drawn_page(FilmGrid(volumes, style).page(), style.look));
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+FilmStyle listing_style() {
+  FilmStyle style;
+  style.look.vector = true;
+  return style;
 }
 
 std::string complaint_of(const QueryVolumes& volumes, const FilmStyle& style) {
@@ -92,8 +107,7 @@ TEST_CASE("a grid of films has each cell in its colour, and the query outlined")
 
 TEST_CASE("labels of small films tell what differs, the header what all have") {
   const QueryVolumes volumes = films(30, {3, 5, 8});
-  FilmStyle style;
-  style.look.vector = true;
+  FilmStyle style = listing_style();
   const std::string text = page_texts(drawn_page(FilmGrid(volumes, style).page(), style.look));
   INFO(text);
   CHECK(text.find("\nlayer 0 head 0\n") != std::string::npos);
@@ -101,6 +115,123 @@ TEST_CASE("labels of small films tell what differs, the header what all have") {
   CHECK(text.find("all of step 10 cond joint batch 0") != std::string::npos);
   CHECK(text.find("t 0 to 2, line by line") != std::string::npos);
   CHECK(text.find("each film in its own range") != std::string::npos);
+  style.frames = {2};
+  const std::string one = running_text(volumes, style);
+  INFO(one);
+  CHECK(one.find(" t 2 ") != std::string::npos);
+  CHECK(one.find("line by line") == std::string::npos);
+}
+
+TEST_CASE("facts without a digit that all films have are told, and a word's blanks part nothing") {
+  QueryVolumes volumes = films(26, {1, 5, 8});
+  for (size_t i = 0; i < 26; ++i) {
+    volumes.volumes[i].label = "layer " + std::to_string(i / 2) + " cond joint";
+  }
+  const std::string branch = running_text(volumes, listing_style());
+  INFO(branch);
+  CHECK(branch.find("all of cond joint ") != std::string::npos);
+  CHECK(branch.find(" layer 12 ") != std::string::npos);
+  for (size_t i = 0; i < 26; ++i) {
+    volumes.volumes[i].label = "step 0 layer " + std::to_string(i / 2) +
+                               " joint head 3  ·  text token " +
+                               (i % 2 == 0 ? "4  \"red\"" : "5  \"a red cube\"");
+  }
+  const std::string words = running_text(volumes, listing_style());
+  INFO(words);
+  CHECK(words.find("all of step 0 joint head 3 text ") != std::string::npos);
+  CHECK(words.find(" layer 12 token 4 \"red\" ") != std::string::npos);
+  CHECK(words.find(" layer 12 token 5 \"a red cube\" ") != std::string::npos);
+  for (size_t i = 0; i < 26; ++i) {
+    const std::string layer = "layer " + std::to_string(i);
+    volumes.volumes[i].label = layer + " joint − " + layer + " joint";
+  }
+  const std::string sides = running_text(volumes, listing_style());
+  INFO(sides);
+  CHECK(sides.find("all of joint − joint ") != std::string::npos);
+  CHECK(sides.find(" layer 25 − layer 25 ") != std::string::npos);
+}
+
+TEST_CASE("labels that have no words in common stand whole, in lines") {
+  QueryVolumes volumes = films(13, {3, 12, 12});
+  volumes.volumes[0].label = "step 10 layer 0 batch 0 head 0";
+  for (size_t i = 1; i < 13; ++i) {
+    volumes.volumes[i].label += " of a model that has a very long name and many parts of it";
+  }
+  const std::string text = running_text(volumes, listing_style());
+  INFO(text);
+  CHECK(text.find(" " + volumes.volumes[0].label + " ") != std::string::npos);
+  for (const QueryVolume& volume : volumes.volumes) {
+    CHECK(text.find(volume.label) != std::string::npos);
+  }
+  CHECK(text.find("…") == std::string::npos);
+}
+
+TEST_CASE("on a narrow page nothing of a grid is cut, or it is refused with the way out") {
+  QueryVolumes volumes = films(16, {1, 12, 12});
+  int drawn = 0, refused = 0;
+  for (const StyleName name : {StyleName::dark, StyleName::paper}) {
+    for (int width = 60; width <= 460; width += 20) {
+      for (const bool one_range : {false, true}) {
+        INFO("width " << width << ", one range " << one_range);
+        FilmStyle style;
+        style.look = style_of(name, width);
+        if (one_range) style.colours.range = {false, 3.21e-5, 0.0123, false};
+        const std::string problem = complaint_of(volumes, style);
+        if (!problem.empty()) {
+          ++refused;
+          INFO(problem);
+          CHECK(problem.find("--columns") != std::string::npos);
+          continue;
+        }
+        ++drawn;
+        const Canvas page = drawn_page(FilmGrid(volumes, style).page(), style.look);
+        check_page_texts(page);
+        const std::string text = running_text(volumes, style);
+        INFO(text);
+        CHECK(text.find("…") == std::string::npos);
+        for (int i = 0; i < 16; ++i) {
+          const std::string label =
+              " layer " + std::to_string(i / 8) + " head " + std::to_string(i % 8) + " ";
+          CHECK(text.find(label) != std::string::npos);
+        }
+      }
+    }
+  }
+  CHECK(drawn > 5);
+  CHECK(refused > 5);
+}
+
+TEST_CASE("a grid tells films that have nothing to scale, or no value") {
+  QueryVolumes volumes = films(14, {1, 5, 8});
+  FilmStyle style = listing_style();
+  CHECK(running_text(volumes, style).find("nothing") == std::string::npos);
+  std::fill(volumes.volumes[5].video.begin(), volumes.volumes[5].video.end(), 0.0F);
+  const std::string text = running_text(volumes, style);
+  INFO(text);
+  CHECK(text.find("low high ∅ nothing to scale") != std::string::npos);
+  CHECK(text.find("layer 0 head 5 ∅") != std::string::npos);
+  CHECK(text.find("layer 0 head 4 ∅") == std::string::npos);
+  style.look.legend = false;
+  CHECK(running_text(volumes, style).find("∅") == std::string::npos);
+
+  style.look.legend = true;
+  style.colours = {Colormap::coolwarm, ScaleKind::symlog, {false, 0, 0, false}};
+  for (QueryVolume& volume : volumes.volumes) {
+    std::fill(volume.video.begin(), volume.video.end(), std::numeric_limits<float>::quiet_NaN());
+  }
+  CHECK(running_text(volumes, style).find("weight no value ") != std::string::npos);
+  volumes.volumes[7].video[3] = 0;
+  CHECK(running_text(volumes, style).find("weight 0 everywhere ") != std::string::npos);
+}
+
+TEST_CASE("films of weights times the norms of values say so") {
+  QueryVolumes volumes = films(13, {1, 5, 8});
+  CHECK(film_unit(volumes) == "weight");
+  volumes.weighting = "value";
+  CHECK(film_unit(volumes) == "weight × ‖v‖");
+  const FilmStyle style = listing_style();
+  const std::string told = "weights times ‖v‖, the norm of the key's value";
+  CHECK(running_text(volumes, style).find(told) != std::string::npos);
 }
 
 TEST_CASE("a grid of films has its page in every style, and no text is cut or lies on another") {
