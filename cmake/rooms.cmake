@@ -222,7 +222,7 @@ attnscope_room(viewer/screen "Where the window is: on a display or on none, and 
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/app "The window: its frame loop, the document, what scripts and hands do to them."
   MAY core io/files io/tensors io/capture/call io/capture io/masks io/export/format io/pictures io/pictures/film
-      viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/settings viewer/commands viewer/session viewer/tiles/texels
+      io/results viewer/view/maps viewer/view/heads viewer/view viewer/view/row viewer/settings viewer/commands viewer/session viewer/tiles/texels
       viewer/tiles/jobs viewer/tiles viewer/remote viewer/script viewer/gl viewer/panels viewer/panels/map viewer/panels/row viewer/panels/dialogs
       viewer/screen
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)

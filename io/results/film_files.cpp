@@ -74,20 +74,19 @@ PageSize check_animation(const std::filesystem::path& path, const QueryVolumes& 
 }
 
 void write_animation(const QueryVolumes& volumes, const FilmStyle& style,
-                     const std::filesystem::path& path, bool force) {
+                     const std::filesystem::path& path, bool force, int rate) {
   check_volumes(volumes, true);
   check_animation(path, volumes, style);
   const FilmAnimation film(volumes, style);
-  GifOptions options;
   // A long video plays in about four seconds, a short one slowly enough to be seen.
-  options.delay_ms = std::clamp(4000 / film.frames(), 80, 400);
-  // With a video under the weights there are more colours than one palette has.
-  options.shared_palette = style.video.empty();
+  const int delay_ms = rate > 0 ? 1000 / rate : std::clamp(4000 / film.frames(), 80, 400);
   const auto draw = [&](int i) { return film.frame(i); };
   if (path.extension() == ".mp4") {
-    return write_mp4(film.frames(), draw, std::max(1, 1000 / options.delay_ms), path, force);
+    const int per_second = rate > 0 ? rate : std::max(1, 1000 / delay_ms);
+    return write_mp4(film.frames(), draw, per_second, path, force);
   }
-  write_gif(film.frames(), draw, options, path, force);
+  // With a video under the weights there are more colours than one palette has.
+  write_gif(film.frames(), draw, {delay_ms, style.video.empty()}, path, force);
 }
 
 }  // namespace attnscope

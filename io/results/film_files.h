@@ -19,10 +19,11 @@ PageSize check_filmstrip(const std::filesystem::path& path, const QueryVolumes& 
 /// FilmGrid. .png, .svg or .pdf. Complete or not at all, as write_volumes_npy().
 void write_filmstrip(const QueryVolumes& volumes, const FilmStyle& style,
                      const std::filesystem::path& path, bool force);
-/// The volumes played through their latent frames: a .gif that loops, or an .mp4. Throws
-/// Error(usage) for more than FilmAnimation::kMostVolumes volumes.
+/// The volumes played through their latent frames, `rate` a second (0: as suits their number): a
+/// .gif that loops, or an .mp4. Throws Error(usage) for more than FilmAnimation::kMostVolumes
+/// volumes.
 void write_animation(const QueryVolumes& volumes, const FilmStyle& style,
-                     const std::filesystem::path& path, bool force);
+                     const std::filesystem::path& path, bool force, int rate = 0);
 /// Its check and its page, before the volumes have values. Throws Error(unavailable) where an .mp4
 /// is asked for and there is no ffmpeg.
 PageSize check_animation(const std::filesystem::path& path, const QueryVolumes& volumes,

@@ -8,8 +8,9 @@
 #include "core/base/error.h"
 #include "io/pictures/film/film_animation.h"
 #include "io/pictures/film/film_writer.h"
-#include "io/pictures/film/gif_writer.h"
 #include "io/pictures/picture_page.h"
+#include "io/results/film_files.h"
+#include "viewer/app/picture_file.h"
 
 namespace attnscope {
 namespace {
@@ -35,21 +36,9 @@ QueryVolumes volumes_of(const FilmExport::Film& film) {
   return volumes_at(std::move(volumes), content.moments);
 }
 
-/// True of a page with all moments side by side.
-bool is_page_name(const std::filesystem::path& path) {
-  const std::vector<std::string_view> endings = picture_endings();
-  return std::find(endings.begin(), endings.end(), path.extension().string()) != endings.end();
-}
-
 FilmStyle style_of(const FilmExport::Film& film, const std::filesystem::path& path) {
   FilmStyle style;
-  // Vectors are for print; pixels for a screen, dark as the window is or light as a slide.
-  const bool vector = is_vector_name(path);
-  const StyleName name = vector       ? StyleName::paper
-                         : film.light ? StyleName::slide
-                                      : StyleName::dark;
-  if (is_page_name(path)) style.look = picture_style(name);
-  style.look.vector = vector;
+  if (is_page_name(path)) style.look = page_style(path, film.light);
   style.colours.map = film.scale.map();
   style.colours.scale = film.scale.kind();
   style.colours.range = {false, film.scale.range().low, film.scale.range().high, false};
@@ -86,9 +75,13 @@ FilmExport::FilmExport(const Film& film, std::filesystem::path path, bool force,
       wake_(std::move(wake)),
       rate_(film_rate(film.look, film.content)) {
   check_name(path_);
-  if (path_.extension() == ".mp4") check_mp4(path_);
   volumes_ = volumes_of(film);
   style_ = style_of(film, path_);
+  if (is_page_name(path_)) {
+    check_filmstrip(path_, volumes_, style_);
+  } else if (!is_folder_name(path_)) {
+    check_animation(path_, volumes_, style_);
+  }
   if (!film.look.over || !film.content.has_pictures) return;
   const PageSize size = moment_size();
   for (const FilmMoment& moment : film.content.moments) {
@@ -117,20 +110,11 @@ std::vector<FrameRequest> FilmExport::wants() const {
 }
 
 void FilmExport::write() const {
-  if (is_page_name(path_)) {
-    const std::string title = film_header(volumes_, style_).title;
-    return write_picture(Filmstrip(volumes_, style_).page(), style_.look, title, path_, force_);
-  }
+  if (is_page_name(path_)) return write_filmstrip(volumes_, style_, path_, force_);
+  if (!is_folder_name(path_)) return write_animation(volumes_, style_, path_, force_, rate_);
   const FilmAnimation film(volumes_, style_);
-  const auto draw = [&](int t) { return film.frame(t); };
-  if (is_folder_name(path_)) {
-    write_png_sequence(film.frames(), draw, path_, force_);
-  } else if (path_.extension() == ".mp4") {
-    write_mp4(film.frames(), draw, rate_, path_, force_);
-  } else {
-    // With a video under the numbers there are more colours than one palette has.
-    write_gif(film.frames(), draw, {1000 / rate_, style_.video.empty()}, path_, force_);
-  }
+  write_png_sequence(
+      film.frames(), [&](int t) { return film.frame(t); }, path_, force_);
 }
 
 void FilmExport::begin_to_write() {

@@ -1,9 +1,26 @@
 #include "viewer/app/picture_file.h"
 
+#include <algorithm>
+
 #include "core/base/error.h"
+#include "io/pictures/picture_page.h"
 #include "io/pictures/png_writer.h"
 
 namespace attnscope {
+
+bool is_page_name(const std::filesystem::path& file) {
+  const std::vector<std::string_view> endings = picture_endings();
+  return std::find(endings.begin(), endings.end(), file.extension().string()) != endings.end();
+}
+
+PictureStyle page_style(const std::filesystem::path& file, bool light) {
+  const bool vector = is_vector_name(file);
+  PictureStyle style = picture_style(vector  ? StyleName::paper
+                                     : light ? StyleName::slide
+                                             : StyleName::dark);
+  style.vector = vector;
+  return style;
+}
 
 void check_picture_name(const std::filesystem::path& file) {
   if (file.extension() == ".png") return;

@@ -4,9 +4,16 @@
 #include <span>
 #include <vector>
 
+#include "io/pictures/picture_style.h"
 #include "viewer/gl/framebuffer.h"
 
 namespace attnscope {
+
+/// True of the endings of pages.
+bool is_page_name(const std::filesystem::path& file);
+/// The style of a page that the window writes: vectors for print, pixels for a screen, dark as the
+/// window is or light as a slide.
+PictureStyle page_style(const std::filesystem::path& file, bool light);
 
 /// Throws Error(usage) where the name does not end in .png.
 void check_picture_name(const std::filesystem::path& file);

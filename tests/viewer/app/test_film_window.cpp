@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/base/error.h"
 #include "io/files/json_types.h"
 #include "io/pictures/picture_style.h"
 #include "tests/support/catch.h"
@@ -12,6 +13,7 @@
 #include "tests/support/png_picture.h"
 #include "tests/support/project_paths.h"
 #include "tests/support/temporary_folder.h"
+#include "viewer/app/film_export.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -193,4 +195,26 @@ TEST_CASE("pictures that cannot be read, or are not there, are told, and the fil
   const WindowResult name = run_window(folder.path().string(), {"capture", "--cache", "none"},
                                        "query 3 8 7\nfilm out.webm\n");
   CHECK(name.exit_code == 2);
+}
+
+TEST_CASE("a film of more moments than a page can be high is refused before it is drawn") {
+  FilmContent content;
+  content.frames = 4000;
+  content.height = content.width = 16;
+  content.numbers.assign(static_cast<size_t>(content.frames * content.cells()), 0.1F);
+  for (int64_t t = 0; t < content.frames; ++t) content.moments.push_back({t, t});
+  const ColourScale scale(Colormap::viridis, ScaleKind::log2, {0.01, 1});
+  const FilmExport::Film film{content, {}, scale, 1, {"c", "h", "w", "d", "weight"}, {}};
+  const TemporaryFolder folder;
+  for (const std::string name : {"a.png", "a.svg"}) {
+    try {
+      const FilmExport page(film, folder.path() / name, false, [] {});
+      FAIL("it was not refused");
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::usage);
+      CHECK(contains(error.what(), name + ": "));
+      CHECK(contains(error.what(), "not fit one picture"));
+    }
+  }
+  CHECK_NOTHROW(FilmExport(film, folder.path() / "a.gif", false, [] {}));
 }

@@ -171,6 +171,9 @@ TEST_CASE("a film plays its frames with the query outlined in its own") {
   }
   // The frames' numbers differ.
   CHECK(read.images[0] != read.images[1]);
+  CHECK(read.delays == std::vector<int>(3, 40));
+  write_animation(volumes, {}, folder / "f.gif", true, 10);
+  CHECK(read_gif(folder / "f.gif").delays == std::vector<int>(3, 10));
   volumes.volumes.resize(17, volumes.volumes.front());
   CHECK_THROWS_AS(write_animation(volumes, {}, folder / "many.gif", false), Error);
   CHECK_FALSE(std::filesystem::exists(folder / "many.gif"));
