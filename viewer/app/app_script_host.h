@@ -48,6 +48,7 @@ class AppScriptHost : public ScriptHost {
   bool shot_done() const override { return true; }
   void save_session(const std::string& path) override;
   void save_mask(const std::string& path) override;
+  void save_figure(const std::string& path) override { app_->save_figure(path); }
   void play_film(bool on) override { app_->play_film(on); }
   void save_film(const std::string& path) override { app_->save_film(path); }
   bool film_saved() override { return app_->film_saved(); }

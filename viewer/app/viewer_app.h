@@ -27,6 +27,8 @@
 
 namespace attnscope {
 
+struct MatrixContent;
+
 /// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
 /// the window's thread.
 class ViewerApp {
@@ -85,6 +87,9 @@ class ViewerApp {
   /// Writes the blocks of the mask over the matrix as `attnscope mask` reads them. Throws
   /// Error(usage) where there is none, or where tokens stand in another order, Error(file).
   void save_mask(const std::filesystem::path& file);
+  /// Writes the map as it is seen as a page: .pdf, .svg or .png. Throws Error(usage) where it is
+  /// not seen, not exact yet, or beside side B's, and for other names; Error(file).
+  void save_figure(const std::filesystem::path& file);
   /// Begins or ends to play the film of the query pane, one frame large. Throws Error(usage) where
   /// there is none.
   void play_film(bool on);
@@ -219,6 +224,10 @@ class ViewerApp {
   void fail(const std::string& title, const std::string& message);
   void write_session_or_fail();
   void write_picture_or_fail();
+  void save_figure_or_fail();
+  MatrixContent figure_content(const ViewState& state, const std::filesystem::path& file) const;
+  void describe_figure(const ViewState& state, const MapSource& call, MatrixContent& content) const;
+  std::string shown_heads(const ViewState& state) const;
   PaletteContext palette_context() const;
   void copy(CommandId what);
   void keep_message(const std::string& message);

@@ -40,6 +40,13 @@ void ViewerApp::write_session_or_fail() {
   }
 }
 
+std::string ViewerApp::shown_heads(const ViewState& state) const {
+  if (!state.against()) return document_->picker.title(state.head);
+  return sides_text(document_->picker.values(state.head),
+                    document_->other_picker.values(state.against()->other),
+                    document_->has_second());
+}
+
 void ViewerApp::write_picture_or_fail() {
   try {
     for (int number = 1;; ++number) {
@@ -166,6 +173,9 @@ void ViewerApp::run_command(CommandId command) {
       return;
     case CommandId::picture:
       write_picture_or_fail();
+      return;
+    case CommandId::figure:
+      save_figure_or_fail();
       return;
     case CommandId::palette:
       palette_.open();

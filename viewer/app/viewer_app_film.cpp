@@ -67,14 +67,10 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
   document_->require_unchanged();
   const ViewState& state = frame_->shown();
   const MapSource& call = document_->call_of(state.head);
-  const std::string heads = state.against()
-                                ? sides_text(document_->picker.values(state.head),
-                                             document_->other_picker.values(state.against()->other),
-                                             document_->has_second())
-                                : document_->picker.title(state.head);
-  const FilmCaption caption{
-      one_line(document_->origin.name().filename().string()), heads, panels_.query().what(),
-      joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
+  const FilmCaption caption{one_line(document_->origin.name().filename().string()),
+                            shown_heads(state), panels_.query().what(),
+                            joined_parts({softmax_text(call), call.precision, call.about}),
+                            panels_.query().unit()};
   export_ = std::make_unique<FilmExport>(
       FilmExport::Film{film->content(), state.film, *scale,
                        product_factor(state.product, call.keys.tokens()), caption, film->outlined(),

@@ -79,6 +79,12 @@ std::span<const ViewCommand> commands() {
       {copy_entry, "copy-entry", "Files", "copy the entry under the mouse", {"Ctrl+C"}},
       {copy_view, "copy-view", "Files", "copy the command that shows this again", {"Ctrl+L"}},
       {picture, "picture", "Files", "write the window as a picture", {"F12"}},
+      {figure,
+       "figure",
+       "Files",
+       "write the map as a page for print",
+       {"Shift+F12"},
+       kWindowHasFiles},
       {palette, "palette", "Help", "command palette: search and do", {"Ctrl+P"}},
       {messages, "messages", "Help", "what was told lately: errors, warnings, files", {"Ctrl+M"}},
       {help, "help", "Help", "this help", {"?", "F1"}}};

@@ -61,6 +61,7 @@ enum class CommandId : uint8_t {
   copy_entry,
   copy_view,
   picture,
+  figure,
   palette,
   messages,
   help

@@ -48,7 +48,8 @@ const std::vector<std::vector<MenuItem>>& menu_groups() {
        {copy_view, "Copy as command"},
        {export_view, "Copy export"},
        {save_session, "Save session"},
-       {picture, "Picture"}}};
+       {picture, "Picture"},
+       {figure, "Page of the map"}}};
   return kGroups;
 }
 

@@ -97,6 +97,11 @@ class ScriptHost {
     throw usage_error("save-mask " + one_line(path) + ": this window has no masks");
   }
 
+  /// Writes the map that is seen as a page; it is exact.
+  virtual void save_figure(const std::string& path) {
+    throw usage_error("figure " + one_line(path) + ": this window writes no pages");
+  }
+
   /// Begins or ends to play the film of the query pane.
   virtual void play_film(bool on) = 0;
   /// Begins to write it; it is there when film_saved() says so, which may throw too.

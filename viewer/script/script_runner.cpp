@@ -177,6 +177,14 @@ struct ScriptRunner::Step {
     }
     return host.film_saved() ? After::frame : After::again;
   }
+  After operator()(const word::SaveFigure& w) const {
+    calls();
+    const std::string problem = host.problem_before(WaitFor::exact);
+    if (!problem.empty()) throw usage_error("figure: " + one_line(problem));
+    if (!host.reached(WaitFor::exact)) return again_within(kWaitSeconds, "figure " + w.path);
+    host.save_figure(w.path);
+    return After::take_up;
+  }
   After operator()(const word::Click& w) const {
     return use_mouse(w.press ? "click" : "hover", w.label,
                      [&] { return w.press ? host.click(w.label) : host.hover(w.label); });

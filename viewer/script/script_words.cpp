@@ -74,6 +74,12 @@ ScriptWord make_save_film(const Words& w) {
   throw usage_error("film " + one_line(w[1]) +
                     ": expected FILE.gif, FILE.mp4, FILE.png, FILE.svg, FILE.pdf or FOLDER/");
 }
+ScriptWord make_save_figure(const Words& w) {
+  constexpr std::array kEndings{".pdf", ".svg", ".png"};
+  const auto ends = [&](const char* ending) { return w[1].ends_with(ending); };
+  if (std::any_of(kEndings.begin(), kEndings.end(), ends)) return word::SaveFigure{w[1]};
+  throw usage_error("figure " + one_line(w[1]) + ": expected FILE.pdf, FILE.svg or FILE.png");
+}
 ScriptWord make_open_other(const Words& w) { return word::OpenOther{w[2]}; }
 ScriptWord make_show_other(const Words& w) { return word::ShowOther{is_on(w, 2)}; }
 
@@ -200,6 +206,11 @@ std::vector<WordRule> rules_of_view() {
        make_save_film,
        {"film FILE.gif|.mp4|.png|.svg|.pdf|FOLDER/", "write the film that is seen"},
        is_film_file},
+      {"figure",
+       1,
+       1,
+       make_save_figure,
+       {"figure FILE.pdf|.svg|.png", "write the map as it is seen, once it is exact, as a page"}},
       {"b",
        2,
        2,

@@ -105,17 +105,21 @@ struct Shot {
 struct SaveSession {
   std::string path;
 };
+/// Of the map that is seen, once it is exact.
+struct SaveFigure {
+  std::string path;
+};
 /// Of the mask over the matrix, once it is there.
 struct SaveMask {
   std::string path;
 };
 struct Quit {};
 }  // namespace word
-using ScriptWord =
-    std::variant<word::Open, word::Size, word::Set, word::Play, word::PlayFilm, word::SaveFilm,
-                 word::OpenOther, word::ShowOther, word::Click, word::Drag, word::Wheel,
-                 word::PressKey, word::Type, word::Wait, word::WaitCalls, word::Probe, word::Print,
-                 word::Expect, word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
+using ScriptWord = std::variant<word::Open, word::Size, word::Set, word::Play, word::PlayFilm,
+                                word::SaveFilm, word::SaveFigure, word::OpenOther, word::ShowOther,
+                                word::Click, word::Drag, word::Wheel, word::PressKey, word::Type,
+                                word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect,
+                                word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;
