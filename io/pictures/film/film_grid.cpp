@@ -29,7 +29,7 @@ constexpr int kMostLabel = 400;
 constexpr int kMostHigh = 3;
 
 /// Behind the labels of films that have no range of their own.
-constexpr std::string_view kOfNothingMark = " ∅";
+constexpr std::string_view kOfNothingMark = "*";
 
 /// A text in quotes, which stands alone in a label, is one word.
 std::vector<std::string> words_of(const std::string& text) {
@@ -307,7 +307,7 @@ std::vector<FilmGrid::LegendPart> FilmGrid::widest_legend() const {
   const LegendPart bar{"", std::min(style_.look.px(kLegendBar), inner_width() / 3)};
   if (!one_range()) {
     return {legend_text(style_.unit), legend_text("low"),       bar,
-            legend_text("high"),      legend_text("∅ nothing"), legend_text("to scale")};
+            legend_text("high"),      legend_text("* nothing"), legend_text("to scale")};
   }
   std::vector<LegendPart> parts{legend_text(style_.unit), legend_text("-0.00×10⁻⁵⁵"), bar, {}};
   for (const std::string& end : range_ends()) {
