@@ -27,6 +27,7 @@ struct AtlasRow {
 /// each other go on in rows of about equal length. A value.
 struct AtlasLayout {
   double cell = 0;     ///< from one cell to the next
+  double tall = 0;     ///< height of a cell, `cell` or more
   double pitch = 0;    ///< height of a row: its cells and what stands below them
   size_t columns = 0;  ///< cells of the longest row
   double height = 0;   ///< of all rows
@@ -34,11 +35,15 @@ struct AtlasLayout {
   std::vector<AtlasRow> rows;
 
   /// Cells as large as fit the room, times `zoom`, which may make them larger than its `most`;
-  /// heads wrap where that makes cells a quarter larger. Where the least cells are too many, rows
+  /// heads wrap where that makes cells a quarter larger. Cells that the room's width keeps small
+  /// are up to twice as tall where that fills its height. Where the least cells are too many, rows
   /// go on below the room. `lines`: how many heads each has.
   static AtlasLayout fit(std::span<const size_t> lines, const AtlasRoom& room, double zoom = 1);
   /// The first row that ends below `y`.
   size_t row_at(double y) const;
+
+ private:
+  void stack(const AtlasRoom& room, bool fills);
 };
 
 }  // namespace attnscope

@@ -20,7 +20,7 @@ void check_rows(const AtlasLayout& layout, const std::vector<size_t>& lines,
     CHECK(row.first == seen[row.line]);
     seen[row.line] += row.count;
     CHECK(row.y >= below);
-    below = row.y + layout.cell + room.name;
+    below = row.y + layout.tall + room.name;
     CHECK(room.labels + static_cast<double>(row.count) * layout.cell <= room.width);
   }
   CHECK(seen == lines);
@@ -47,6 +47,23 @@ TEST_CASE("an atlas fills its pane: heads of a large model wrap within their lay
     CHECK(layout.wrapped == (c.columns < c.heads));
     CHECK(layout.height <= kPane.height);
   }
+}
+
+TEST_CASE("cells that a narrow pane keeps small are taller, up to twice, until they fill it") {
+  const AtlasRoom narrow{120, 900, 30, 0, 4, 6, 96};
+  const auto lines = layers(20, 3);
+  const AtlasLayout layout = AtlasLayout::fit(lines, narrow);
+  check_rows(layout, lines, narrow);
+  CHECK(layout.cell == 30);
+  CHECK(layout.tall == 45);
+  const auto few = layers(4, 3);
+  const AtlasLayout twice = AtlasLayout::fit(few, {60, 900, 30, 10, 4, 6, 96});
+  check_rows(twice, few, {60, 900, 30, 10, 4, 6, 96});
+  CHECK(twice.tall == 2 * twice.cell);
+  // As large as cells may be they are square, and so are those whose size somebody chose.
+  CHECK(AtlasLayout::fit(layers(1, 2), kPane).tall == 96);
+  const AtlasLayout chosen = AtlasLayout::fit(lines, narrow, 0.5);
+  CHECK(chosen.tall == chosen.cell);
 }
 
 TEST_CASE("an atlas wraps where that makes cells much larger, and not for a little") {
