@@ -192,6 +192,14 @@ void AppScriptHost::shot(const std::string& path) {
   write_picture(app_->picture(), path, force_, app_->guarded());
 }
 
+void AppScriptHost::save_heads(const std::string& path) {
+  try {
+    app_->save_heads(path);
+  } catch (const Error& error) {
+    throw Error(error.code(), "save-heads " + one_line(path) + ": " + error.what());
+  }
+}
+
 void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 
 void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }

@@ -49,6 +49,8 @@ class AppScriptHost : public ScriptHost {
   void save_session(const std::string& path) override;
   void save_mask(const std::string& path) override;
   void save_figure(const std::string& path) override { app_->save_figure(path); }
+  void save_heads(const std::string& path) override;
+  void walk_entry(bool larger) override { app_->walk_entry(larger); }
   void play_film(bool on) override { app_->play_film(on); }
   void save_film(const std::string& path) override { app_->save_film(path); }
   bool film_saved() override { return app_->film_saved(); }

@@ -7,6 +7,7 @@
 #include "core/products/differences/map_difference.h"
 #include "core/products/tokens/middle_token.h"
 #include "viewer/view/comparison.h"
+#include "viewer/view/query_walk.h"
 #include "viewer/view/value_range.h"
 
 namespace attnscope {
@@ -20,9 +21,10 @@ DocumentFrame::DocumentFrame(Document& document, std::function<void()> wake)
 MapGeometry DocumentFrame::geometry() const { return document_.tiles->geometry(shown_.head); }
 
 bool DocumentFrame::hover(const std::optional<MapPoint>& point, bool on_other) {
-  const bool other = hovered_ != point || hovered_on_other_ != on_other;
-  hovered_ = point;
-  hovered_on_other_ = on_other;
+  const bool other = mouse_ != point || mouse_on_other_ != on_other;
+  if (other) walked_.reset();
+  mouse_ = point;
+  mouse_on_other_ = on_other;
   return other;
 }
 
@@ -48,6 +50,7 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   now_ = now;
   shown_ = document_.shown();
   choose_line();
+  choose_entry();
   const ViewState& state = shown_;
   const MapSource& call = document_.call_of(state.head);
   wishes_.clear();
@@ -193,6 +196,35 @@ void DocumentFrame::choose_line() {
   line_wanted_ = wanted;
   other_line_wanted_ = of_other;
   asked_at_ = now_;
+}
+
+/// An entry of the line that is wanted, which is of one token.
+MapPoint DocumentFrame::point_on_line(int64_t place) const {
+  const int64_t token = line_wanted_->tokens.front();
+  return line_wanted_->reverse ? MapPoint{place, token} : MapPoint{token, place};
+}
+
+/// The entry that is read: where the mouse is, or in the line that is wanted.
+void DocumentFrame::choose_entry() {
+  hovered_ = mouse_;
+  hovered_on_other_ = mouse_on_other_;
+  const bool single = line_wanted_ && line_wanted_->tokens.size() == 1;
+  if (!walked_ || !single) return;
+  hovered_ = point_on_line(*walked_);
+  hovered_on_other_ = false;
+}
+
+MapPoint DocumentFrame::walk(bool larger) {
+  if (!has_line()) throw usage_error("the row is not there yet");
+  if (line_->request.tokens.size() != 1) {
+    throw usage_error("what is shown is the mean of several rows: pick one token");
+  }
+  // Of another head's line the place may be none.
+  if (walked_ >= std::ssize(line_->values)) walked_.reset();
+  const auto next = next_by_value(*line_, walked_, larger);
+  if (!next) throw usage_error(larger ? "no entry is larger" : "no entry is smaller");
+  walked_ = next;
+  return point_on_line(*next);
 }
 
 namespace {

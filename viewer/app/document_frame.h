@@ -36,6 +36,11 @@ class DocumentFrame {
   /// Set what the mouse points at, and the token of the line that it shows; true where that is new.
   bool hover(const std::optional<MapPoint>& point, bool on_other = false);
   bool follow(int64_t token);
+  /// Reads the next smaller or larger entry of the line that is shown, the largest first, as if the
+  /// mouse were on it, until the mouse points elsewhere. Gives it. Throws Error(usage) where there
+  /// is none.
+  MapPoint walk(bool larger);
+  bool is_on_map() const { return mouse_.has_value(); }
   /// The token that the mouse points at in this moment, for the words' list; the same.
   bool point(const std::optional<int64_t>& token);
   /// Pictures of the video that are asked for from now on; the same.
@@ -122,6 +127,8 @@ class DocumentFrame {
   std::vector<HeadId> wanted_atlas(std::span<const HeadId> seen);
   void ask_for_sketches(const std::vector<HeadId>& atlas);
   void choose_line();
+  MapPoint point_on_line(int64_t place) const;
+  void choose_entry();
   void take_line();
   std::optional<MaskRequest> wanted_mask() const;
   std::shared_ptr<const HeadMask> found_mask() const;
@@ -139,7 +146,7 @@ class DocumentFrame {
   std::optional<LineRequest> other_line_wanted_;          ///< of B, where a difference is shown
   std::shared_ptr<const MapLine> line_of_a_, line_of_b_;  ///< that the difference was made of
   std::optional<Against> line_against_;                   ///< of line_
-  bool hovered_on_other_ = false;
+  bool mouse_on_other_ = false, hovered_on_other_ = false;
   std::optional<AtlasCells> atlas_;
   Timeline timeline_;
   std::pair<HeadId, size_t> timeline_of_;  ///< the head, and how many calls there were
@@ -156,7 +163,9 @@ class DocumentFrame {
   std::shared_ptr<const MapLine> line_;
   double asked_at_ = 0, now_ = 0;  ///< for line_wanted_; in this frame
   std::optional<double> line_ms_;
-  std::optional<MapPoint> hovered_;
+  std::optional<MapPoint> mouse_;    ///< that the mouse points at
+  std::optional<int64_t> walked_;    ///< the line's entry that is read instead
+  std::optional<MapPoint> hovered_;  ///< that is read
   std::optional<PointReadout> readout_;
   std::optional<ProbeRequest> readout_of_, script_probe_;
   std::optional<int64_t> pointed_;

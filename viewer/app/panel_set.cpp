@@ -145,6 +145,7 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
 void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
                     PanelRequests& requests) {
   query_.begin_frame();
+  atlas_.begin_frame();
   const float gap = ui.px(kGap);
   const float status = ui.px(kStatusHeight);
   const float bar = std::round(toolbar_.height());

@@ -30,6 +30,7 @@ class PanelSet {
   const MatrixPanel& matrix() const { return matrix_; }
   const QueryPanel& query() const { return query_; }
   const AtlasPanel& atlas() const { return atlas_; }
+  AtlasPanel& atlas() { return atlas_; }
 
  private:
   ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,

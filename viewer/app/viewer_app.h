@@ -22,6 +22,7 @@
 #include "viewer/screen/window.h"
 #include "viewer/script/script.h"
 #include "viewer/tiles/capture_follower.h"
+#include "viewer/view/query_walk.h"
 #include "viewer/view/row/film_player.h"
 #include "viewer/view/view_actions.h"
 
@@ -83,6 +84,8 @@ class ViewerApp {
   void release(const KeyChord& chord);
   /// Side B is seen in place of A.
   void show_other(bool on);
+  /// Reads the next smaller or larger entry of the row that is shown; see DocumentFrame::walk().
+  void walk_entry(bool larger);
   void save_session(const std::filesystem::path& file);
   /// Writes the blocks of the mask over the matrix as `attnscope mask` reads them. Throws
   /// Error(usage) where there is none, or where tokens stand in another order, Error(file).
@@ -90,6 +93,9 @@ class ViewerApp {
   /// Writes the map as it is seen as a page: .pdf, .svg or .png. Throws Error(usage) where it is
   /// not seen, not exact yet, or beside side B's, and for other names; Error(file).
   void save_figure(const std::filesystem::path& file);
+  /// Writes the selected heads as a list that `--from` reads. Throws Error(usage) where none is
+  /// selected, Error(file).
+  void save_heads(const std::filesystem::path& file);
   /// Begins or ends to play the film of the query pane, one frame large. Throws Error(usage) where
   /// there is none.
   void play_film(bool on);
@@ -215,6 +221,10 @@ class ViewerApp {
   void press_on_panels(const KeyChord& chord);
   void release_choice();
   void toggle_pin();
+  bool walk(CommandId command);
+  void walk_query(WalkAxis axis, int64_t by);
+  void show_token(int64_t token, bool key);
+  void save_heads_or_fail();
   void advance_film(double now);
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);
@@ -230,6 +240,8 @@ class ViewerApp {
   std::string shown_heads(const ViewState& state) const;
   PaletteContext palette_context() const;
   void copy(CommandId what);
+  std::string copied_text(CommandId what) const;
+  std::string export_text(const Session& session) const;
   void keep_message(const std::string& message);
   void show_messages();
   ViewTheme theme() const;

@@ -47,6 +47,19 @@ std::string ViewerApp::shown_heads(const ViewState& state) const {
                     document_->has_second());
 }
 
+void ViewerApp::save_heads_or_fail() {
+  try {
+    for (int number = 1;; ++number) {
+      const std::filesystem::path file = "attnscope-heads-" + std::to_string(number) + ".json";
+      if (std::filesystem::exists(file)) continue;
+      return save_heads(file);
+    }
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::usage) return fail("The list of heads cannot be written", e.what());
+    tell(std::string("nothing was written: ") + e.what());
+  }
+}
+
 void ViewerApp::write_picture_or_fail() {
   try {
     for (int number = 1;; ++number) {
@@ -114,6 +127,10 @@ bool ViewerApp::keeps_keys() const {
 }
 
 void ViewerApp::press_on_panels(const KeyChord& chord) {
+  if (panels_.atlas().takes(chord, frame_ && frame_->is_on_map())) {
+    panels_.atlas().press(chord);
+    return;
+  }
   const auto command = command_on(chord);
   if (command == CommandId::go_to_pin) {
     const int64_t number =
@@ -158,6 +175,78 @@ void ViewerApp::toggle_pin() {
   }
 }
 
+/// The picked token, or where none is the one whose row is shown.
+void ViewerApp::walk_query(WalkAxis axis, int64_t by) {
+  const ViewState& state = document_->history.now();
+  const MapSource& call = document_->call_of(state.head);
+  std::vector<int64_t> tokens;
+  if (state.query) {
+    tokens = state.query->tokens;
+  } else if (frame_->followed()) {
+    tokens = {*frame_->followed()};
+  }
+  const TokenGrid side = filmed(state.reverse ? call.keys : call.queries, state.segment);
+  const ChosenQuery walked = walked_query(side, tokens, axis, by);
+  act(action::PickQuery{walked});
+  show_token(walked.tokens.front(), state.reverse);
+}
+
+/// Brings a token's row, or a key's column, to the middle of the view where it is beyond it.
+void ViewerApp::show_token(int64_t token, bool key) {
+  const ViewState& state = document_->history.now();
+  const PlacedMap placed = document_->placed(state);
+  const auto place = static_cast<double>((key ? placed.keys : placed.rows)->place(token));
+  const double begin = key ? state.rect.k0 : state.rect.q0;
+  const double end = key ? state.rect.k1 : state.rect.q1;
+  if (place >= begin && place + 1 <= end) return;
+  const double by = place + 0.5 - (begin + end) / 2;
+  act(action::Pan{key ? 0 : by, key ? by : 0});
+}
+
+void ViewerApp::walk_entry(bool larger) {
+  if (!frame_) throw usage_error("no capture is open");
+  const MapPoint point = frame_->walk(larger);
+  show_token(point.query, false);
+  show_token(point.key, true);
+  window_->request_frames();
+}
+
+/// True of commands that walk by one.
+bool ViewerApp::walk(CommandId command) {
+  try {
+    switch (command) {
+      case CommandId::query_left:
+        walk_query(WalkAxis::x, -1);
+        return true;
+      case CommandId::query_right:
+        walk_query(WalkAxis::x, 1);
+        return true;
+      case CommandId::query_up:
+        walk_query(WalkAxis::y, -1);
+        return true;
+      case CommandId::query_down:
+        walk_query(WalkAxis::y, 1);
+        return true;
+      case CommandId::query_earlier:
+        walk_query(WalkAxis::t, -1);
+        return true;
+      case CommandId::query_later:
+        walk_query(WalkAxis::t, 1);
+        return true;
+      case CommandId::smaller_entry:
+      case CommandId::larger_entry:
+        walk_entry(command == CommandId::larger_entry);
+        return true;
+      default:
+        return false;
+    }
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::usage) throw;
+    tell(e.what());
+    return true;
+  }
+}
+
 void ViewerApp::run_command(CommandId command) {
   switch (command) {
     case CommandId::help:
@@ -186,12 +275,17 @@ void ViewerApp::run_command(CommandId command) {
     case CommandId::export_view:
     case CommandId::copy_entry:
     case CommandId::copy_view:
+    case CommandId::copy_heads:
+    case CommandId::copy_stats:
       copy(command);
+      return;
+    case CommandId::save_heads:
+      save_heads_or_fail();
       return;
     default:
       break;
   }
-  if (!document_) return;
+  if (!document_ || walk(command)) return;
   if (command == CommandId::play) {
     toggle_film();
   } else if (command == CommandId::pin) {
@@ -256,43 +350,60 @@ PaletteContext ViewerApp::palette_context() const {
 void ViewerApp::copy(CommandId what) {
   if (!document_) return;
   try {
-    const Document& d = *document_;
-    const ViewState& state = d.history.now();
-    const Session session = d.session(window_->width(), window_->height());
-    std::string text;
-    if (what == CommandId::copy_entry) {
-      const auto& readout = frame_->readout();
-      if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
-      const bool of_b = readout->on_other || d.shows_other;
-      const HeadId head = of_b && state.other ? state.other->head : d.shown().head;
-      text = entry_text(
-          *readout->entry, (of_b ? "B: " : "") + d.picker.title(head),
-          pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
-                    TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
-    } else if (what == CommandId::copy_view) {
-      const MapSource& call = d.calls[static_cast<size_t>(state.head.call)];
-      text = view_command(session, d.picker, state.head,
-                          TokenNames::of(call, state.head.batch, state.reverse));
-    } else {
-      if (!d.is_computed()) throw usage_error("what is open is an export already");
-      if (state.against()) {
-        throw usage_error(
-            "what is seen is a difference, which has no export: attnscope diff has its numbers, "
-            "difference off shows a map that has one");
-      }
-      const CallLimits& size = d.limits.of_call(state.head);
-      if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
-        throw usage_error("exports are cut in the stored order, the matrix shows " +
-                          order_text(state.order) + ": take order stored, or all of the map");
-      }
-      text = export_command(session, d.picker, state.head);
-    }
+    const std::string text = copied_text(what);
     ImGui::SetClipboardText(text.c_str());
     tell("copied: " + text);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::usage) return fail("Nothing was copied", e.what());
     tell(std::string("nothing was copied: ") + e.what());
   }
+}
+
+/// Throws Error(usage) where there is none.
+std::string ViewerApp::copied_text(CommandId what) const {
+  const Document& d = *document_;
+  const ViewState& state = d.history.now();
+  const Session session = d.session(window_->width(), window_->height());
+  switch (what) {
+    case CommandId::copy_entry: {
+      const auto& readout = frame_->readout();
+      if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
+      const bool of_b = readout->on_other || d.shows_other;
+      const HeadId head = of_b && state.other ? state.other->head : d.shown().head;
+      return entry_text(
+          *readout->entry, (of_b ? "B: " : "") + d.picker.title(head),
+          pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
+                    TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
+    }
+    case CommandId::copy_view:
+      return view_command(session, d.picker, state.head,
+                          TokenNames::of(d.call_of(state.head), state.head.batch, state.reverse));
+    case CommandId::copy_heads:
+      if (state.atlas.selected.empty()) throw usage_error("no head is selected");
+      return heads_options(state.atlas.selected, d.picker, state.head);
+    case CommandId::copy_stats:
+      if (!d.is_computed()) throw usage_error("an export has no Q and K, which stats measures");
+      return stats_command(session, d.picker, state.head);
+    default:
+      return export_text(session);
+  }
+}
+
+std::string ViewerApp::export_text(const Session& session) const {
+  const Document& d = *document_;
+  const ViewState& state = d.history.now();
+  if (!d.is_computed()) throw usage_error("what is open is an export already");
+  if (state.against()) {
+    throw usage_error(
+        "what is seen is a difference, which has no export: attnscope diff has its numbers, "
+        "difference off shows a map that has one");
+  }
+  const CallLimits& size = d.limits.of_call(state.head);
+  if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
+    throw usage_error("exports are cut in the stored order, the matrix shows " +
+                      order_text(state.order) + ": take order stored, or all of the map");
+  }
+  return export_command(session, d.picker, state.head);
 }
 
 void ViewerApp::keep_message(const std::string& message) {

@@ -1,6 +1,7 @@
 #include "viewer/commands/commands.h"
 
 #include <algorithm>
+#include <array>
 
 #include "viewer/view/window_place.h"
 
@@ -33,6 +34,18 @@ std::span<const ViewCommand> commands() {
        "Choose",
        "go to the pin of this number",
        {"1", "2", "3", "4", "5", "6", "7", "8"}},
+      {query_left, "query-left", "Choose", "pick the token to the left", {"Shift+Left"}},
+      {query_right, "query-right", "Choose", "pick the token to the right", {"Shift+Right"}},
+      {query_up, "query-up", "Choose", "pick the token above", {"Shift+Up"}},
+      {query_down, "query-down", "Choose", "pick the token below", {"Shift+Down"}},
+      {query_earlier, "query-earlier", "Choose", "pick it a latent frame earlier", {"PageUp"}},
+      {query_later, "query-later", "Choose", "pick it a latent frame later", {"PageDown"}},
+      {smaller_entry,
+       "smaller-entry",
+       "Choose",
+       "the row's largest entry, then the next smaller ones",
+       {"J"}},
+      {larger_entry, "larger-entry", "Choose", "the row's next larger entry", {"Shift+J"}},
       {reverse, "reverse", "Choose", "who attends to the token", {"R"}},
       {toggle_pool, "toggle-pool", "Look", "largest or mean weight of a texel", {"M"}},
       {next_scale, "next-scale", "Look", "next colour scale: log, linear, sqrt, symlog", {"L"}},
@@ -75,9 +88,25 @@ std::span<const ViewCommand> commands() {
       {play_steps, "play-steps", "Look", "play through the steps, or stop", {"Shift+Space"}},
       {open, "open", "Files", "open a capture or a session", {"Ctrl+O"}, kWindowHasFiles},
       {save_session, "save-session", "Files", "save the session", {"Ctrl+S"}, kWindowHasFiles},
-      {export_view, "export", "Files", "copy the command that exports what is seen", {"Ctrl+E"}},
+      {export_view,
+       "export",
+       "Files",
+       "copy the export command of what is seen or selected",
+       {"Ctrl+E"}},
       {copy_entry, "copy-entry", "Files", "copy the entry under the mouse", {"Ctrl+C"}},
       {copy_view, "copy-view", "Files", "copy the command that shows this again", {"Ctrl+L"}},
+      {copy_heads, "copy-heads", "Files", "copy the selected heads as --pick", {"Ctrl+Shift+C"}},
+      {copy_stats,
+       "copy-stats",
+       "Files",
+       "copy the stats command of what is seen or selected",
+       {"Ctrl+Shift+E"}},
+      {save_heads,
+       "save-heads",
+       "Files",
+       "write the selected heads as a list for --from",
+       {"Ctrl+Shift+S"},
+       kWindowHasFiles},
       {picture, "picture", "Files", "write the window as a picture", {"F12"}},
       {figure,
        "figure",
@@ -114,6 +143,20 @@ std::optional<CommandId> command_on(const KeyChord& chord) {
   return std::nullopt;
 }
 
+std::span<const PaneKeys> heads_keys() {
+  static constexpr std::array<PaneKeys, 9> kKeys{
+      {{"arrows, Home, End", "move a cursor over the heads, which shows them"},
+       {"Enter", "keep the head at the cursor"},
+       {"B", "make the head at the cursor side B"},
+       {"Space", "select the head at the cursor, or no more"},
+       {"Escape", "let the cursor go"},
+       {"Ctrl+A", "select all heads that the filter shows"},
+       {"Ctrl+click", "select a head too, or no more"},
+       {"Shift+click", "select the heads from the last clicked one to this"},
+       {"drag", "select the heads in a box"}}};
+  return kKeys;
+}
+
 std::string key_table() {
   std::string table = "| keys | what |\n|---|---|\n";
   for (const ViewCommand& command : commands()) {
@@ -123,6 +166,9 @@ std::string key_table() {
       table += (i == 0 ? "`" : ", `") + chord_text(parse_chord(command.chords[i])) + "`";
     }
     table += " | " + std::string(command.help) + " |\n";
+  }
+  for (const auto& [keys, help] : heads_keys()) {
+    table += "| over *Heads*: " + std::string(keys) + " | " + std::string(help) + " |\n";
   }
   return table;
 }

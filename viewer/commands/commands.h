@@ -32,6 +32,14 @@ enum class CommandId : uint8_t {
   pick_query,
   pin,
   go_to_pin,
+  query_left,
+  query_right,
+  query_up,
+  query_down,
+  query_earlier,
+  query_later,
+  smaller_entry,
+  larger_entry,
   next_quadrant,
   toggle_pool,
   next_scale,
@@ -60,6 +68,9 @@ enum class CommandId : uint8_t {
   export_view,
   copy_entry,
   copy_view,
+  copy_heads,
+  copy_stats,
+  save_heads,
   picture,
   figure,
   palette,
@@ -81,6 +92,12 @@ std::span<const ViewCommand> commands();
 const ViewCommand& command_of(CommandId id);
 /// The command on a chord, or nothing.
 std::optional<CommandId> command_on(const KeyChord& chord);
+/// The keys and the mouse of a pane: of their own where it has the keys, before those of commands.
+struct PaneKeys {
+  std::string_view keys, help;
+};
+/// Of *Heads*, in the order of the help.
+std::span<const PaneKeys> heads_keys();
 /// The key map as a Markdown table "| keys | what |", of what this window has.
 std::string key_table();
 

@@ -21,8 +21,7 @@ constexpr float kLeastField = 80, kMostField = 320;
 const char* const kThumbnails = "thumbnails";
 const char* const kLayers = "layers";
 
-std::vector<std::string> with_first(const char* first) {
-  std::vector<std::string> names = atlas_metrics();
+std::vector<std::string> with_first(const char* first, std::vector<std::string> names) {
   names.insert(names.begin(), first);
   return names;
 }
@@ -51,10 +50,14 @@ void AtlasPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) {
   begin_pane(ui, "atlas", rect);
   seen_.clear();
+  drawn_ = true;
+  over_ = rect.contains(ImGui::GetIO().MousePos.x, ImGui::GetIO().MousePos.y);
+  maximised_ = scene.state.maximised == ViewPane::atlas;
+  if (ImGui::IsMouseClicked(0) || ImGui::IsMouseClicked(1)) focused_ = over_;
   draw_header(ui, rect, scene, requests);
   const float top = draw_controls(ui, rect, scene, requests);
-  const float legend = ui.px(kLegendHeight + 16);
-  const ScreenRect area{rect.x0 + ui.px(4), top + ui.px(4), rect.x1 - ui.px(4), rect.y1 - legend};
+  ScreenRect area{rect.x0 + ui.px(4), top + ui.px(4), rect.x1 - ui.px(4), rect.y1};
+  area.y1 -= legend_height(ui, area, scene);
   const AtlasCells& atlas = *scene.atlas;
   if (!atlas.problem.empty()) {
     put_problem(ui, "Atlas", area, "The filter cannot be used", atlas.problem);
@@ -73,6 +76,7 @@ void AtlasPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_legend_of(ui, {rect.x0 + ui.px(12), area.y1 + ui.px(8), rect.x1 - ui.px(12), rect.y1},
                    scene, requests);
   }
+  keys_.clear();
   end_pane();
 }
 
@@ -108,7 +112,9 @@ void AtlasPanel::draw_header(const Ui& ui, const ScreenRect& rect, const Scene& 
       scene.tiles.offers(SketchRequest{}) && scene.call.weights && wanted < atlas.heads;
   const double progress =
       busy ? static_cast<double>(wanted) / static_cast<double>(atlas.heads) : -1;
-  pane_header(ui, rect, {"Heads", detail, ViewPane::atlas, progress}, scene.state, requests);
+  const float taken = selection_width(ui, rect, scene);
+  pane_header(ui, rect, {"Heads", detail, ViewPane::atlas, progress, taken}, scene.state, requests);
+  if (taken > 0) draw_selection_buttons(ui, rect, scene, requests);
 }
 
 float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -120,7 +126,7 @@ float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
     change(changed);
     requests.act(action::SetAtlas{changed});
   };
-  const std::vector<std::string> cells = with_first(kThumbnails);
+  const std::vector<std::string> cells = with_first(kThumbnails, atlas_contents());
   int taken = choice(ui, "Atlas", "Cells", in_words(cells), place_of(cells, look.metric),
                      choice_width(ui, in_words(cells)));
   if (taken >= 0) {
@@ -132,7 +138,7 @@ float AtlasPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
     ImGui::NewLine();
     ImGui::SetCursorScreenPos({rect.x0 + ui.px(12), ImGui::GetCursorScreenPos().y});
   };
-  const std::vector<std::string> orders = with_first(kLayers);
+  const std::vector<std::string> orders = with_first(kLayers, atlas_metrics());
   const float sorts = choice_width(ui, in_words(orders));
   next(sorts + text_size(ui.fonts.secondary, "Sort").x / ui.scale + 6);
   taken = choice(ui, "Atlas", "Sort", in_words(orders), place_of(orders, look.sort), sorts);

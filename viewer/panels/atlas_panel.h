@@ -13,12 +13,21 @@
 namespace attnscope {
 
 /// Every head of the step: a thumbnail, its class or a number each, layers by heads or sorted, as
-/// large as the pane has room for. The mouse shows a head in the other panes, a click takes it.
+/// large as the pane has room for. The mouse shows a head in the other panes, a click takes it; so
+/// do a cursor that the arrow keys move, and Enter. Several heads are selected with Ctrl, Shift or
+/// a box.
 class AtlasPanel {
  public:
   explicit AtlasPanel(gl::MapPainter& painter) : layer_(painter) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+  /// Begins a frame, in which it may not be drawn.
+  void begin_frame() { drawn_ = false; }
+  /// True where the pane of the last frame is who a key is for: the mouse is over it, or it was
+  /// clicked last and the mouse is not `elsewhere`, over what takes keys as well.
+  bool takes(const KeyChord& chord, bool elsewhere) const;
+  /// A key that it takes, for the next frame.
+  void press(const KeyChord& chord) { keys_.push_back(chord); }
   /// The heads whose cells were seen in the last frame, from the top.
   const std::vector<HeadId>& seen() const { return seen_; }
   int64_t texture_bytes() const { return textures_.bytes(); }
@@ -47,6 +56,8 @@ class AtlasPanel {
   float draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests);
   void draw_filter(const Ui& ui, float width, const AtlasLook& look, PanelRequests& requests);
+  /// Of the legend below the cells, with the air around it.
+  float legend_height(const Ui& ui, const ScreenRect& above, const Scene& scene) const;
   Layout fit(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
   void draw_cells(const Ui& ui, const ScreenRect& area, const Scene& scene,
                   PanelRequests& requests);
@@ -54,12 +65,31 @@ class AtlasPanel {
                                   const ScreenRect& area, const Scene& scene);
   void draw_thumbnails(const Ui& ui, const std::vector<Cell>& cells, const ScreenRect& area,
                        const Scene& scene);
+  /// Of a head, `column` cells right of the first of its row.
+  static ScreenRect cell_rect(const Ui& ui, const Layout& layout, const ImVec2& origin,
+                              const AtlasRow& row, size_t column);
+  /// A head in words, with its numbers, or why there are none.
+  static std::string text_of(const Cell& cell, const Scene& scene);
   static void draw_classes(const Ui& ui, const std::vector<Cell>& cells);
   static void draw_numbers(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene);
   static void draw_names(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene);
   static void draw_marks(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene);
+  void draw_cursor(const Ui& ui, const std::vector<Cell>& cells, const Scene& scene,
+                   PanelRequests& requests);
   void point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked, const Scene& scene,
                 PanelRequests& requests);
+  void click_on(const AtlasHead& head, const Scene& scene, PanelRequests& requests);
+  /// Does what the keys say, and scrolls to the cursor.
+  void take_keys(const AtlasLayout& layout, const ScreenRect& area, const Scene& scene,
+                 PanelRequests& requests);
+  void take_key(const KeyChord& chord, const AtlasLayout& layout, const Scene& scene,
+                PanelRequests& requests);
+  /// A box that is dragged over the cells, of the item that was drawn last.
+  void drag_box(const Ui& ui, const Layout& layout, const ImVec2& origin, const Scene& scene,
+                PanelRequests& requests);
+  static float selection_width(const Ui& ui, const ScreenRect& rect, const Scene& scene);
+  static void draw_selection_buttons(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                                     PanelRequests& requests);
   bool is_scrolling(const Scene& scene, PanelRequests& requests);
   void draw_legend_of(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests) const;
@@ -75,6 +105,16 @@ class AtlasPanel {
   float scroll_ = 0;     ///< how far down the atlas is
   std::optional<double> scrolled_at_;
   std::optional<HeadId> preview_;  ///< the head that was pointed at last
+
+  std::vector<KeyChord> keys_;    ///< since the last frame
+  std::optional<HeadId> cursor_;  ///< of the arrow keys
+  bool by_keys_ = false;          ///< it was moved by them last, not by the mouse
+  std::optional<HeadId> anchor_;  ///< from which Shift and a click select
+  ImVec2 box_from_{};             ///< where the button went down, from the first cell
+  bool boxing_ = false;           ///< it was dragged since
+  /// In the last frame: the pane was drawn, the mouse was over it, it was the whole window's.
+  bool drawn_ = false, over_ = false, maximised_ = false;
+  bool focused_ = false;  ///< the last click was in it
   /// When heads began to become exact, and how many were.
   struct Pace {
     double since = 0;

@@ -106,31 +106,51 @@ void draw_head_numbers(const Ui& ui, const AtlasLayout& layout, const ScreenRect
   }
 }
 
-/// A swatch, a name and a count of each class; a click shows its heads alone, or all again.
-void draw_class_legend(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                       PanelRequests& requests) {
-  const AtlasCells& atlas = *scene.atlas;
+/// The place of a class in the legend.
+struct ClassPlace {
+  HeadClass which;
+  std::string name, text;
+  ScreenRect rect;
+};
+
+/// The classes that heads have, side by side, in as many lines as they need.
+std::vector<ClassPlace> class_places(const Ui& ui, const ScreenRect& rect,
+                                     const AtlasCells& atlas) {
   const float line = ui.fonts.secondary->FontSize + ui.px(6);
   float x = rect.x0, y = rect.y0;
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  std::vector<ClassPlace> places;
   for (size_t i = 0; i < atlas.classes.size(); ++i) {
     if (atlas.classes[i] == 0) continue;
     const auto which = static_cast<HeadClass>(i);
     const std::string name(head_class_name(which));
     const std::string text = fmt::format("{} {}", name, atlas.classes[i]);
-    const float width = ui.px(kClassSwatch + 6) + text_size(ui.fonts.secondary, text).x;
+    const float width =
+        std::min(ui.px(kClassSwatch + 6) + text_size(ui.fonts.secondary, text).x, rect.width());
     if (x > rect.x0 && x + width > rect.x1) {
       x = rect.x0;
       y += line;
     }
+    places.push_back({which, name, text, {x, y, x + width, y + line}});
+    x += width + ui.px(14);
+  }
+  return places;
+}
+
+/// A swatch, a name and a count of each class; a click shows its heads alone, or all again.
+void draw_class_legend(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                       PanelRequests& requests) {
+  ImDrawList& draw = *ImGui::GetWindowDrawList();
+  ImFont* const font = ui.fonts.secondary;
+  for (const auto& [which, name, text, place] : class_places(ui, rect, *scene.atlas)) {
     const bool chosen = scene.state.atlas.filter == name;
-    const float top = std::round(y + (ui.fonts.secondary->FontSize - ui.px(kClassSwatch)) / 2);
-    draw.AddRectFilled({x, top}, {x + ui.px(kClassSwatch), top + ui.px(kClassSwatch)},
+    const float top = std::round(place.y0 + (font->FontSize - ui.px(kClassSwatch)) / 2);
+    draw.AddRectFilled({place.x0, top}, {place.x0 + ui.px(kClassSwatch), top + ui.px(kClassSwatch)},
                        to_u32(class_colour(which)));
-    put_text(ui, ui.fonts.secondary, x + ui.px(kClassSwatch + 6), y,
-             chosen ? ui.theme.text : ui.theme.secondary, text);
-    ImGui::SetCursorScreenPos({x, y});
-    if (ImGui::InvisibleButton(name.c_str(), {width, line})) {
+    const float words = place.x0 + ui.px(kClassSwatch + 6);
+    put_fitting(ui, font, words, place.y0, place.x1 - words + 1,
+                chosen ? ui.theme.text : ui.theme.secondary, text);
+    ImGui::SetCursorScreenPos({place.x0, place.y0});
+    if (ImGui::InvisibleButton(name.c_str(), {place.width(), place.height()})) {
       AtlasLook look = scene.state.atlas;
       look.filter = chosen ? "" : name;
       requests.act(action::SetAtlas{look});
@@ -139,11 +159,20 @@ void draw_class_legend(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     if (ImGui::IsItemHovered()) {
       tooltip(chosen ? "show all heads again" : "show the heads of this class alone");
     }
-    x += width + ui.px(14);
   }
 }
 
 }  // namespace
+
+float AtlasPanel::legend_height(const Ui& ui, const ScreenRect& above, const Scene& scene) const {
+  const float usual = ui.px(kLegendHeight + 16);
+  ScreenRect area = above;
+  area.y1 -= usual;
+  if (scene.atlas->shown == 0 || fit(ui, area, scene).content != Content::classes) return usual;
+  const ScreenRect width{above.x0 + ui.px(8), 0, above.x1 - ui.px(8), 0};
+  const std::vector<ClassPlace> places = class_places(ui, width, *scene.atlas);
+  return places.empty() ? usual : std::max(usual, places.back().rect.y1 + ui.px(16));
+}
 
 AtlasPanel::Layout AtlasPanel::fit(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
   const AtlasCells& atlas = *scene.atlas;
@@ -178,10 +207,21 @@ AtlasPanel::Layout AtlasPanel::fit(const Ui& ui, const ScreenRect& area, const S
   room.most = static_cast<double>(ui.px(kMostHeadCell));
   layout.cells = AtlasLayout::fit(heads, room, static_cast<double>(zoom_));
   const bool small = layout.cells.cell < static_cast<double>(ui.px(kThumbnailCell));
-  layout.content = !scene.state.atlas.metric.empty() ? Content::numbers
-                   : small                           ? Content::classes
-                                                     : Content::thumbnails;
+  const std::string& metric = scene.state.atlas.metric;
+  layout.content = metric == kClassCells ? Content::classes
+                   : !metric.empty()     ? Content::numbers
+                   : small               ? Content::classes
+                                         : Content::thumbnails;
   return layout;
+}
+
+ScreenRect AtlasPanel::cell_rect(const Ui& ui, const Layout& layout, const ImVec2& origin,
+                                 const AtlasRow& row, size_t column) {
+  const auto pitch = static_cast<float>(layout.cells.cell);
+  const float gap = gap_of(ui, layout.cells);
+  const float x = origin.x + layout.labels + static_cast<float>(column) * pitch;
+  const float y = std::round(origin.y + static_cast<float>(row.y));
+  return {x, y, x + pitch - gap, y + static_cast<float>(layout.cells.tall) - gap};
 }
 
 std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layout& layout,
@@ -189,7 +229,7 @@ std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layo
                                                         const ScreenRect& area,
                                                         const Scene& scene) {
   const AtlasCells& atlas = *scene.atlas;
-  const auto cell = static_cast<float>(layout.cells.cell);
+  const auto tall = static_cast<float>(layout.cells.tall);
   const float line_height = ui.fonts.secondary->FontSize;
   float free = area.y0 - line_height;
   std::vector<Cell> cells;
@@ -199,7 +239,7 @@ std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layo
     const float y = std::round(origin.y + static_cast<float>(row.y));
     if (y >= area.y1) break;
     const AtlasLine& line = atlas.lines[row.line];
-    const float label = std::max(area.y0, y + (cell - line_height) / 2);
+    const float label = std::max(area.y0, y + (tall - line_height) / 2);
     if (!atlas.sorted && label >= free) {
       put_fitting(ui, ui.fonts.secondary, origin.x + layout.labels - ui.px(6), label,
                   layout.labels - ui.px(4), ui.theme.secondary, row_label(atlas, row),
@@ -209,10 +249,8 @@ std::vector<AtlasPanel::Cell> AtlasPanel::visible_cells(const Ui& ui, const Layo
     for (size_t c = 0; c < row.count; ++c) {
       const AtlasHead& head = line.heads[row.first + c];
       if (!head.shown) continue;
-      const float x = origin.x + layout.labels + static_cast<float>(c) * cell;
-      const float side = cell - gap_of(ui, layout.cells);
-      cells.push_back(
-          {&head, find(scene.tiles, SketchRequest{head.id}), {x, y, x + side, y + side}});
+      cells.push_back({&head, find(scene.tiles, SketchRequest{head.id}),
+                       cell_rect(ui, layout, origin, row, c)});
       seen_.push_back(head.id);
       ui.labels.add(cell_label(line.label, head), cells.back().rect);
     }
@@ -233,11 +271,16 @@ void AtlasPanel::draw_cells(const Ui& ui, const ScreenRect& whole, const Scene& 
     zoom_ = std::clamp(zoom_ * std::exp2(ImGui::GetIO().MouseWheel / 4), 0.125f, 8.0f);
   }
   const auto cell = static_cast<float>(layout.cells.cell);
-  const ImVec2 size{layout.labels + static_cast<float>(layout.cells.columns) * cell,
-                    static_cast<float>(layout.cells.height)};
+  const auto height = static_cast<float>(layout.cells.height);
+  const float columns = layout.labels + static_cast<float>(layout.cells.columns) * cell;
+  const ImVec2 size{std::max(columns, area.width() - ImGui::GetStyle().ScrollbarSize),
+                    std::max(height, area.height())};
   const ImVec2 origin = ImGui::GetCursorScreenPos();
-  const bool clicked = ImGui::InvisibleButton("heads", size);
+  const bool clicked = ImGui::InvisibleButton("heads", size) && !boxing_;
   const bool hovered = ImGui::IsItemHovered();
+  ui.labels.add("Atlas/Area", area);
+  drag_box(ui, layout, origin, scene, requests);
+  take_keys(layout.cells, area, scene, requests);
   const std::vector<Cell> cells = visible_cells(ui, layout, origin, area, scene);
   if (layout.content == Content::thumbnails) draw_thumbnails(ui, cells, area, scene);
   if (layout.content == Content::classes) draw_classes(ui, cells);
@@ -248,9 +291,10 @@ void AtlasPanel::draw_cells(const Ui& ui, const ScreenRect& whole, const Scene& 
   if (!hovered) preview_.reset();
   if (hovered && scrolling) {
     requests.preview = preview_;
-  } else if (hovered) {
+  } else if (hovered && !boxing_) {
     point_at(ui, cells, clicked, scene, requests);
   }
+  draw_cursor(ui, cells, scene, requests);
   ImGui::EndChild();
   if (!scene.atlas->sorted) {
     draw_head_numbers(ui, layout.cells, whole, origin.x + layout.labels, *scene.atlas);
@@ -342,6 +386,16 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
       draw.AddLine({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.problem);
       draw.AddLine({r.x0, r.y1}, {r.x1, r.y0}, ui.theme.problem);
     }
+    if (cell.head->selected) {
+      // Drawn inside, so that the outlines of A and B stay to be seen.
+      draw.AddRect({r.x0 + ui.px(1), r.y0 + ui.px(1)}, {r.x1 - ui.px(1), r.y1 - ui.px(1)},
+                   ui.theme.window, 0, 0, ui.px(4));
+      draw.AddRect({r.x0 + ui.px(1), r.y0 + ui.px(1)}, {r.x1 - ui.px(1), r.y1 - ui.px(1)},
+                   ui.theme.text, 0, 0, ui.px(1));
+      const float corner = std::min(ui.px(9), r.width() / 2);
+      draw.AddTriangleFilled({r.x1 - corner, r.y0}, {r.x1, r.y0}, {r.x1, r.y0 + corner},
+                             ui.theme.text);
+    }
     if (cell.head->id == scene.locked) {
       draw.AddRect({r.x0 - ui.px(1), r.y0 - ui.px(1)}, {r.x1 + ui.px(1), r.y1 + ui.px(1)},
                    ui.theme.query, 0, 0, ui.px(2));
@@ -368,6 +422,12 @@ bool AtlasPanel::is_scrolling(const Scene& scene, PanelRequests& requests) {
   return false;
 }
 
+std::string AtlasPanel::text_of(const Cell& cell, const Scene& scene) {
+  const std::string text = atlas_text(*cell.head, cell.sketch.get());
+  const std::string problem = scene.tiles.problem(SketchRequest{cell.head->id});
+  return problem.empty() ? text : text + "\n" + one_line(problem);
+}
+
 /// The head under the mouse: its numbers, and its map in the other panes.
 void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool clicked,
                           const Scene& scene, PanelRequests& requests) {
@@ -377,17 +437,20 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
   });
   preview_.reset();
   if (at == cells.end()) return;
+  const ImVec2 moved = ImGui::GetIO().MouseDelta;
+  if (cursor_ && (moved.x != 0 || moved.y != 0)) {
+    cursor_ = at->head->id;
+    by_keys_ = false;
+  }
+  if (by_keys_ && cursor_ && !clicked && !ImGui::IsMouseClicked(1)) return;
   const bool makes_other = ImGui::IsMouseClicked(1) && !scene.of_two_captures;
   // Side B stays B: what is seen as A is another head, whose difference from it is shown.
   if (!makes_other && at->head->id != scene.other_head) preview_ = at->head->id;
   const ScreenRect& r = at->rect;
   ImGui::GetWindowDrawList()->AddRect({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.text, 0, 0, ui.px(1));
-  std::string text = atlas_text(*at->head, at->sketch.get());
-  const std::string problem = scene.tiles.problem(SketchRequest{at->head->id});
-  if (!problem.empty()) text += "\n" + one_line(problem);
-  tooltip(text);
+  tooltip(text_of(*at, scene));
   requests.preview = preview_;
-  if (clicked) requests.act(action::SelectHead{at->head->id});
+  if (clicked) click_on(*at->head, scene, requests);
   // Of a second capture, side B is chosen in the toolbar.
   if (makes_other) requests.act(action::SetOther{at->head->id});
 }

@@ -101,6 +101,12 @@ class ScriptHost {
   virtual void save_figure(const std::string& path) {
     throw usage_error("figure " + one_line(path) + ": this window writes no pages");
   }
+  /// Writes the selected heads, of which there are some.
+  virtual void save_heads(const std::string& path) {
+    throw usage_error("save-heads " + one_line(path) + ": this window has no files");
+  }
+  /// Reads the next smaller or larger entry of the row that is shown, which is there.
+  virtual void walk_entry(bool larger) { (void)larger; }
 
   /// Begins or ends to play the film of the query pane.
   virtual void play_film(bool on) = 0;

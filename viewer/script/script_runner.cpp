@@ -329,6 +329,19 @@ struct ScriptRunner::Step {
     host.save_mask(w.path);
     return After::take_up;
   }
+  After operator()(const word::SaveHeads& w) const {
+    calls();
+    host.save_heads(w.path);
+    return After::take_up;
+  }
+  After operator()(const word::WalkEntry& w) const {
+    calls();
+    const std::string problem = host.problem_before(WaitFor::query);
+    if (!problem.empty()) throw usage_error("walk: " + one_line(problem));
+    if (!host.reached(WaitFor::query)) return again_within(kWaitSeconds, "walk");
+    host.walk_entry(w.larger);
+    return After::frame;
+  }
   After operator()(const word::Quit&) const {
     runner.quit_ = true;
     return After::take_up;

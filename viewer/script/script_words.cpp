@@ -10,6 +10,8 @@
 #include "core/base/nearest_word.h"
 #include "viewer/script/script_values.h"
 #include "viewer/view/pin_places.h"
+#include "viewer/view/query_walk.h"
+#include "viewer/view/query_words.h"
 #include "viewer/view/window_size.h"
 
 namespace attnscope {
@@ -64,6 +66,21 @@ ScriptWord make_unpin(const Words& w) {
 }
 ScriptWord make_fit(const Words&) {
   return word::Set{[](const SettingPlace&) -> Action { return action::Fit{}; }};
+}
+/// `walk x|y|t N`: of the picked token.
+ScriptWord make_walk(const Words& w) {
+  constexpr std::array<std::string_view, 3> kAxes{"x", "y", "t"};
+  const auto axis = choose<WalkAxis>(w[0], kAxes, w[1]);
+  return word::Set{[axis, by = whole(w, 2)](const SettingPlace& at) -> Action {
+    if (!at.state.query) throw usage_error("walk: no token is picked");
+    const MapSource& call = at.call();
+    const TokenGrid side = filmed(at.state.reverse ? call.keys : call.queries, at.state.segment);
+    return action::PickQuery{walked_query(side, at.state.query->tokens, axis, by)};
+  }};
+}
+ScriptWord make_walk_entry(const Words& w) {
+  constexpr std::array<std::string_view, 2> kWays{"smaller", "larger"};
+  return word::WalkEntry{choose<bool>(w[0], kWays, w[1])};
 }
 ScriptWord make_play(const Words& w) { return word::Play{is_on(w, 1)}; }
 ScriptWord make_play_film(const Words& w) { return word::PlayFilm{w[1] == "play"}; }
@@ -161,9 +178,11 @@ ScriptWord make_expect(const Words& w) {
 ScriptWord make_shot(const Words& w) { return word::Shot{w[1]}; }
 ScriptWord make_save(const Words& w) { return word::SaveSession{w[1]}; }
 ScriptWord make_save_mask(const Words& w) { return word::SaveMask{w[1]}; }
+ScriptWord make_save_heads(const Words& w) { return word::SaveHeads{w[1]}; }
 ScriptWord make_quit(const Words&) { return word::Quit{}; }
 
 bool is_any(const Words&) { return true; }
+bool is_walk_of_entry(const Words& w) { return w.size() == 2; }
 bool is_pin_alone(const Words& w) { return w.size() == 2; }
 bool is_film_played(const Words& w) { return w.size() == 2 && (w[1] == "play" || w[1] == "stop"); }
 bool is_film_file(const Words& w) {
@@ -193,6 +212,18 @@ std::vector<WordRule> rules_of_view() {
       {"fit", 0, 0, make_fit, {"fit", "show the whole map"}},
       {"pin", 1, 1, make_go_to_pin, {"pin N", "go to the pin of this number"}, is_pin_alone},
       {"unpin", 1, 1, make_unpin, {"unpin N", "let the pin of this number go"}},
+      {"walk",
+       1,
+       1,
+       make_walk_entry,
+       {"walk smaller|larger",
+        "read the next entry of the row by size, the largest first, as if the mouse were on it"},
+       is_walk_of_entry},
+      {"walk",
+       2,
+       2,
+       make_walk,
+       {"walk x|y|t N", "pick the token N places further; N may be below 0"}},
       {"play", 1, 1, make_play, {"play on|off", "go through the steps by itself"}},
       {"film",
        1,
@@ -271,6 +302,11 @@ std::vector<WordRule> rules_of_use() {
        1,
        make_save_mask,
        {"save-mask FILE.npy", "write the mask's blocks, and FILE.npy.json of what they are"}},
+      {"save-heads",
+       1,
+       1,
+       make_save_heads,
+       {"save-heads FILE.json", "write the selected heads as a list for --from"}},
       {"quit", 0, 0, make_quit, {"quit", "end the program"}}};
 }
 

@@ -113,13 +113,22 @@ struct SaveFigure {
 struct SaveMask {
   std::string path;
 };
+/// Of the selected heads.
+struct SaveHeads {
+  std::string path;
+};
+/// `walk smaller`, `walk larger`: along the values of the row that is shown.
+struct WalkEntry {
+  bool larger = false;
+};
 struct Quit {};
 }  // namespace word
-using ScriptWord = std::variant<word::Open, word::Size, word::Set, word::Play, word::PlayFilm,
-                                word::SaveFilm, word::SaveFigure, word::OpenOther, word::ShowOther,
-                                word::Click, word::Drag, word::Wheel, word::PressKey, word::Type,
-                                word::Wait, word::WaitCalls, word::Probe, word::Print, word::Expect,
-                                word::Shot, word::SaveSession, word::SaveMask, word::Quit>;
+using ScriptWord =
+    std::variant<word::Open, word::Size, word::Set, word::Play, word::PlayFilm, word::SaveFilm,
+                 word::SaveFigure, word::OpenOther, word::ShowOther, word::Click, word::Drag,
+                 word::Wheel, word::PressKey, word::Type, word::Wait, word::WaitCalls, word::Probe,
+                 word::Print, word::Expect, word::Shot, word::SaveSession, word::SaveMask,
+                 word::SaveHeads, word::WalkEntry, word::Quit>;
 
 /// Seconds that `wait` waits when none are given.
 inline constexpr double kWaitSeconds = 60;

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/products/tokens/token_box.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/view/heads/head_selection.h"
 
 namespace attnscope {
 namespace {
@@ -36,24 +38,53 @@ std::string fact_words(const FactOverrides& facts) {
 
 namespace {
 
-/// The one head, as the commands choose it; what the capture has one of alone is left out.
-std::string head_words(const HeadPicker& picker, const HeadId& head) {
+bool has_several(const HeadPicker& picker, const HeadId& head, HeadAxis axis) {
+  return picker.choices(head, axis).size() > 1;
+}
+
+/// What commands choose beside step, layer and head, where the capture has several of it.
+std::string call_words(const HeadPicker& picker, const HeadId& head) {
   const HeadValues v = picker.values(head);
-  const auto several = [&](HeadAxis axis) { return picker.choices(head, axis).size() > 1; };
-  std::string line = fmt::format(" --steps {}", v.step);
-  if (v.layer != kNoLayer) line += fmt::format(" --layers {}", v.layer);
-  line += fmt::format(" --heads {}", v.head);
+  const auto several = [&](HeadAxis axis) { return has_several(picker, head, axis); };
+  std::string line;
   if (several(HeadAxis::branch)) line += " --branch " + shell_quoted(v.branch);
   if (several(HeadAxis::batch)) line += fmt::format(" --batch {}", v.batch);
   if (several(HeadAxis::kind)) line += fmt::format(" --kind {}", kind_name(v.kind));
-  if (v.layer == kNoLayer && !v.place.block.empty()) {
-    line += " --blocks " + shell_quoted(v.place.block);
-  }
   if (several(HeadAxis::slot) && !v.place.slot.empty()) {
     line += " --slots " + shell_quoted(v.place.slot);
   }
   if (v.place.has_chunk()) line += fmt::format(" --chunks {}", v.place.chunk);
   return line;
+}
+
+/// The one head, as the commands choose it; what the capture has one of alone is left out.
+std::string head_words(const HeadPicker& picker, const HeadId& head) {
+  const HeadValues v = picker.values(head);
+  std::string line = fmt::format(" --steps {}", v.step);
+  if (v.layer != kNoLayer) line += fmt::format(" --layers {}", v.layer);
+  line += fmt::format(" --heads {}", v.head);
+  if (v.layer == kNoLayer && !v.place.block.empty()) {
+    line += " --blocks " + shell_quoted(v.place.block);
+  }
+  return line + call_words(picker, head);
+}
+
+/// The selected heads, or without any the one that is seen.
+std::string chosen_words(const Session& session, const HeadPicker& picker, const HeadId& head) {
+  const AtlasLook& atlas = session.view.atlas;
+  const bool selected = atlas.shown && !atlas.selected.empty();
+  return selected ? " " + heads_options(atlas.selected, picker, head) : head_words(picker, head);
+}
+
+/// A command on the machine that the capture is on; `line` has it for a session there.
+std::string command_there(const Session& session,
+                          const std::function<std::string(const Session&)>& line) {
+  if (!is_remote_name(session.capture.string())) return line(session);
+  const RemotePlace place = parse_remote_place(session.capture.string());
+  Session there = session;
+  there.capture = place.path;
+  const std::string port = place.port == 0 ? "" : fmt::format("-p {} ", place.port);
+  return "ssh " + port + place.login() + " " + shell_quoted(line(there));
 }
 
 struct WholeRect {
@@ -130,19 +161,29 @@ std::string entry_text(const ProbedEntry& entry, const std::string& head, const 
   return line;
 }
 
-std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head) {
-  if (is_remote_name(session.capture.string())) {
-    // The export is written there.
-    const RemotePlace place = parse_remote_place(session.capture.string());
-    Session there = session;
-    there.capture = place.path;
-    const std::string port = place.port == 0 ? "" : fmt::format("-p {} ", place.port);
-    return "ssh " + port + place.login() + " " + shell_quoted(export_command(there, picker, head));
-  }
+std::string heads_options(const std::string& list, const HeadPicker& picker, const HeadId& head) {
+  const int64_t step = picker.values(head).step;
+  const PickedHeads picked = picked_heads(list, step);
+  const bool of_step = !picked.steps && has_several(picker, head, HeadAxis::step);
+  return (of_step ? fmt::format("--steps {} ", step) : "") + "--pick " + shell_quoted(picked.pick) +
+         call_words(picker, head);
+}
+
+std::string stats_command(const Session& session, const HeadPicker& picker, const HeadId& head) {
+  return command_there(session, [&](const Session& there) {
+    return "attnscope stats" + input_words(there) + chosen_words(there, picker, head);
+  });
+}
+
+namespace {
+
+/// As export_command(), on the machine that the capture is on.
+std::string export_line(const Session& session, const HeadPicker& picker, const HeadId& head) {
   const MapSource& call = picker.calls()[static_cast<size_t>(head.call)];
   const HeadValues v = picker.values(head);
   const WholeRect seen = seen_entries(session.view.rect, call);
-  std::string line = "attnscope export" + input_words(session) + head_words(picker, head);
+  std::string line =
+      "attnscope export" + input_words(session) + chosen_words(session, picker, head);
   if (session.view.product == ViewProduct::logits) line += " --product logits";
   if (seen.q0 > 0 || seen.q1 < call.queries.tokens()) {
     line += fmt::format(" --rows {}:{}", seen.q0, seen.q1);
@@ -150,11 +191,20 @@ std::string export_command(const Session& session, const HeadPicker& picker, con
   if (seen.k0 > 0 || seen.k1 < call.keys.tokens()) {
     line += fmt::format(" --cols {}:{}", seen.k0, seen.k1);
   }
+  if (session.view.atlas.shown && !session.view.atlas.selected.empty())
+    return line + " -o heads.h5";
   const Unrecorded& unrecorded = v.place.unrecorded;
   const bool no_layer = v.layer == kNoLayer || unrecorded.layer;
   const std::string step = unrecorded.step ? "" : fmt::format("step{}_", v.step);
   const std::string layer = no_layer ? "" : fmt::format("layer{}_", v.layer);
   return line + fmt::format(" -o {}{}head{}.h5", step, layer, v.head);
+}
+
+}  // namespace
+
+std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head) {
+  return command_there(session,
+                       [&](const Session& there) { return export_line(there, picker, head); });
 }
 
 }  // namespace attnscope

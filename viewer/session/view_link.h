@@ -16,8 +16,17 @@ std::string view_command(const Session& session, const HeadPicker& picker, const
                          const TokenNames& tokens);
 
 /// The command that exports the part of the map that is seen: `attnscope export CAPTURE … --rows
-/// A:B --cols C:D -o …`; of a capture on another machine the line that runs it there.
+/// A:B --cols C:D -o …`, of the heads that are selected in the atlas where it is shown; of a
+/// capture on another machine the line that runs it there.
 std::string export_command(const Session& session, const HeadPicker& picker, const HeadId& head);
+
+/// The options by which commands choose the heads of a list (as head_selection.h has it) that is
+/// looked at beside `head`: "--steps 10 --pick 3.1,12.7 --branch cond". What the capture has one of
+/// alone is left out.
+std::string heads_options(const std::string& list, const HeadPicker& picker, const HeadId& head);
+
+/// The command that measures the head, or the selected ones: `attnscope stats CAPTURE …`.
+std::string stats_command(const Session& session, const HeadPicker& picker, const HeadId& head);
 
 /// An entry as one line: the head, the pair of tokens, row and column, its numbers as they are.
 std::string entry_text(const ProbedEntry& entry, const std::string& head, const std::string& pair);

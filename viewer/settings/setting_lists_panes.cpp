@@ -9,6 +9,7 @@
 #include "viewer/settings/look_settings.h"
 #include "viewer/view/heads/atlas_filter.h"
 #include "viewer/view/heads/head_atlas.h"
+#include "viewer/view/heads/head_list.h"
 #include "viewer/view/query_words.h"
 #include "viewer/view/row/prompt_words.h"
 #include "viewer/view/row/words_view.h"
@@ -19,15 +20,16 @@ namespace {
 using Words = ScriptArguments;
 
 void check_filter(const std::string& words) { AtlasFilter::parse(words); }
+void check_selection(const std::string& list) { parse_head_list(list, "heads select"); }
 
 std::vector<Setting> atlas_settings() {
   using Do = action::SetAtlas;
   constexpr auto kLook = &ViewState::atlas;
   return {look_switch<Do>({"atlas", "atlas on|off", "all heads of the step"}, "", kLook,
                           &AtlasLook::shown),
-          look_text<Do>({"atlas_cells", "atlas thumbnails|METRIC",
-                         "heads as pictures, or by a number of stats"},
-                        "", kLook, &AtlasLook::metric, "thumbnails", atlas_metrics()),
+          look_text<Do>({"atlas_cells", "atlas thumbnails|class|METRIC",
+                         "heads as pictures, or by their class, or by a number of stats"},
+                        "", kLook, &AtlasLook::metric, "thumbnails", atlas_contents()),
           look_text<Do>({"atlas_sort", "atlas sort layers|METRIC",
                          "heads in the order of layers, or of a number"},
                         "sort", kLook, &AtlasLook::sort, "layers", atlas_metrics()),
@@ -36,7 +38,10 @@ std::vector<Setting> atlas_settings() {
                         "filter", kLook, &AtlasLook::filter, "none", {}, check_filter),
           look_switch<Do>(
               {"atlas_rows", "atlas exact|sampled", "numbers of heads from all rows, or from some"},
-              "", kLook, &AtlasLook::exact, {"exact", "sampled"})};
+              "", kLook, &AtlasLook::exact, {"exact", "sampled"}),
+          look_text<Do>({"selected_heads", "heads select LIST|none",
+                         "mark heads, which copied commands then choose: 3.1,12.7 as --pick"},
+                        "select", kLook, &AtlasLook::selected, "none", {}, check_selection)};
 }
 
 SettingChange parse_slice(Words w) {

@@ -11,6 +11,7 @@
 #include "io/pictures/colormap.h"
 #include "viewer/view/heads/atlas_filter.h"
 #include "viewer/view/heads/head_atlas.h"
+#include "viewer/view/heads/head_list.h"
 #include "viewer/view/mask_text.h"
 #include "viewer/view/view_names.h"
 
@@ -249,7 +250,8 @@ class Applier {
   }
 
   void operator()(const action::SetAtlas& a) {
-    for (const std::string& name : {a.look.metric, a.look.sort}) {
+    const std::string number = a.look.metric == kClassCells ? "" : a.look.metric;
+    for (const std::string& name : {number, a.look.sort}) {
       if (name.empty() || find_head_field(name) != nullptr) continue;
       const auto names = atlas_metrics();
       const std::string nearest = nearest_word(name, names);
@@ -258,6 +260,7 @@ class Applier {
                                     fmt::join(names, ", ")));
     }
     AtlasFilter::parse(a.look.filter);
+    parse_head_list(a.look.selected, "heads select");
     state_.atlas = a.look;
     if (!a.look.shown && state_.maximised == ViewPane::atlas) state_.maximised.reset();
   }

@@ -4,8 +4,8 @@
 #include "viewer/app/film_export.h"
 #include "viewer/app/viewer_app.h"
 
-// In place of viewer/app/film_export.cpp, viewer_app_mask_file.cpp and viewer_app_figure.cpp: a
-// window in a browser has no files.
+// In place of viewer/app/film_export.cpp, viewer_app_mask_file.cpp, viewer_app_figure.cpp and
+// viewer_app_heads_file.cpp: a window in a browser has no files.
 
 namespace attnscope {
 namespace {
@@ -28,5 +28,6 @@ bool FilmExport::step(const TileSource&) { throw no_exports("films"); }
 void ViewerApp::save_mask(const std::filesystem::path&) { throw no_exports("masks"); }
 void ViewerApp::save_figure(const std::filesystem::path&) { throw no_exports("pages"); }
 void ViewerApp::save_figure_or_fail() {}
+void ViewerApp::save_heads(const std::filesystem::path&) { throw no_exports("lists of heads"); }
 
 }  // namespace attnscope

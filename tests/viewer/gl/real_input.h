@@ -29,7 +29,7 @@ class RealInput {
   void type(const std::string& text);
 
   static constexpr uint32_t kShift = 0xffe1, kControl = 0xffe3, kEscape = 0xff1b, kReturn = 0xff0d,
-                            kBackspace = 0xff08;
+                            kBackspace = 0xff08, kLeft = 0xff51, kRight = 0xff53, kDown = 0xff54;
 
  private:
   void connect_display();

@@ -1,5 +1,7 @@
 // Needs a display: run by ctest under xvfb-run. Each pane once by a real mouse and real keys, which
 // come through the X server.
+#include <algorithm>
+
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
 #include "tests/viewer/gl/real_input.h"
@@ -153,6 +155,69 @@ TEST_CASE("a hand goes through the heads, compares two and ranks their rows") {
   REQUIRE(seen.state().other->split);
   seen.drag("Matrix/Split", 0.5, 0.4, 12, 0.4);
   CHECK(*seen.state().other->split > 0.5f);
+}
+
+TEST_CASE("a hand goes over the heads by keys, and selects some") {
+  SeenApp seen;
+  seen.tap('t');
+  REQUIRE(seen.wait_for(WaitFor::atlas));
+  seen.settle();
+  const HeadPicker& picker = seen.app.document()->picker;
+  const auto values = [&](const HeadId& head) {
+    return std::pair(picker.values(head).layer, picker.values(head).head);
+  };
+  const HeadId before = seen.state().head;
+  seen.point("Atlas/L1/H1");
+  seen.tap(RealInput::kRight);
+  seen.tap(RealInput::kDown);
+  CHECK(values(seen.app.document()->shown().head) == std::pair<int64_t, int64_t>(2, 2));
+  CHECK(seen.state().head == before);
+  seen.tap(RealInput::kReturn);
+  CHECK(values(seen.state().head) == std::pair<int64_t, int64_t>(2, 2));
+  seen.tap(RealInput::kLeft);
+  seen.tap('b');
+  REQUIRE(seen.state().other);
+  CHECK(values(seen.state().other->head) == std::pair<int64_t, int64_t>(2, 1));
+  CHECK_FALSE(seen.app.document()->shows_other);
+  // The cursor goes with the mouse, and Escape lets it go.
+  seen.point("Atlas/L0/H3");
+  seen.tap(RealInput::kReturn);
+  CHECK(values(seen.state().head) == std::pair<int64_t, int64_t>(0, 3));
+  CHECK(seen.there("Atlas/Cursor"));
+  seen.tap(RealInput::kEscape);
+  CHECK_FALSE(seen.there("Atlas/Cursor"));
+  const auto click_with = [&](uint32_t held, const std::string& label) {
+    seen.hand.key(held, true);
+    seen.settle();
+    seen.click(label);
+    seen.hand.key(held, false);
+    seen.settle();
+  };
+  click_with(RealInput::kControl, "Atlas/L1/H2");
+  click_with(RealInput::kShift, "Atlas/L2/H0");
+  CHECK(seen.state().atlas.selected == "1.2,1.3,2.0");
+  CHECK(values(seen.state().head) == std::pair<int64_t, int64_t>(0, 3));
+  seen.drag("Atlas/L0/H0", 0.2, 0.2, 1.5, 1.5);
+  CHECK(seen.state().atlas.selected == "0.0,0.1,1.0,1.1");
+  seen.tap_with(RealInput::kControl, 'a');
+  CHECK(std::count(seen.state().atlas.selected.begin(), seen.state().atlas.selected.end(), ',') ==
+        15);
+  seen.click("Atlas/Selected");
+  seen.click("Selection/Copy as --pick \u2026");
+  CHECK(seen.app.clipboard().starts_with("--pick 0.0,0.1,"));
+  seen.click("Atlas/Clear");
+  CHECK(seen.state().atlas.selected.empty());
+  // Over the map the arrows move the map, with Shift the query.
+  seen.tap('+');
+  const MapRect rect = seen.state().rect;
+  seen.point("Matrix/Map");
+  seen.tap(RealInput::kDown);
+  CHECK(seen.state().rect.q0 > rect.q0);
+  seen.tap_with(RealInput::kShift, RealInput::kRight);
+  REQUIRE(seen.state().query);
+  const int64_t query = seen.state().query->tokens.front();
+  seen.tap_with(RealInput::kShift, RealInput::kLeft);
+  CHECK(seen.state().query->tokens.front() == query - 1);
 }
 
 TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the curve") {

@@ -52,7 +52,7 @@ Session unusual(const path& capture) {
   session.view.theme = ViewTheme::light;
   session.view.maximised = ViewPane::query;
   session.view.show_histogram = false;
-  session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true};
+  session.view.atlas = {true, "entropy", "text_mass", "layers=0-3 temporal", true, "3.1,12.7"};
   session.view.words = {true, false, true, "re", {0, 1}};
   session.view.film = {true, FilmMode::contour, 0.6f, FilmTime::linear, true, false, 1};
   session.view.mask = {
@@ -111,6 +111,7 @@ atlas entropy
 atlas sort text_mass
 atlas filter "layers=0-3 temporal"
 atlas exact
+heads select 3.1,12.7
 track rows text
 track keys mass
 pin 2 3 20

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "tests/support/catch.h"
+#include "tests/support/fake_captures.h"
 #include "tests/support/helpers.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/session/view_link.h"
@@ -73,6 +74,44 @@ TEST_CASE("a view is told as a command that shows it again") {
   CHECK(view_command(bare, opened.picker, opened.state.head,
                      TokenNames::of(opened.calls[1], 0, false))
             .starts_with("attnscope view --q q.npy --k k.npy --grid 4x2x3 --steps 5"));
+}
+
+TEST_CASE("copied commands choose the heads that are selected, in the step that is seen") {
+  Opened opened;
+  const auto select = [&](const std::string& list) {
+    opened.state = apply_action(opened.state, action::SetAtlas{{.shown = true, .selected = list}},
+                                opened.limits);
+  };
+  select("3.1,12.0");
+  const auto options = [&](const HeadPicker& picker) {
+    return heads_options(opened.state.atlas.selected, picker, {1, 0, 1});
+  };
+  CHECK(options(opened.picker) == "--pick 3.1,12.0");
+  CHECK(export_command(opened.session(), opened.picker, opened.state.head) ==
+        "attnscope export '/data/my dump' --pick 3.1,12.0 -o heads.h5");
+  CHECK(stats_command(opened.session(), opened.picker, opened.state.head) ==
+        "attnscope stats '/data/my dump' --pick 3.1,12.0");
+  Session there = opened.session();
+  there.capture = "ssh://me@server/data/dump";
+  CHECK(stats_command(there, opened.picker, opened.state.head) ==
+        "ssh me@server 'attnscope stats /data/dump --pick 3.1,12.0'");
+  // Of several steps and branches those that are seen, but where heads say their step.
+  std::vector<MapSource> more{call_of(5, 3), call_of(5, 12), call_of(10, 3)};
+  for (MapSource& call : more) {
+    call.branches = {"uncond", "cond"};
+    call.batch = {0, 1};
+  }
+  const HeadPicker several(more);
+  CHECK(options(several).starts_with("--steps 5 --pick 3.1,12.0 --branch uncond"));
+  select("3.1,10:3.0");
+  CHECK(options(several).starts_with("--pick 5:3.1,10:3.0 --branch uncond"));
+  select("refiner.a(b)/attn.1");
+  CHECK(options(opened.picker) == "--pick 'refiner.a(b)/attn.1'");
+  // Of a selection that is not seen nothing is copied.
+  opened.state.atlas.shown = false;
+  CHECK(contains(stats_command(opened.session(), opened.picker, opened.state.head),
+                 "--layers 12 --heads 1"));
+  CHECK_FALSE(usage_text([&] { select("3.1,"); }).find("heads select") == std::string::npos);
 }
 
 TEST_CASE("words of a shell are quoted where they have to be") {

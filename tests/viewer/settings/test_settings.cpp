@@ -133,12 +133,13 @@ class RandomStates {
   }
   AtlasLook random_atlas() {
     AtlasLook look;
-    auto& [shown, metric_name, sort, filter, exact] = look;
+    auto& [shown, metric_name, sort, filter, exact, selected] = look;
     shown = chance();
-    metric_name = metric();
+    metric_name = one_of<std::string>({metric(), kClassCells});
     sort = metric();
     filter = one_of<std::string>({"", "layers=0-3 temporal", "entropy<3"});
     exact = chance();
+    selected = one_of<std::string>({"", "3.1,12.2", "10:3.0,refiner.0/attn.1"});
     return look;
   }
   VolumeLook random_volume() {

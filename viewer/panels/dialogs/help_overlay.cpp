@@ -28,6 +28,10 @@ std::vector<HelpLine> help_lines() {
     }
     lines.push_back({keys, std::string(command.help)});
   }
+  lines.push_back({"", "Over Heads"});
+  for (const auto& [keys, help] : heads_keys()) {
+    lines.push_back({std::string(keys), std::string(help)});
+  }
   lines.push_back({"", "Mouse"});
   lines.push_back({"wheel", "zoom at the cursor"});
   lines.push_back({"drag", "move the map, a splitter, the colours' ends"});
@@ -48,7 +52,7 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
   // Lines move together where the window is low; where they cannot, they scroll.
   const auto rows = static_cast<float>(per_column);
   const float most = window.height() - ui.px(32);
-  const float line = std::clamp(std::floor((most - ui.px(72)) / rows), ui.px(18), ui.px(24));
+  const float line = std::clamp(std::floor((most - ui.px(72)) / rows), ui.px(16), ui.px(24));
   const float height = std::min(most, rows * line + ui.px(72));
   const ImVec2 at{(window.x0 + window.x1 - width) / 2, (window.y0 + window.y1 - height) / 2};
   ImGui::SetNextWindowPos(at);

@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/problem/model_place.h"
 #include "viewer/view/heads/atlas_filter.h"
+#include "viewer/view/heads/head_list.h"
 
 namespace attnscope {
 namespace {
@@ -66,6 +67,49 @@ std::vector<AtlasLine> sorted_heads(const std::vector<AtlasLine>& lines, const H
   return {line};
 }
 
+/// Names every head as a list does: by its layer, or where others have that as well, or it has
+/// none, by its block.
+void name_picks(std::vector<AtlasLine>& lines) {
+  for (AtlasLine& line : lines) {
+    const auto tells = [&](HeadPattern pattern) {
+      return std::all_of(lines.begin(), lines.end(), [&](const AtlasLine& other) {
+        pattern.head = other.heads.front().name.head;
+        return &other == &line || !pattern.matches(other.heads.front().name);
+      });
+    };
+    const HeadName& name = line.heads.front().name;
+    HeadPattern by_layer, by_block;
+    by_layer.layer = name.layer;
+    by_block.block = name.place.block;
+    if (!name.place.slot.empty()) by_block.slot = name.place.slot;
+    // A list has commas between its heads.
+    const bool has_block =
+        !name.place.block.empty() && name.place.text().find(',') == std::string::npos;
+    const bool has_layer = name.layer != kNoLayer;
+    if (!has_layer && !has_block) continue;
+    HeadPattern& taken = has_block && !(has_layer && tells(by_layer)) ? by_block : by_layer;
+    for (AtlasHead& head : line.heads) {
+      taken.head = head.name.head;
+      head.pick = taken.text();
+    }
+  }
+}
+
+/// Marks the heads that a list has, and counts them.
+void mark_selected(const std::string& list, std::vector<AtlasLine>& lines, AtlasCells& cells) {
+  if (list.empty()) return;
+  const HeadSet set(parse_head_list(list, "heads select"), "heads select");
+  std::vector<bool> found(set.size(), false);
+  for (AtlasLine& line : lines) {
+    for (AtlasHead& head : line.heads) {
+      head.selected = set.contains(head.name);
+      set.mark(head.name, found);
+      if (head.selected) ++cells.selected;
+    }
+  }
+  cells.selected_elsewhere = set.missing(found, "this step");
+}
+
 }  // namespace
 
 std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadId& from) {
@@ -99,6 +143,7 @@ std::vector<AtlasLine> atlas_lines(std::span<const MapSource> calls, const HeadI
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<AtlasLine> ordered;
   for (auto& [layer, line] : lines) ordered.push_back(std::move(line));
+  name_picks(ordered);
   return ordered;
 }
 
@@ -115,6 +160,7 @@ AtlasCells AtlasCells::of(std::vector<AtlasLine> lines, const AtlasLook& look,
     cells.problem = error.what();
     filter = {};
   }
+  mark_selected(look.selected, lines, cells);
   for (AtlasLine& line : lines) {
     for (AtlasHead& head : line.heads) {
       const auto sketch = find(head.id);
@@ -165,6 +211,12 @@ std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch) {
 std::vector<std::string> atlas_metrics() {
   std::vector<std::string> names;
   for (const std::string_view name : metric_names()) names.emplace_back(name);
+  return names;
+}
+
+std::vector<std::string> atlas_contents() {
+  std::vector<std::string> names = atlas_metrics();
+  names.insert(names.begin(), kClassCells);
   return names;
 }
 

@@ -21,7 +21,10 @@ namespace attnscope {
 struct AtlasHead {
   HeadId id;
   HeadName name = {};
-  bool shown = true;  ///< the filter lets it through
+  bool shown = true;      ///< the filter lets it through
+  bool selected = false;  ///< is in the look's list
+  /// As `--pick` names it among those that stand beside it; empty: it cannot.
+  std::string pick = {};
   friend bool operator==(const AtlasHead&, const AtlasHead&) = default;
 };
 
@@ -51,7 +54,10 @@ struct AtlasCells {
   std::array<int64_t, kHeadClasses> classes{};
   /// Of the look's metric over the heads that are shown; low ≤ high; none is known: nothing.
   std::optional<std::pair<double, double>> range;
-  std::string problem;  ///< of the filter; empty: none
+  std::string problem;   ///< of the filter; empty: none
+  int64_t selected = 0;  ///< heads, the filter has no say
+  /// Why some of the list are not among these heads, a line; empty: all are.
+  std::string selected_elsewhere;
 
   static AtlasCells of(std::vector<AtlasLine> lines, const AtlasLook& look, const FindSketch& find);
 };
@@ -60,5 +66,7 @@ struct AtlasCells {
 std::string atlas_text(const AtlasHead& head, const HeadSketch* sketch);
 /// The names of the numbers that cells can show and be sorted by.
 std::vector<std::string> atlas_metrics();
+/// What cells can show beside thumbnails: their classes, and these numbers.
+std::vector<std::string> atlas_contents();
 
 }  // namespace attnscope

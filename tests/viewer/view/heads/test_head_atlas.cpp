@@ -68,8 +68,8 @@ TEST_CASE("the atlas has the calls of a step, kind, slot and branch, by layer") 
   CHECK(lines[0].label == "blocks.-1");
   CHECK(lines[1].label == "1");
   CHECK(lines[2].label == "3");
-  CHECK(lines[1].heads[1] ==
-        AtlasHead{{1, 1, 1}, {0, 1, "cond", "self", 1, 1, {"blocks.1", "attn1"}}});
+  CHECK(lines[1].heads[1].id == HeadId{1, 1, 1});
+  CHECK(lines[1].heads[1].name == HeadName{0, 1, "cond", "self", 1, 1, {"blocks.1", "attn1"}});
   CHECK(lines[0].heads[0].id == HeadId{4, 0, 0});
 
   std::vector<MapSource> stream{call(0, 0, "attn1", {"all"}), call(0, 0, "attn1", {"all"})};
