@@ -24,6 +24,7 @@ constexpr float kThumbnailCell = 20;
 /// Seconds from the last turn of the wheel until what came under the mouse is shown.
 constexpr double kScrollRest = 0.25;
 constexpr float kNumberedCell = 40;  ///< from this on a cell's number is printed in it
+constexpr float kFramedCell = 14;    ///< from this on a selected cell has a frame
 constexpr float kClassSwatch = 10;
 
 /// Of the cell's head, for scripts: the layer's name as its line has it.
@@ -386,7 +387,12 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
       draw.AddLine({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.problem);
       draw.AddLine({r.x0, r.y1}, {r.x1, r.y0}, ui.theme.problem);
     }
-    if (cell.head->selected) {
+    const bool framed = r.width() >= ui.px(kFramedCell);
+    if (!framed && !cell.head->selected && scene.atlas->selected > 0) {
+      // A frame would hide a small cell: the others are faint.
+      draw.AddRectFilled({r.x0, r.y0}, {r.x1, r.y1}, faded(ui.theme.pane, 0.7f));
+    }
+    if (framed && cell.head->selected) {
       // Drawn inside, so that the outlines of A and B stay to be seen.
       draw.AddRect({r.x0 + ui.px(1), r.y0 + ui.px(1)}, {r.x1 - ui.px(1), r.y1 - ui.px(1)},
                    ui.theme.window, 0, 0, ui.px(4));
