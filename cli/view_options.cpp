@@ -32,7 +32,9 @@ CommandParser add_view_options(CLI::App& app, ViewRequest& o) {
       .one_of({"light", "dark"})
       .type_name("NAME")
       .group(start);
-  command.add_option("--size", o.size, "of the window in pixels (default 1280x800)")
+  command
+      .add_option("--size", o.size,
+                  "of the window in pixels (default: 1280x800 times the display's scale)")
       .type_name("WxH")
       .group(start);
   command

@@ -13,6 +13,8 @@ constexpr float kGap = 4;  ///< between panes; where splitters are
 constexpr float kLeastColumn = 240;
 /// Of the panes in it, the query and those below.
 constexpr float kLeastQuery = 200, kLeastPane = 120;
+/// Of the right column, unless somebody has chosen another width, where the window has so much.
+constexpr float kLeastUsualWidth = 400, kMostUsualShare = 0.45f;
 /// The height that the strip of steps must leave to the panes, or it is left out.
 constexpr float kLeastBelowStrip = 260;
 /// The share of the window's height that the toolbar may take before it folds.
@@ -109,7 +111,9 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
   const ScreenRect rect = draw_left(ui, whole, scene, requests);
   const ViewState& state = scene.state;
   const float gap = ui.px(kGap);
-  const float least = std::min(ui.px(240), rect.width() * 0.3f);
+  const bool usual = state.split_query == kUsualColumn;
+  const float least = usual ? std::min(ui.px(kLeastUsualWidth), rect.width() * kMostUsualShare)
+                            : std::min(ui.px(240), rect.width() * 0.3f);
   const float right_width =
       std::clamp(rect.width() * state.split_query, least, rect.width() - least);
   const float middle = std::round(rect.x1 - right_width);

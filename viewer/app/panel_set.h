@@ -63,7 +63,7 @@ class PanelSet {
   float ranked_share_ = 0.32f;     ///< of the right column's height
   float frames_share_ = 0.42f;     ///< the same
   float histogram_share_ = 0.27f;  ///< of the right column's height
-  float atlas_share_ = 0.3f;       ///< of the window's width
+  float atlas_share_ = 0.26f;      ///< of the window's width
   float words_share_ = 0.45f;      ///< of the left column's height, below the atlas
 };
 

@@ -102,7 +102,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
     window_settings.size = *settings.size;
   } else if (!settings.session.empty() && is_session_file(settings.session)) {
     const StoredSession session = read_session(settings.session);
-    window_settings.size = {session.width, session.height};
+    window_settings.size = WindowSize{session.width, session.height};
   }
   window_settings.visible = !hidden;
   Window window(window_settings);
@@ -118,8 +118,8 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   app_settings.follow = settings.follow;
   app_settings.theme = settings.theme;
   app_settings.scripted_mouse = hidden;
-  // Scripts and pictures of before the atlas look as they did.
-  app_settings.begin_with_atlas = !hidden;
+  // Scripts and pictures look the same whatever a capture has.
+  app_settings.begin_by_data = !hidden;
   if (!hidden) {
     app_settings.recent_list =
         recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");

@@ -49,8 +49,9 @@ class ViewerApp {
     bool scripted_mouse = false;                   ///< the real mouse is ignored
     /// Calls that are added to the capture that is open are shown as they come.
     bool follow = false;
-    /// Captures of several heads are shown with the atlas; sessions as they were saved.
-    bool begin_with_atlas = false;
+    /// What a capture has is shown from the start: several heads, a prompt, pictures of the video;
+    /// sessions are shown as they were saved.
+    bool begin_by_data = false;
   };
   /// Borrows the window.
   ViewerApp(Window& window, Settings settings);

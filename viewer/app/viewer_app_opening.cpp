@@ -23,6 +23,26 @@ bool has_atlas_of_many(const Document& document) {
          (lines.size() > 1 || lines.front().heads.size() > 1);
 }
 
+/// True where the head that is seen has the prompt's words, and numbers for them.
+bool has_prompt(const Document& document) {
+  const HeadId& head = document.history.now().head;
+  const MapSource& call = document.call_of(head);
+  return call.weights && !call.tokens.empty() && document.limits.of_call(head).text > 0 &&
+         document.tiles->offers(MassRequest{});
+}
+
+/// Shows what the capture has.
+void show_by_data(Document& document) {
+  const auto apply = [&](const Action& action) {
+    document.history.restart(apply_action(document.history.now(), action, document.limits));
+  };
+  if (has_atlas_of_many(document)) apply(action::SetAtlas{{.shown = true}});
+  if (has_prompt(document)) apply(action::SetWords{{.shown = true}});
+  if (!document.pictures.empty()) {
+    apply(action::SetFilm{{.over = true, .mode = FilmMode::contour}});
+  }
+}
+
 }  // namespace
 
 void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& second) {
@@ -38,12 +58,7 @@ void ViewerApp::open(const CaptureOrigin& origin, std::unique_ptr<RemoteTileSour
 /// As it is seen first.
 void ViewerApp::begin_with(std::unique_ptr<Document> document) {
   if (document->has_second()) document->take_nearest_other();
-  if (settings_.begin_with_atlas && has_atlas_of_many(*document)) {
-    AtlasLook look;
-    look.shown = true;
-    document->history.restart(
-        apply_action(document->history.now(), action::SetAtlas{look}, document->limits));
-  }
+  if (settings_.begin_by_data) show_by_data(*document);
   show(std::move(document));
 }
 

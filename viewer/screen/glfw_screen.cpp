@@ -106,14 +106,17 @@ std::optional<KeyChord> chord_of_character(unsigned code) {
 
 class GlfwScreen : public Screen {
  public:
-  GlfwScreen(const std::string& title, WindowSize size, bool visible, ScreenEvents events)
+  GlfwScreen(const std::string& title, std::optional<WindowSize> wanted, bool visible,
+             ScreenEvents events)
       : events_(std::move(events)) {
+    const WindowSize size = wanted.value_or(WindowSize{});
+    const bool fits_display = visible && !wanted;
     start_glfw();
     glfwWindowHint(GLFW_CONTEXT_VERSION_MAJOR, 3);
     glfwWindowHint(GLFW_CONTEXT_VERSION_MINOR, 3);
     glfwWindowHint(GLFW_OPENGL_PROFILE, GLFW_OPENGL_CORE_PROFILE);
     glfwWindowHint(GLFW_OPENGL_FORWARD_COMPAT, GLFW_TRUE);
-    glfwWindowHint(GLFW_VISIBLE, visible ? GLFW_TRUE : GLFW_FALSE);
+    glfwWindowHint(GLFW_VISIBLE, visible && !fits_display ? GLFW_TRUE : GLFW_FALSE);
     window_ = glfwCreateWindow(size.width, size.height, title.c_str(), nullptr, nullptr);
     if (window_ == nullptr) {
       const std::string cause = one_line(last_glfw_error());
@@ -126,6 +129,10 @@ class GlfwScreen : public Screen {
     glfwSwapInterval(visible ? 1 : 0);
     listen();
     find_scale();
+    if (fits_display) {
+      resize(first_window_size(scale_, work_area()));
+      glfwShowWindow(window_);
+    }
   }
 
   ~GlfwScreen() override {
@@ -213,6 +220,16 @@ class GlfwScreen : public Screen {
     });
   }
 
+  /// Of the first display, in the window's units; 0 × 0: not known.
+  static WindowSize work_area() {
+    WindowSize area{0, 0};
+    GLFWmonitor* const monitor = glfwGetPrimaryMonitor();
+    if (monitor != nullptr) {
+      glfwGetMonitorWorkarea(monitor, nullptr, nullptr, &area.width, &area.height);
+    }
+    return area;
+  }
+
   void find_scale() {
     float scale_y = 1;
     glfwGetWindowContentScale(window_, &scale_, &scale_y);
@@ -245,8 +262,8 @@ bool has_display() {
   return set("DISPLAY") || set("WAYLAND_DISPLAY");
 }
 
-std::unique_ptr<Screen> open_glfw_screen(const std::string& title, WindowSize size, bool visible,
-                                         ScreenEvents events) {
+std::unique_ptr<Screen> open_glfw_screen(const std::string& title, std::optional<WindowSize> size,
+                                         bool visible, ScreenEvents events) {
   return std::make_unique<GlfwScreen>(title, size, visible, std::move(events));
 }
 

@@ -7,8 +7,8 @@
 namespace attnscope {
 
 /// A hidden window is on the display where there is one, so that the card behind it draws.
-std::unique_ptr<Screen> open_screen(const std::string& title, WindowSize size, bool visible,
-                                    ScreenEvents events) {
+std::unique_ptr<Screen> open_screen(const std::string& title, std::optional<WindowSize> size,
+                                    bool visible, ScreenEvents events) {
   if (visible) return open_glfw_screen(title, size, true, std::move(events));
   if (has_display()) {
     try {
@@ -17,7 +17,7 @@ std::unique_ptr<Screen> open_screen(const std::string& title, WindowSize size, b
       // A display that is gone, or has no OpenGL: nobody would have seen the window there.
     }
   }
-  return open_offscreen(size);
+  return open_offscreen(size.value_or(WindowSize{}));
 }
 
 }  // namespace attnscope

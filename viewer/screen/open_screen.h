@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "viewer/screen/screen.h"
@@ -9,8 +10,9 @@ namespace attnscope {
 
 /// The screen of a window, with its OpenGL context current on this thread. A hidden one needs no
 /// display. Throws Error(unavailable) where there is none for a visible window, or no OpenGL that
-/// the window can draw with. (A window in a browser has another one: web/window.)
-std::unique_ptr<Screen> open_screen(const std::string& title, WindowSize size, bool visible,
-                                    ScreenEvents events);
+/// the window can draw with. `size`, none: as Window::Settings says. (A window in a browser has
+/// another one: web/window.)
+std::unique_ptr<Screen> open_screen(const std::string& title, std::optional<WindowSize> size,
+                                    bool visible, ScreenEvents events);
 
 }  // namespace attnscope

@@ -25,7 +25,8 @@ bool takes_text() {
 
 Window::Window(const Settings& settings)
     : screen_(open_screen(
-          settings.title, clamped(settings.size), settings.visible,
+          settings.title, settings.size ? std::optional(clamped(*settings.size)) : std::nullopt,
+          settings.visible,
           {[this] { request_frames(); }, [this](KeyEvent event) { keys_.push(std::move(event)); },
            [this](const std::string& path) {
              if (handlers_.drop) handlers_.drop(path);

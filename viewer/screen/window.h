@@ -3,6 +3,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ class Window {
  public:
   struct Settings {
     std::string title = "attnscope";
-    WindowSize size;
+    std::optional<WindowSize>
+        size;  ///< none: first_window_size() of the display; hidden: the usual one
     bool visible = true;
   };
   struct Handlers {

@@ -128,8 +128,9 @@ std::string view_script(const ViewState& shown, const HeadPicker& picker) {
     parts.push_back(fmt::format("{} {}\n", head_axis_name(axis), script_quoted(value)));
   }
   ViewState now = apply_action(opened_view(limits), action::SelectHead{view.head}, limits);
-  // Windows begin with all heads or without them, so this is always said.
+  // Windows begin with all heads and the words or without them, so this is always said.
   now.atlas.shown = !view.atlas.shown;
+  now.words.shown = !view.words.shown;
   const SettingPlace place{.state = view, .picker = &picker, .others = &picker, .rounded = true};
   for (std::string& line : setting_lines(place, limits, is_written, now)) {
     parts.push_back(std::move(line));

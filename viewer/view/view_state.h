@@ -85,6 +85,9 @@ struct MapOrder {
   friend bool operator==(const MapOrder&, const MapOrder&) = default;
 };
 
+/// The share of the width that the right column takes unless told; it is not narrow then.
+inline constexpr float kUsualColumn = 0.36f;
+
 /// Everything that is looked at, and how. A value without window, GL or threads; saved as the
 /// session. Defaults are those of a capture that was just opened.
 struct ViewState {
@@ -118,7 +121,7 @@ struct ViewState {
   /// The TileSource::order_number() of `order` in states that are shown; 0 in all others.
   int64_t order_number = 0;
   bool equal_axes = false;              ///< an entry of the matrix is as high as it is wide
-  float split_query = 0.36f;            ///< share of the window's width that the right column takes
+  float split_query = kUsualColumn;     ///< share of the window's width that the right column takes
   std::optional<OtherSide> other = {};  ///< none: nothing is compared
 
   /// The head as tiles of its map name it.

@@ -17,6 +17,9 @@ inline constexpr WindowSize kLargestWindow{16384, 16384};
 bool is_window_size(WindowSize size);
 /// The nearest size that a window can have.
 WindowSize clamped(WindowSize size);
+/// The size that a window opens with on a display of this scale (1 or more), within its work area
+/// (0 × 0: not known).
+WindowSize first_window_size(float scale, WindowSize work_area);
 /// "320x240 to 16384x16384", for messages.
 std::string window_size_limits();
 

@@ -27,7 +27,7 @@ ViewerApp::Settings app_settings() {
   ViewerApp::Settings settings;
   settings.texture_bytes = kTextureBytes;
   settings.follow = true;
-  settings.begin_with_atlas = true;
+  settings.begin_by_data = true;
   settings.warn = settings.note = [](const std::string& line) {
     emscripten_log(EM_LOG_CONSOLE, "%s", line.c_str());
   };

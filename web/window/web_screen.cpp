@@ -339,7 +339,7 @@ WebScreenTurns& web_screen_turns() {
   return turns;
 }
 
-std::unique_ptr<Screen> open_screen(const std::string& title, WindowSize, bool,
+std::unique_ptr<Screen> open_screen(const std::string& title, std::optional<WindowSize>, bool,
                                     ScreenEvents events) {
   auto screen = std::make_unique<WebScreen>(std::move(events));
   screen->set_title(title);

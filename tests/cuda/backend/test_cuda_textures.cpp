@@ -25,7 +25,7 @@ constexpr int64_t kTokens = 2300;
 
 Window::Settings hidden() {
   Window::Settings settings;
-  settings.size = {640, 480};
+  settings.size = WindowSize{640, 480};
   settings.visible = false;
   return settings;
 }

@@ -7,21 +7,22 @@
 #include "kernels/backend_factory.h"
 #include "tests/support/project_paths.h"
 #include "viewer/app/viewer_app.h"
-#include "viewer/tiles/tile_service.h"
+#include "viewer/tiles/capture_tiles.h"
 
 namespace attnscope::test {
 
 inline Window::Settings hidden_window() {
   Window::Settings settings;
-  settings.size = {640, 480};
+  settings.size = WindowSize{640, 480};
   settings.visible = false;
   return settings;
 }
 
 /// The window as the program opens it, with nothing open and out of sight.
 struct HiddenApp {
-  explicit HiddenApp(bool scripted_mouse = true, const Window::Settings& of = hidden_window())
-      : window(of), app(window, settings(scripted_mouse)) {}
+  explicit HiddenApp(bool scripted_mouse = true, const Window::Settings& of = hidden_window(),
+                     bool by_data = false)
+      : window(of), app(window, settings(scripted_mouse, by_data)) {}
 
   Window window;
   std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
@@ -70,12 +71,13 @@ struct HiddenApp {
   }
 
  private:
-  ViewerApp::Settings settings(bool scripted_mouse) const {
+  ViewerApp::Settings settings(bool scripted_mouse, bool by_data) const {
     ViewerApp::Settings settings;
+    settings.begin_by_data = by_data;
     settings.scripted_mouse = scripted_mouse;
     settings.make_source.of_capture = [this](const Capture& capture, std::function<void()> wake) {
-      return std::make_unique<TileService>(map_calls(capture), *backend, TileService::Settings{},
-                                           std::move(wake));
+      return std::make_unique<CaptureTiles>(capture, *backend, TileService::Settings{}, false,
+                                            std::move(wake));
     };
     return settings;
   }

@@ -23,7 +23,7 @@ struct SeenApp : HiddenApp {
 
   static Window::Settings seen_window() {
     Window::Settings settings;
-    settings.size = {1200, 760};
+    settings.size = WindowSize{1200, 760};
     return settings;
   }
 

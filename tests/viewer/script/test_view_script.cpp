@@ -106,13 +106,14 @@ TEST_CASE("a view's script shows the same view again") {
   }
 }
 
-TEST_CASE("a view's script always says whether all heads are shown") {
+TEST_CASE("a view's script always says whether all heads and words are shown") {
   const TemporaryFolder folder;
   const auto calls = video_calls(folder);
   const HeadPicker picker(calls);
   // A window may begin with them.
   CHECK(has(view_script(shown(calls, parse_script("", "s")), picker), "atlas off\n"));
   CHECK(has(view_script(shown(calls, parse_script("atlas on", "s")), picker), "atlas on\n"));
+  CHECK(has(view_script(shown(calls, parse_script("", "s")), picker), "words off\n"));
 }
 
 TEST_CASE("a view's script leaves out what its head does not have") {
