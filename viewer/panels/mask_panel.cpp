@@ -73,13 +73,10 @@ void MaskPanel::draw_text(const Ui& ui, const ScreenRect& rect, const Scene& sce
     std::copy_n(now.begin(), std::min(now.size(), text_.size() - 1), text_.begin());
   }
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
-  ImGui::SetNextItemWidth(rect.width());
-  const std::string hint =
-      fitting_hint("pattern:key=value,\u2026  FILE.npy  FILE.json", rect.width());
-  const bool entered = ImGui::InputTextWithHint("##text", hint.c_str(), text_.data(), text_.size(),
-                                                ImGuiInputTextFlags_EnterReturnsTrue);
+  const bool entered =
+      text_field(ui, "Mask/Text", "pattern:key=value,\u2026  FILE.npy  FILE.json", rect.width(),
+                 text_.data(), text_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
   typing_ = ImGui::IsItemActive();
-  mark(ui, "Mask/Text");
   if (!entered) return;
   std::string text = text_.data();
   if (is_mask_file(text)) {

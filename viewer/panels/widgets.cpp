@@ -21,6 +21,33 @@ ImVec2 text_size(ImFont* font, const std::string& text) {
 
 namespace {
 
+/// `text` cut with … so that it is at most `width` wide. What is cut is whole beside the mouse:
+/// this is for texts that see to that.
+std::string fit_text(ImFont* font, const std::string& text, float width) {
+  if (text_size(font, text).x <= width) return text;
+  std::string cut = text;
+  while (!cut.empty()) {
+    // Not within a character of several bytes.
+    do cut.pop_back();
+    while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xc0) == 0x80);
+    if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xc0) cut.pop_back();
+    if (text_size(font, cut + "\u2026").x <= width) break;
+  }
+  if (cut.empty() && text_size(font, "\u2026").x > width) return "";
+  return cut + "\u2026";
+}
+
+/// The whole of a text that was cut, beside the mouse on it. A field that has the keys is no reason
+/// against it, a drag is.
+void tell_whole(const Ui& ui, const ScreenRect& rect, const std::string& text) {
+  const ImGuiHoveredFlags flags =
+      ImGuiHoveredFlags_ChildWindows | ImGuiHoveredFlags_AllowWhenBlockedByActiveItem;
+  if (ImGui::IsAnyMouseDown() || !ImGui::IsWindowHovered(flags)) return;
+  if (!ImGui::IsMouseHoveringRect({rect.x0, rect.y0}, {rect.x1, rect.y1})) return;
+  tooltip(text);
+  ui.labels.write({text, rect});
+}
+
 /// Draws a line of text, of which `whole` may say more; gives where it stands.
 ScreenRect write_line(const Ui& ui, ImFont* font, float x, float y, ImU32 colour,
                       const std::string& text, const std::string& whole, Align align) {
@@ -48,16 +75,26 @@ float put_fitting(const Ui& ui, ImFont* font, float x, float y, float width, ImU
                   const std::string& text, Align align) {
   const std::string shown = fit_text(font, text, width);
   const ScreenRect rect = write_line(ui, font, x, y, colour, shown, text, align);
-  if (shown != text && ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) &&
-      ImGui::IsMouseHoveringRect({rect.x0, rect.y0}, {rect.x1, rect.y1})) {
-    tooltip(text);
-    ui.labels.write({text, rect});
-  }
+  if (shown != text) tell_whole(ui, rect, text);
   return rect.width();
 }
 
 std::string fitting_hint(const std::string& hint, float width) {
   return fit_text(ImGui::GetFont(), hint, width - 2 * ImGui::GetStyle().FramePadding.x);
+}
+
+bool text_field(const Ui& ui, const std::string& label, const std::string& hint, float width,
+                char* text, size_t size, ImGuiInputTextFlags flags) {
+  const std::string shown = fitting_hint(hint, width);
+  ImGui::SetNextItemWidth(width);
+  const bool entered =
+      ImGui::InputTextWithHint(("##" + label).c_str(), shown.c_str(), text, size, flags);
+  mark(ui, label);
+  if (*text == 0) {
+    ui.labels.write({hint, item_rect(), shown != hint});
+    if (shown != hint) tell_whole(ui, item_rect(), hint);
+  }
+  return entered;
 }
 
 float wrapped_height(ImFont* font, const std::string& text, float width) {
@@ -72,20 +109,6 @@ float put_wrapped(const Ui& ui, ImFont* font, float x, float y, float width, ImU
                                       text.data() + text.size(), width);
   ui.labels.write({text, {x, y, x + width, y + height}});
   return height;
-}
-
-std::string fit_text(ImFont* font, const std::string& text, float width) {
-  if (text_size(font, text).x <= width) return text;
-  std::string cut = text;
-  while (!cut.empty()) {
-    // Not within a character of several bytes.
-    do cut.pop_back();
-    while (!cut.empty() && (static_cast<unsigned char>(cut.back()) & 0xc0) == 0x80);
-    if (!cut.empty() && static_cast<unsigned char>(cut.back()) >= 0xc0) cut.pop_back();
-    if (text_size(font, cut + "\u2026").x <= width) break;
-  }
-  if (cut.empty() && text_size(font, "\u2026").x > width) return "";
-  return cut + "\u2026";
 }
 
 void tooltip(const std::string& text) {
@@ -259,10 +282,7 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
   if (!open) {
     mark(ui, pane + "/" + caption);
     ui.labels.write({now, item_rect(), shown != now});
-    if (shown != now && ImGui::IsItemHovered()) {
-      tooltip(now);
-      ui.labels.write({now, item_rect()});
-    }
+    if (shown != now) tell_whole(ui, item_rect(), now);
   }
   if (open) {
     taken = open_list(ui, caption, words, chosen);

@@ -16,8 +16,6 @@ enum class Align { left, centre, right };
 void put_text(const Ui& ui, ImFont* font, float x, float y, ImU32 colour, const std::string& text,
               Align align = Align::left);
 ImVec2 text_size(ImFont* font, const std::string& text);
-/// `text` cut with … so that it is at most `width` wide.
-std::string fit_text(ImFont* font, const std::string& text, float width);
 /// Text in at most `width` pixels, cut with … where it is longer; the whole of it then stands
 /// beside the mouse on it. Gives the width that is taken.
 float put_fitting(const Ui& ui, ImFont* font, float x, float y, float width, ImU32 colour,
@@ -27,6 +25,10 @@ float put_wrapped(const Ui& ui, ImFont* font, float x, float y, float width, ImU
                   const std::string& text);
 /// `hint` of a text field that is `width` wide, cut where it is longer.
 std::string fitting_hint(const std::string& hint, float width);
+/// A text field as ImGui::InputTextWithHint(), `width` wide, whose hint is cut with … where it is
+/// longer; the whole of it then stands beside the mouse. Registered as `label`.
+bool text_field(const Ui& ui, const std::string& label, const std::string& hint, float width,
+                char* text, size_t size, ImGuiInputTextFlags flags = 0);
 float wrapped_height(ImFont* font, const std::string& text, float width);
 
 /// A note beside the mouse, of several lines, wrapped where they are long.

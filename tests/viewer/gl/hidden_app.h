@@ -63,6 +63,14 @@ struct HiddenApp {
     settle();
     return there();
   }
+  /// The texts that an edge cuts without a sign, a line each.
+  std::string lost_texts() const {
+    std::string lost;
+    for (const WrittenText& text : app.labels().texts()) {
+      if (text.lost) lost += text.whole + "\n";
+    }
+    return lost;
+  }
   /// Draws until something is reached; false where that takes two minutes.
   bool wait_for(WaitFor what) {
     const double limit = app.seconds() + 120;

@@ -59,8 +59,8 @@ void draw_empty_state(const Ui& ui, const ScreenRect& rect,
         requests.open = recent[i].string();
       }
       mark(ui, "Empty/" + recent[i].filename().string());
-      put_text(ui, ui.fonts.secondary, x + ui.px(4), y + ui.px(4), ui.theme.query,
-               fit_text(ui.fonts.secondary, name, width - ui.px(8)));
+      put_fitting(ui, ui.fonts.secondary, x + ui.px(4), y + ui.px(4), width - ui.px(8),
+                  ui.theme.query, name);
       ImGui::PopID();
       y += ui.px(28);
     }

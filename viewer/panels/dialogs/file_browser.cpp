@@ -91,8 +91,8 @@ void FileBrowser::draw_entries(const Ui& ui, float width, PanelRequests& request
     if (marked && moved_) ImGui::SetScrollHereY();
     ImGui::PopID();
     mark(ui, label);
-    put_text(ui, ui.fonts.body, at.x + ui.px(8), at.y + ui.px(1), colour,
-             fit_text(ui.fonts.body, name, width - ui.px(140)));
+    put_fitting(ui, ui.fonts.body, at.x + ui.px(8), at.y + ui.px(1), width - ui.px(140), colour,
+                name);
     put_text(ui, ui.fonts.secondary, at.x + width - ui.px(16), at.y + ui.px(3), ui.theme.secondary,
              what, Align::right);
     return clicked || (marked && takes_it_);
@@ -129,8 +129,8 @@ void FileBrowser::draw(const Ui& ui, const ScreenRect& window, PanelRequests& re
                    ImGuiWindowFlags_NoSavedSettings);
   if (ImGui::IsWindowAppearing()) ImGui::SetWindowFocus();
   put_text(ui, ui.fonts.title, at.x + ui.px(20), at.y + ui.px(16), ui.theme.text, "Open a capture");
-  put_text(ui, ui.fonts.secondary, at.x + ui.px(20), at.y + ui.px(44), ui.theme.secondary,
-           fit_text(ui.fonts.secondary, one_line(folder_.string()), width - ui.px(40)));
+  put_fitting(ui, ui.fonts.secondary, at.x + ui.px(20), at.y + ui.px(44), width - ui.px(40),
+              ui.theme.secondary, one_line(folder_.string()));
   const float button = text_size(ui.fonts.body, "Cancel").x + ui.px(16);
   ImGui::SetCursorScreenPos({at.x + width - button - ui.px(20), at.y + ui.px(14)});
   if (tool_button(ui, "Browser/Cancel", "Cancel", false, "Esc")) open_ = false;

@@ -77,10 +77,9 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
       put_text(ui, ui.fonts.body, x, y, ui.theme.text, lines[i].text);
       continue;
     }
-    put_text(ui, ui.fonts.mono, x, y + ui.px(1), ui.theme.key,
-             fit_text(ui.fonts.mono, lines[i].keys, ui.px(256)));
-    put_text(ui, ui.fonts.secondary, x + ui.px(264), y + ui.px(1), ui.theme.secondary,
-             fit_text(ui.fonts.secondary, lines[i].text, column - ui.px(272)));
+    put_fitting(ui, ui.fonts.mono, x, y + ui.px(1), ui.px(256), ui.theme.key, lines[i].keys);
+    put_fitting(ui, ui.fonts.secondary, x + ui.px(264), y + ui.px(1), column - ui.px(272),
+                ui.theme.secondary, lines[i].text);
   }
   const bool outside = ImGui::IsMouseClicked(0) && !ImGui::IsWindowAppearing();
   ImGui::End();

@@ -101,11 +101,11 @@ std::optional<size_t> PalettePanel::draw_items(const Ui& ui, const std::vector<P
     const float keys = item.keys.empty() ? 0 : text_size(ui.fonts.mono, item.keys).x + ui.px(16);
     put_text(ui, ui.fonts.mono, at.x + width - ui.px(8), at.y + ui.px(3), ui.theme.key, item.keys,
              Align::right);
-    const std::string title = fit_text(ui.fonts.body, item.title, (width - keys) * 0.6f);
-    put_text(ui, ui.fonts.body, at.x + ui.px(8), at.y + ui.px(2), ui.theme.text, title);
-    const float used = text_size(ui.fonts.body, title).x + ui.px(24);
-    put_text(ui, ui.fonts.secondary, at.x + used, at.y + ui.px(4), ui.theme.secondary,
-             fit_text(ui.fonts.secondary, item.detail, width - keys - used - ui.px(8)));
+    const float title = put_fitting(ui, ui.fonts.body, at.x + ui.px(8), at.y + ui.px(2),
+                                    (width - keys) * 0.6f, ui.theme.text, item.title);
+    const float used = title + ui.px(24);
+    put_fitting(ui, ui.fonts.secondary, at.x + used, at.y + ui.px(4),
+                width - keys - used - ui.px(8), ui.theme.secondary, item.detail);
   }
   moved_ = false;
   return taken;
@@ -132,9 +132,8 @@ std::optional<size_t> PalettePanel::draw(const Ui& ui, const ScreenRect& window,
   ImGui::SetCursorScreenPos({at.x + ui.px(12), at.y + ui.px(12)});
   draw_field(ui, width - ui.px(24));
   const std::string below = !problem_.empty() ? problem_ : items.empty() ? "nothing fits" : "";
-  put_text(ui, ui.fonts.secondary, at.x + ui.px(22), at.y + ui.px(50),
-           problem_.empty() ? ui.theme.secondary : ui.theme.problem,
-           fit_text(ui.fonts.secondary, below, width - ui.px(44)));
+  put_fitting(ui, ui.fonts.secondary, at.x + ui.px(22), at.y + ui.px(50), width - ui.px(44),
+              problem_.empty() ? ui.theme.secondary : ui.theme.problem, below);
   ImGui::SetCursorScreenPos({at.x + ui.px(12), at.y + ui.px(below.empty() ? 54 : 72)});
   ImGui::BeginChild("items", {width - ui.px(24), 0});
   std::optional<size_t> taken = draw_items(ui, items, width - ui.px(24));

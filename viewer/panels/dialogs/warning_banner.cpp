@@ -13,13 +13,10 @@ void draw_warning_banner(const Ui& ui, const ScreenRect& rect, const Scene& scen
   const std::string button = "Dismiss";
   const float width = text_size(ui.fonts.body, button).x + ui.px(24);
   const float left = rect.x0 + ui.px(12);
-  const std::string text = fit_text(ui.fonts.body, scene.warning, rect.x1 - width - left);
-  put_text(ui, ui.fonts.body, left, rect.y0 + (rect.height() - ui.fonts.body->FontSize) / 2,
-           ui.theme.problem, text);
-  ImGui::SetCursorScreenPos({left, rect.y0});
-  ImGui::InvisibleButton("text", {rect.x1 - width - left, rect.height()});
-  mark(ui, "Warning/Text");
-  if (ImGui::IsItemHovered()) tooltip(scene.warning);
+  const ScreenRect text{left, rect.y0, rect.x1 - width, rect.y1};
+  put_fitting(ui, ui.fonts.body, left, rect.y0 + (rect.height() - ui.fonts.body->FontSize) / 2,
+              text.width(), ui.theme.problem, scene.warning);
+  ui.labels.add("Warning/Text", text);
   ImGui::SetCursorScreenPos({rect.x1 - width, rect.y0 + ui.px(3)});
   if (tool_button(ui, "Warning/Dismiss", button, false,
                   "hide this until the capture is opened again")) {

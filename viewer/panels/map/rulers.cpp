@@ -178,16 +178,19 @@ void draw_named_band(const Ui& ui, const RulerAxis& axis, const Bands& bands, In
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   band_rect(draw, axis, from, to, bands.coarse0, bands.fine1, ui.theme.hovered);
   const bool numbered = axis.pixels_per_token() >= static_cast<double>(room_for(ui, axis, "000"));
-  std::string shown = name;
   float end = bands.coarse1;
   // Long names beside the rows may take the other band too, or are cut.
   ImFont* const font = ui.fonts.secondary;
   if (axis.vertical && text_size(font, name).x > end - bands.coarse0 - ui.px(4)) {
     if (!numbered) end = bands.fine1;
-    shown = fit_text(font, name, end - bands.coarse0 - ui.px(6));
   }
-  if (to - from >= room_for(ui, axis, shown)) {
-    band_text(ui, axis, from, to, bands.coarse0, end, ui.theme.text, shown);
+  if (to - from >= room_for(ui, axis, name)) {
+    if (axis.vertical) {
+      put_fitting(ui, font, (bands.coarse0 + end) / 2, (from + to) / 2 - font->FontSize / 2,
+                  end - bands.coarse0 - ui.px(6), ui.theme.text, name, Align::centre);
+    } else {
+      band_text(ui, axis, from, to, bands.coarse0, end, ui.theme.text, name);
+    }
   }
   if (numbered) {
     label_blocks(ui, axis, bands.fine0, bands.fine1, text.begin, 1, text.size(),

@@ -234,7 +234,6 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const TokenNames& side = shown_side(scene);
   what_ = chosen_line_text(scene);
   unit_ = line_unit(scene);
-  const ImU32 colour = scene.line->request.reverse ? ui.theme.key : ui.theme.query;
   const bool film = filmed_.has_grid();
   const float buttons = film ? beside.line_end - film_button_width(ui) - ui.px(8) : beside.line_end;
   // Of a narrow pane the name stands below the buttons, of a still narrower one these too.
@@ -242,11 +241,9 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const bool stacked = film && buttons + ui.px(8) < left;
   const float film_y = top + (stacked ? ui.px(24) : 0.0f);
   const float line = narrow ? film_y + ui.px(24) : top, end = narrow ? right : buttons;
-  const float who = put_fitting(ui, small, left, line, end - left, colour, what_);
-  const float after = left + who + ui.px(12);
-  const float how =
-      put_fitting(ui, small, after, line, end - after, ui.theme.secondary, how_text(scene));
-  segment_choice(ui, {after + how + ui.px(12), line, end, line + ui.px(20)}, scene, requests);
+  const float after = draw_chosen_line(ui, "Query", {left, line, end, line}, what_, how_text(scene),
+                                       scene, requests);
+  segment_choice(ui, {after + ui.px(12), line, end, line + ui.px(20)}, scene, requests);
   const float swatches = specials_.any() ? ui.px(kSwatchHeight) : 0;
   const std::string note = film_.problem().empty()
                                ? film_note(scene.state.film, film_.content())

@@ -453,13 +453,9 @@ void VolumePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                          rect.x1 - ui.px(12), rect.y1 - ui.px(8)};
   if (!draw_no_line(ui, inner, line_end, scene)) {
     take_line(scene);
-    ImFont* const small = ui.fonts.secondary;
-    const float who = put_fitting(ui, small, inner.x0, inner.y0, line_end - inner.x0,
-                                  scene.line->request.reverse ? ui.theme.key : ui.theme.query,
-                                  chosen_line_text(scene));
-    const float after = inner.x0 + who + ui.px(12);
-    put_fitting(ui, small, after, inner.y0, line_end - after, ui.theme.secondary,
-                how_text(scene) + " \u00b7 drag turns");
+    draw_chosen_line(ui, "Volume", {inner.x0, inner.y0, line_end, inner.y0},
+                     chosen_line_text(scene), how_text(scene) + " \u00b7 drag turns", scene,
+                     requests);
     const ScreenRect room{inner.x0, inner.y0 + ui.px(24), inner.x1, inner.y1};
     if (!draw_no_volume(ui, room)) draw_all(ui, room, scene, requests);
   }

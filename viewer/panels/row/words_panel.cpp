@@ -273,8 +273,8 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
   const float text = row.y0 + ui.px(2);
   const float digits = text_size(ui.fonts.mono, "0.00000 %").x;
   const std::string name = word_name(word.word);
-  const std::string shown = fit_text(small, name, at.number - digits - ui.px(8) - at.name);
-  put_text(ui, small, at.name, text, word.word.special ? ui.theme.secondary : ui.theme.text, shown);
+  put_fitting(ui, small, at.name, text, at.number - digits - ui.px(8) - at.name,
+              word.word.special ? ui.theme.secondary : ui.theme.text, name);
   put_text(ui, ui.fonts.mono, at.number, text, ui.theme.secondary,
            word.masked ? "masked" : mass_text(word.mass, view.shares), Align::right);
   const float room = at.end - at.bar;
@@ -298,7 +298,6 @@ void WordsPanel::draw_row(const Ui& ui, const ScreenRect& row, const Columns& at
   }
   if (hovered) {
     std::string tip = fmt::format("token {} of the text", word.word.number);
-    if (shown != name) tip = name + "\n" + tip;
     if (!std::isnan(word.usual) && view.of_query) {
       tip += "\nmean over the video: " + mass_text(word.usual, view.shares);
     }
