@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/common/cache_option.h"
 #include "cli/common/command.h"
 #include "cli/common/console.h"
 #include "cli/common/interrupt.h"
@@ -285,6 +286,9 @@ int run_view(const ViewRequest& asked) {
   settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
     return std::make_unique<CaptureTiles>(capture, *backend, tiles.of_captures(capture),
                                           tiles.follow, std::move(wake));
+  };
+  settings.kept_in = [&](const Capture& capture) {
+    return cache_folders(o.selection.cache, capture);
   };
   settings.make_source.add = [](TileSource& of, const Capture& more) {
     dynamic_cast<CaptureTiles&>(of).add_capture(more);

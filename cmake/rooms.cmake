@@ -216,7 +216,7 @@ attnscope_room(viewer/panels/row "The picked query's row: film, volume, words."
   MAY core io/pictures io/pictures/film viewer/view/maps viewer/view viewer/view/row viewer/gl viewer/textures viewer/panels
   USES fmt imgui opengl LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/panels/dialogs "What stands before the panels: files, errors, help, the palette, the empty window."
-  MAY core viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
+  MAY core viewer/session viewer/commands viewer/panels USES fmt imgui LIBRARY viewer_panels IF ATTNSCOPE_VIEWER)
 attnscope_room(viewer/screen "Where the window is: on a display or on none, and the mouse and keys that come from there."
   MAY core/base viewer/view viewer/commands viewer/gl viewer/panels
   USES posix fmt imgui opengl LIBRARY viewer_app IF ATTNSCOPE_VIEWER)

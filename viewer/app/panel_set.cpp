@@ -156,6 +156,11 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   toolbar_.draw(ui, {window.x0, window.y0, window.x1, window.y0 + bar},
                 window.height() * kMostToolbar, scene, requests);
   ScreenRect rest{window.x0, window.y0 + bar + gap, window.x1, window.y1 - status - gap};
+  if (scene.is_sample) {
+    const float banner = ui.px(kBannerHeight);
+    draw_sample_banner(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + banner}, requests);
+    rest.y0 += banner + gap;
+  }
   if (!scene.warning.empty()) {
     const float banner = ui.px(kBannerHeight);
     draw_warning_banner(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + banner}, scene, requests);

@@ -121,6 +121,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   // Scripts and pictures look the same whatever a capture has.
   app_settings.begin_by_data = !hidden;
   if (!hidden) {
+    app_settings.kept_in = settings.kept_in;
     app_settings.recent_list =
         recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");
   }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "core/stream/device_texels.h"
 #include "viewer/app/document.h"
@@ -31,6 +32,7 @@ struct ViewerSettings {
   std::function<void(const std::string&)> warn;  ///< told what a quick check of a capture found
   /// See ViewerApp::Settings.
   std::function<std::unique_ptr<TextureLink>()> link_textures;
+  std::function<std::vector<std::filesystem::path>(const Capture&)> kept_in;
   std::function<void(const std::string&)> note;
   std::stop_token stop;  ///< closes the window
 };

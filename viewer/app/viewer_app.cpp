@@ -13,6 +13,7 @@
 #include "viewer/session/recent_files.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/window_place.h"
 
 namespace attnscope {
 namespace {
@@ -52,7 +53,6 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
                          [this](const std::string& path) { try_open(path); },
                          [this](const KeyChord& chord) { release(chord); },
                          [this] { return keeps_keys(); }});
-  if (!settings_.recent_list.empty()) recent_ = recent_files(settings_.recent_list);
   link_textures();
 }
 
@@ -119,6 +119,11 @@ void ViewerApp::apply(PanelRequests& requests) {
   if (requests.command) run_command(*requests.command);
   if (requests.show_browser) run_command(CommandId::open);
   if (requests.open) try_open(*requests.open);
+  if (requests.open_sample) open_sample();
+  if (requests.choose_sample_place) {
+    browser_.open_to_save(std::filesystem::current_path(), "attnscope-sample");
+  }
+  if (!requests.save_sample.empty()) save_sample(requests.save_sample);
 }
 
 void ViewerApp::draw_frame() {
@@ -174,6 +179,19 @@ bool ViewerApp::is_mouse_held_back() {
   return holds_back_ || dialog() != Front::panels;
 }
 
+EmptyState ViewerApp::empty_state() {
+  if (!recent_) {
+    recent_ = recent_files(settings_.recent_list);
+    find_gone(*recent_);
+  }
+  EmptyState state;
+  state.recent = *recent_;
+  if (awaited_) state.awaited = std::filesystem::absolute(awaited_->origin.path);
+  state.notice = notice();
+  state.has_sample = kWindowHasFiles;
+  return state;
+}
+
 /// Draws the panels, or the empty state. Behind a dialog they take no mouse and cannot be clicked.
 void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
   ImGui::SetNextWindowPos({0, 0});
@@ -188,11 +206,7 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
   if (document_) {
     draw_document(ui, window, requests);
   } else {
-    const std::string waiting =
-        awaited_ ? "waiting for the first call of " +
-                       one_line(std::filesystem::absolute(awaited_->origin.path).string())
-                 : notice();
-    draw_empty_state(ui, window, recent_, waiting, requests);
+    draw_empty_state(ui, window, empty_state(), requests);
   }
   ImGui::EndDisabled();
   ImGui::PopStyleVar();
@@ -296,6 +310,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .tiles_problem = frame_->tiles_problem(),
       .words_problem = frame_->words_problem(),
       .notice = notice(),
+      .is_sample = sample_ != nullptr,
       .warning = d.warning(),
       .now = seconds(),
       .timeline = &frame_->timeline(),
@@ -308,6 +323,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
     if (!scene.warning.empty()) keep_message(scene.warning);
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
   }
+  if (!scene.source.busy) tell_kept_folder();
   if (scene.source.problem != told_problem_) {
     told_problem_ = scene.source.problem;
     if (!told_problem_.empty()) keep_message(told_problem_);

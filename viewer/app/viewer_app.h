@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "viewer/app/document.h"
 #include "viewer/app/document_frame.h"
@@ -15,12 +16,15 @@
 #include "viewer/app/frame_pacer.h"
 #include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
+#include "viewer/app/sample_capture.h"
 #include "viewer/commands/commands.h"
 #include "viewer/gl/framebuffer.h"
+#include "viewer/panels/dialogs/empty_state.h"
 #include "viewer/panels/dialogs/file_browser.h"
 #include "viewer/screen/scripted_mouse.h"
 #include "viewer/screen/window.h"
 #include "viewer/script/script.h"
+#include "viewer/session/recent_files.h"
 #include "viewer/tiles/capture_follower.h"
 #include "viewer/view/query_walk.h"
 #include "viewer/view/row/film_player.h"
@@ -45,6 +49,9 @@ class ViewerApp {
     std::function<void(const std::string&)> warn;  ///< told what a quick check of a capture found
     /// Links a device to the window's textures, as DeviceFacet::link_textures(); may be empty.
     std::function<std::unique_ptr<TextureLink>()> link_textures;
+    /// The folders of which one keeps work on a capture for the next time; it is told where it is
+    /// new. Empty: nobody is told.
+    std::function<std::vector<std::filesystem::path>(const Capture&)> kept_in;
     std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
     bool scripted_mouse = false;                   ///< the real mouse is ignored
     /// Calls that are added to the capture that is open are shown as they come.
@@ -77,6 +84,8 @@ class ViewerApp {
   void open(const std::filesystem::path& path);
   /// As open(), but a dialog shows what went wrong.
   void try_open(const std::filesystem::path& path);
+  /// Writes the sample to a folder, and opens that. A dialog shows what went wrong.
+  void save_sample(const std::filesystem::path& out);
   void act(const Action& action);
   /// For what stands in front: an open list, a dialog, the help, the panels. F12 takes a picture of
   /// whatever is seen.
@@ -201,6 +210,9 @@ class ViewerApp {
   void prepare();
   void tell_warnings(const Capture& capture);
   void tell_warning(const std::string& warning);
+  void open_sample();
+  void watch_kept_folders();
+  void tell_kept_folder();
   void take_added();
   void take_remote();
   void take_letters(std::span<const MapSource> added);
@@ -217,6 +229,7 @@ class ViewerApp {
   Front dialog() const;
   bool keeps_keys() const;
   bool is_mouse_held_back();
+  EmptyState empty_state();
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void press_on_panels(const KeyChord& chord);
@@ -275,6 +288,7 @@ class ViewerApp {
   FileBrowser browser_{is_session_file};
   LabelRegistry labels_;
   ScriptedMouse mouse_;
+  std::unique_ptr<SampleCapture> sample_;  ///< is open; else null
   std::unique_ptr<Document> document_;
   std::optional<DocumentFrame> frame_;  ///< of the document
   std::string ask_problem_;             ///< why what is shown could not be asked for
@@ -287,6 +301,8 @@ class ViewerApp {
   std::optional<Awaited> awaited_;             ///< nothing is open until then
   std::unique_ptr<CaptureFollower> follower_;  ///< of the document, or of what is waited for
   std::u32string letters_;                     ///< that the fonts have
+  /// Settings::kept_in that were not there when the document was opened.
+  std::vector<std::filesystem::path> new_folders_;
 
   struct Failure {
     std::string title, message;
@@ -308,7 +324,8 @@ class ViewerApp {
   Front drawn_dialog_ = Front::panels;  ///< in the frame that was drawn last
   std::vector<KeyChord> list_keys_;     ///< since the last frame, for the list that is open
   std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale
-  std::vector<std::filesystem::path> recent_;
+  /// What was opened lately; nothing: not read since the last capture was opened.
+  std::optional<std::vector<RecentFile>> recent_;
 
   FilmPlayer film_player_;
   std::unique_ptr<FilmExport> export_;

@@ -31,6 +31,7 @@ void ViewerApp::write_session_or_fail() {
   }
   try {
     if (!document_) throw usage_error("no capture is open");
+    if (sample_) throw usage_error("the sample goes when the window is closed: save it first");
     // A session replaces an older one of the same name, and nothing else.
     write_session(document_->session(window_->width(), window_->height()),
                   document_->session_heads(), file, settings_.force || is_session_file(file));
@@ -123,6 +124,7 @@ bool ViewerApp::keeps_keys() const {
   if (of != drawn_dialog_) return true;
   const bool ends_list = !list_keys_.empty() &&
                          (list_keys_.back().key == Key::escape || takes_item(list_keys_.back()));
+  if (of == Front::browser && browser_.keeps_keys()) return true;
   return ends_list || ((of == Front::palette || of == Front::panels) && palette_.keeps_keys());
 }
 

@@ -1,6 +1,9 @@
 #include "viewer/app/viewer_app.h"
 
+#include <fmt/chrono.h>
+
 #include <algorithm>
+#include <ctime>
 #include <initializer_list>
 #include <span>
 
@@ -41,6 +44,26 @@ void show_by_data(Document& document) {
   if (!document.pictures.empty()) {
     apply(action::SetFilm{{.over = true, .mode = FilmMode::contour}});
   }
+}
+
+std::string counted(int64_t count, const std::string& what) {
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
+}
+
+/// What was opened, for the list of what was opened lately: the day, its size, its model.
+std::string facts_text(const Document& document) {
+  const MapSource& call = document.call_of(document.history.now().head);
+  const int64_t queries = call.queries.tokens(), keys = call.keys.tokens();
+  const std::string tokens =
+      queries == keys ? counted(queries, "token") : fmt::format("{}\u00d7{} tokens", queries, keys);
+  const std::string model = document.capture ? document.capture->model() : "";
+  const std::time_t now = std::time(nullptr);
+  std::tm day{};
+  localtime_r(&now, &day);
+  return fmt::format("{:%Y-%m-%d} \u00b7 {}, {} \u00b7 {}{}", day,
+                     counted(document.own_calls, "call"),
+                     counted(static_cast<int64_t>(call.heads.size()), "head"), tokens,
+                     model.empty() ? "" : " \u00b7 " + model);
 }
 
 }  // namespace
@@ -90,6 +113,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   player_.stop();
   again_at_.reset();
   document_ = std::move(document);
+  if (sample_ && document_->origin.path != sample_->capture()) sample_.reset();
   frame_.emplace(*document_, [window = window_] { window->wake(); });
   textures_.clear();
   counters_.first_picture_ms.reset();
@@ -109,12 +133,55 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   letters_ = shown_letters(document_->calls);
   window_->set_letters(letters_);
   window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
-  if (!settings_.recent_list.empty() && !document_->origin.path.empty()) {
-    remember_file(settings_.recent_list, document_->origin.path);
-    recent_ = recent_files(settings_.recent_list);
+  if (!settings_.recent_list.empty() && !document_->origin.path.empty() && !sample_) {
+    remember_file(settings_.recent_list, document_->origin.path, facts_text(*document_));
+    recent_.reset();
   }
+  watch_kept_folders();
   window_->request_frames();
   follow();
+}
+
+void ViewerApp::open_sample() {
+  std::unique_ptr<SampleCapture> before = std::move(sample_);
+  try {
+    sample_ = std::make_unique<SampleCapture>();
+    open(CaptureOrigin{sample_->capture(), {}, {}});
+  } catch (const Error& e) {
+    sample_ = std::move(before);
+    fail("The sample cannot be made", e.what());
+  }
+}
+
+void ViewerApp::save_sample(const std::filesystem::path& out) {
+  try {
+    SampleCapture::write(out);
+    open(CaptureOrigin{out, {}, {}});
+    tell("the sample is saved: " + std::filesystem::absolute(out).string());
+  } catch (const Error& e) {
+    fail("The sample cannot be saved", e.what());
+  }
+}
+
+void ViewerApp::watch_kept_folders() {
+  new_folders_.clear();
+  if (!settings_.kept_in || !document_->capture || sample_) return;
+  for (const std::filesystem::path& folder : settings_.kept_in(*document_->capture)) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored)) new_folders_.push_back(folder);
+  }
+}
+
+/// Says once which folder was made for what is kept.
+void ViewerApp::tell_kept_folder() {
+  for (const std::filesystem::path& folder : new_folders_) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(folder, ignored)) continue;
+    tell("row sums and the heads' pictures are kept for the next time: " +
+         std::filesystem::absolute(folder).lexically_normal().string());
+    new_folders_.clear();
+    return;
+  }
 }
 
 /// Where a recorder may still add to what was opened. Names of files do not say when a call is

@@ -258,6 +258,11 @@ float MaskPanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& s
         put_problem(ui, "Mask", {left, y, right, bottom}, "This mask cannot be had", mask->problem);
     return y + problem_height_;
   }
+  if (scene.state.mask.text.empty()) {
+    return y + put_wrapped(ui, ui.fonts.secondary, left, y, right - left, ui.theme.secondary,
+                           "Which entries would a sparse kernel leave out, and what is lost with "
+                           "them? Choose a pattern, or keep and drop blocks by hand.");
+  }
   if (mask == nullptr) return y;
   if (scene.state.mask.lost) y = draw_lost(ui, {left, y, right, rect.y1}, scene);
   return draw_numbers(ui, {left, y, right, rect.y1}, scene);

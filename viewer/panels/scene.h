@@ -87,6 +87,7 @@ struct Scene {
   std::string line_problem = {}, tiles_problem = {}, words_problem = {};
 
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
+  bool is_sample = false;              ///< it goes with the window
   std::string warning;                 ///< about the capture; empty: none, or dismissed
   double now = 0;                      ///< in seconds, of a clock that goes on
   const Timeline* timeline = nullptr;  ///< null: not shown
@@ -108,6 +109,9 @@ struct PanelRequests {
   bool play_film = false;            ///< begin or end to play the film
   std::string save_film;             ///< an ending of FilmExport's names; empty: none
   bool show_browser = false;
+  std::string save_sample;           ///< where the sample is written to; empty: nowhere
+  bool choose_sample_place = false;  ///< ask for that
+  bool open_sample = false;          ///< the synthetic capture that the program makes
   bool show_help = false;
   bool dismiss_warning = false;
   std::optional<CommandId> command;  ///< as its key would

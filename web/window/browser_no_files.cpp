@@ -8,6 +8,7 @@
 #include "io/capture/evictions.h"
 #include "io/capture/partial_calls.h"
 #include "io/tensors/token_order_file.h"
+#include "viewer/app/sample_capture.h"
 #include "viewer/session/recent_files.h"
 #include "viewer/session/session.h"
 #include "viewer/tiles/capture_follower.h"
@@ -52,11 +53,17 @@ bool CaptureFollower::begun() const { return false; }
 
 TokenOrder open_token_order(const std::string& name) { return TokenOrder::parse(name); }
 
-std::vector<std::filesystem::path> recent_files(const std::filesystem::path&) noexcept {
-  return {};
-}
-bool remember_file(const std::filesystem::path&, const std::filesystem::path&) noexcept {
+std::vector<RecentFile> recent_files(const std::filesystem::path&) noexcept { return {}; }
+void find_gone(std::vector<RecentFile>&) noexcept {}
+bool remember_file(const std::filesystem::path&, const std::filesystem::path&,
+                   const std::string&) noexcept {
   return false;
+}
+
+SampleCapture::SampleCapture() { throw no_files("the sample"); }
+SampleCapture::~SampleCapture() = default;
+void SampleCapture::write(const std::filesystem::path& out) {
+  throw no_files(one_line(out.string()));
 }
 
 bool is_session_file(const std::filesystem::path&) { return false; }

@@ -11,6 +11,13 @@
 
 namespace attnscope::test {
 
+/// Of a window that begins as a person's does.
+inline ViewerApp::Settings first_settings() {
+  ViewerApp::Settings settings;
+  settings.begin_by_data = true;
+  return settings;
+}
+
 inline Window::Settings hidden_window() {
   Window::Settings settings;
   settings.size = WindowSize{640, 480};
@@ -21,8 +28,8 @@ inline Window::Settings hidden_window() {
 /// The window as the program opens it, with nothing open and out of sight.
 struct HiddenApp {
   explicit HiddenApp(bool scripted_mouse = true, const Window::Settings& of = hidden_window(),
-                     bool by_data = false)
-      : window(of), app(window, settings(scripted_mouse, by_data)) {}
+                     const ViewerApp::Settings& usual = {})
+      : window(of), app(window, settings(scripted_mouse, usual)) {}
 
   Window window;
   std::unique_ptr<TileBackend> backend = make_backend(parse_backend("auto"), {1});
@@ -79,9 +86,8 @@ struct HiddenApp {
   }
 
  private:
-  ViewerApp::Settings settings(bool scripted_mouse, bool by_data) const {
-    ViewerApp::Settings settings;
-    settings.begin_by_data = by_data;
+  ViewerApp::Settings settings(bool scripted_mouse, const ViewerApp::Settings& usual) const {
+    ViewerApp::Settings settings = usual;
     settings.scripted_mouse = scripted_mouse;
     settings.make_source.of_capture = [this](const Capture& capture, std::function<void()> wake) {
       return std::make_unique<CaptureTiles>(capture, *backend, TileService::Settings{}, false,

@@ -18,7 +18,8 @@ namespace {
 
 // Requests and events of the X protocol, version 11, and of XTEST, version 2.
 constexpr uint8_t kQueryExtension = 98, kGetKeyboardMapping = 101, kGetInputFocus = 43;
-constexpr uint8_t kFakeInput = 2;
+constexpr uint8_t kChangeProperty = 18, kFakeInput = 2;
+constexpr uint32_t kResourceManager = 23, kString = 31;  ///< atoms
 constexpr uint8_t kKeyPress = 2, kKeyRelease = 3, kButtonPress = 4, kButtonRelease = 5, kMotion = 6;
 
 size_t padded(size_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -234,6 +235,19 @@ void RealInput::tap(uint32_t symbol) {
   if (shifted) key(kShift, false);
   // GLFW takes two presses of a key within a millisecond for one.
   std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+void RealInput::set_resources(const std::string& text) {
+  std::vector<uint8_t> request{kChangeProperty, 0};
+  put16(request, 6 + padded(text.size()) / 4);
+  put32(request, root_);
+  put32(request, kResourceManager);
+  put32(request, kString);
+  put32(request, 8);  // bits of an item, then three bytes that say nothing
+  put32(request, static_cast<uint32_t>(text.size()));
+  put_text(request, text);
+  send(request);
+  synchronise();
 }
 
 void RealInput::type(const std::string& text) {

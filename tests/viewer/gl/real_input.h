@@ -27,6 +27,8 @@ class RealInput {
   void tap(uint32_t symbol);
   /// Taps a letter after the other.
   void type(const std::string& text);
+  /// Sets the display's resources ("Xft.dpi: 192"), which programs read as they connect.
+  void set_resources(const std::string& text);
 
   static constexpr uint32_t kShift = 0xffe1, kControl = 0xffe3, kEscape = 0xff1b, kReturn = 0xff0d,
                             kBackspace = 0xff08, kLeft = 0xff51, kRight = 0xff53, kDown = 0xff54;

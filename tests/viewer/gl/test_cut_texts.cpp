@@ -1,14 +1,14 @@
 // Texts that have no room: each ends in … and is whole under the mouse. Needs a display: run by
-// ctest under xvfb-run, once on a display of twice the usual scale.
+// ctest under xvfb-run.
 #include <algorithm>
-#include <functional>
+#include <initializer_list>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
+#include "tests/viewer/gl/real_input.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -69,16 +69,13 @@ std::string untold_texts(HiddenApp& hidden, std::set<std::string>& known) {
   return untold;
 }
 
-}  // namespace
-
-TEST_CASE("each text that is cut ends in a sign, and is whole under the mouse") {
-  HiddenApp hidden(true, hidden_window(), first_settings());
+/// Looks at each arrangement in windows of these sizes; gives the number of texts that were cut.
+int look_at_texts(HiddenApp& hidden, std::initializer_list<WindowSize> sizes) {
   hidden.open_sample();
   const ViewState first = hidden.state();
   const std::vector<Arrangement> all = arrangements(*hidden.app.document());
   int cut = 0;
-  for (const WindowSize size :
-       {WindowSize{1280, 800}, WindowSize{800, 600}, WindowSize{1920, 1080}}) {
+  for (const WindowSize size : sizes) {
     REQUIRE(hidden.force_size(size));
     std::set<std::string> known;
     for (const Arrangement& each : all) {
@@ -97,5 +94,36 @@ TEST_CASE("each text that is cut ends in a sign, and is whole under the mouse") 
     }
     cut += static_cast<int>(known.size());
   }
-  CHECK(cut > 5);
+  return cut;
+}
+
+/// Makes displays that are opened meanwhile those of twice the usual scale.
+struct LargeScale {
+  LargeScale() { display.set_resources("Xft.dpi: 192\n"); }
+  ~LargeScale() { display.set_resources(""); }
+  RealInput display;
+};
+
+}  // namespace
+
+TEST_CASE("each text that is cut ends in a sign, and is whole under the mouse") {
+  HiddenApp hidden(true, hidden_window(), first_settings());
+  CHECK(look_at_texts(hidden, {{1280, 800}, {800, 600}, {1920, 1080}}) > 5);
+}
+
+TEST_CASE("on a display of twice the usual scale as well each text that is cut can be read") {
+  const LargeScale scale;
+  HiddenApp hidden(true, hidden_window(), first_settings());
+  REQUIRE(hidden.window.scale() == 2);
+  CHECK(look_at_texts(hidden, {{1280, 800}, {2560, 1600}}) > 5);
+}
+
+TEST_CASE("a hidden window has the usual size whatever the display's scale is") {
+  const LargeScale scale;
+  Window::Settings settings;
+  settings.visible = false;
+  const Window window(settings);
+  CHECK(window.scale() == 2);
+  CHECK(window.width() == 1280);
+  CHECK(window.height() == 800);
 }

@@ -11,7 +11,7 @@ namespace {
 
 /// As a person's window begins.
 struct FirstWindow : HiddenApp {
-  FirstWindow() : HiddenApp(true, hidden_window(), true) {}
+  FirstWindow() : HiddenApp(true, hidden_window(), first_settings()) {}
 };
 
 }  // namespace

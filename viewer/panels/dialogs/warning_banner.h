@@ -10,4 +10,7 @@ constexpr float kBannerHeight = 28;
 void draw_warning_banner(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                          PanelRequests& requests);
 
+/// Says that the capture is the program's own sample, with a button that keeps it.
+void draw_sample_banner(const Ui& ui, const ScreenRect& rect, PanelRequests& requests);
+
 }  // namespace attnscope
