@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <span>
+#include <tuple>
 
 #include "cli/common/cache_option.h"
 #include "cli/common/head_list.h"
@@ -20,6 +21,7 @@
 #include "core/problem/problem_names.h"
 #include "core/problem/score.h"
 #include "core/tensor/layout_names.h"
+#include "io/capture/call/code_tensors.h"
 #include "io/capture/call/rope_option.h"
 #include "io/capture/computable.h"
 #include "io/capture/facts/call_facts.h"
@@ -162,6 +164,24 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
                   "the same of the keys, where they are cut elsewhere")
       .type_name("LIST|FILE[:KEY]")
       .group(facts);
+  for (const auto& [name, scale, type] :
+       {std::tuple("q", &FactOverrides::q_scale, &FactOverrides::q_dtype),
+        {"k", &FactOverrides::k_scale, &FactOverrides::k_dtype}}) {
+    command
+        .add_option(
+            fmt::format("--{}-scale", name), o.texts.*scale,
+            fmt::format("what codes of one byte in {} are multiplied by: a number or a tensor "
+                        "file, a scale\neach head, block of tokens, token or channel",
+                        name))
+        .type_name("NUMBER|FILE[:KEY]")
+        .group(facts);
+    command
+        .add_option(fmt::format("--{}-dtype", name), o.texts.*type,
+                    fmt::format("what the bytes of {} are, where its file cannot say: {{}}", name))
+        .one_of(code_dtypes())
+        .type_name("TYPE")
+        .group(facts);
+  }
   command
       .add_option("--as", o.told,
                   "a fact of the call that was not recorded: layer=17, step=25, model=wan2.1-14b,\n"

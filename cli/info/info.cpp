@@ -94,6 +94,7 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
   json["keys"] = p.num_keys();
   json["head_dim"] = p.head_dim();
   json["dtype"] = dtype_name(call.recorded_dtype());
+  if (!call.codes.empty()) json["codes"] = call.codes;
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
@@ -188,12 +189,12 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
   for (const SelectedCall& s : selected) {
     const AttentionProblem& p = *s.call->problem;
     const std::string signature = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
         s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
         p.num_keys(), p.head_dim(), p.scale(), dtype_name(s.call->recorded_dtype()),
         p.mask().describe(), p.query_tokens().grid_text(), p.key_tokens().text_text(),
         layout_name(p.q().layout()), segments_text(p.query_tokens()), segments_text(p.key_tokens()),
-        score_name(p.score()));
+        score_name(p.score()), fmt::join(s.call->codes, " "));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
@@ -302,6 +303,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
                         layout_name(p.q().layout()), origin_note(call, "layout")));
   line("k", fmt::format("[{}, {}, {}, {}]{}", p.k().batch(), p.num_kv_heads(), p.num_keys(),
                         p.head_dim(), p.v() ? ", v recorded" : ""));
+  if (!call.codes.empty()) line("codes", fmt::format("{}", fmt::join(call.codes, "; ")));
   if (p.query_tokens().has_map()) {
     line("queries", segments_text(p.query_tokens()));
     if (!(p.key_tokens() == p.query_tokens())) line("keys", segments_text(p.key_tokens()));
@@ -380,6 +382,10 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--rope", o.texts.rope.value_or(""));
   add("--cu-seqlens", o.texts.cu_seqlens.value_or(""));
   add("--cu-seqlens-k", o.texts.cu_seqlens_k.value_or(""));
+  add("--q-scale", o.texts.q_scale.value_or(""));
+  add("--k-scale", o.texts.k_scale.value_or(""));
+  add("--q-dtype", o.texts.q_dtype.value_or(""));
+  add("--k-dtype", o.texts.k_dtype.value_or(""));
   for (const std::string& told : o.told) add("--as", told);
   return command;
 }

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace attnscope {
 namespace {
@@ -14,10 +15,14 @@ struct DTypeInfo {
   int64_t bytes;
 };
 
-constexpr std::array<DTypeInfo, 13> kDTypes{{{DType::f64, "f64", 8},
+constexpr std::array<DTypeInfo, 17> kDTypes{{{DType::f64, "f64", 8},
                                              {DType::f32, "f32", 4},
                                              {DType::f16, "f16", 2},
                                              {DType::bf16, "bf16", 2},
+                                             {DType::e4m3, "e4m3", 1},
+                                             {DType::e5m2, "e5m2", 1},
+                                             {DType::e4m3fnuz, "e4m3fnuz", 1},
+                                             {DType::e5m2fnuz, "e5m2fnuz", 1},
                                              {DType::i64, "i64", 8},
                                              {DType::i32, "i32", 4},
                                              {DType::i16, "i16", 2},
@@ -38,6 +43,25 @@ void convert_all(const std::byte* source, int64_t count, float* destination, Con
 }
 
 }  // namespace
+
+float float8_value(DType dtype, uint8_t code) {
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  const bool fnuz = dtype == DType::e4m3fnuz || dtype == DType::e5m2fnuz;
+  const int bits = dtype == DType::e4m3 || dtype == DType::e4m3fnuz ? 3 : 2;  // of the mantissa
+  // 2^(6 - bits) - 1, which fnuz has one more of.
+  const int bias = (1 << (6 - bits)) - 1 + (fnuz ? 1 : 0);
+  const int mantissa = code & ((1 << bits) - 1), exponent = (code & 0x7f) >> bits;
+  if (fnuz && code == 0x80) return kNan;
+  if (dtype == DType::e4m3 && (code & 0x7f) == 0x7f) return kNan;
+  if (dtype == DType::e5m2 && exponent == 0x1f && mantissa != 0) return kNan;
+  float value = std::ldexp(static_cast<float>(mantissa), 1 - bias - bits);
+  if (dtype == DType::e5m2 && exponent == 0x1f) {
+    value = std::numeric_limits<float>::infinity();
+  } else if (exponent != 0) {
+    value = std::ldexp(static_cast<float>(mantissa + (1 << bits)), exponent - bias - bits);
+  }
+  return (code & 0x80) != 0 ? -value : value;
+}
 
 int64_t dtype_bytes(DType dtype) { return kDTypes[static_cast<size_t>(dtype)].bytes; }
 
@@ -84,6 +108,12 @@ void to_floats(DType dtype, const std::byte* source, int64_t count, float* desti
       return convert_all<f16>(source, count, destination, [](f16 v) { return to_float(v); });
     case DType::bf16:
       return convert_all<bf16>(source, count, destination, [](bf16 v) { return to_float(v); });
+    case DType::e4m3:
+    case DType::e5m2:
+    case DType::e4m3fnuz:
+    case DType::e5m2fnuz:
+      return convert_all<uint8_t>(source, count, destination,
+                                  [dtype](uint8_t code) { return float8_value(dtype, code); });
     default:
       assert(false && "to_floats needs a floating dtype");
   }

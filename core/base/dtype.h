@@ -8,17 +8,38 @@
 
 namespace attnscope {
 
-/// Element types that tensor files hold. Q, K and V are f32, f16 or bf16 once they are opened (f64
-/// is rounded to f32 by whoever opens them); the others occur in masks and indices.
-enum class DType : uint8_t { f64, f32, f16, bf16, i64, i32, i16, i8, u64, u32, u16, u8, boolean };
+/// Element types that tensor files hold. Q, K and V are f32, f16 or bf16 once they are opened:
+/// whoever opens them rounds f64 to f32, and multiplies codes of one byte by their scales
+/// (core/tensor/scaled_tensor.h). The others occur in masks and indices. e4m3 is what others call
+/// float8_e4m3fn.
+enum class DType : uint8_t {
+  f64,
+  f32,
+  f16,
+  bf16,
+  e4m3,
+  e5m2,
+  e4m3fnuz,
+  e5m2fnuz,
+  i64,
+  i32,
+  i16,
+  i8,
+  u64,
+  u32,
+  u16,
+  u8,
+  boolean
+};
 
 /// Bytes of one element.
 int64_t dtype_bytes(DType dtype);
-/// "f32", "bf16", "bool" …
+/// "f32", "bf16", "e4m3", "bool" …
 std::string_view dtype_name(DType dtype);
 /// The inverse of dtype_name.
 std::optional<DType> parse_dtype(std::string_view name);
-constexpr bool is_floating(DType t) { return t <= DType::bf16; }
+constexpr bool is_floating(DType t) { return t <= DType::e5m2fnuz; }
+constexpr bool is_float8(DType t) { return t >= DType::e4m3 && t <= DType::e5m2fnuz; }
 
 /// IEEE 754 binary16, storage only.
 struct f16 {
@@ -49,6 +70,10 @@ constexpr float to_float(f16 value) {
   const float magnitude = static_cast<float>(mantissa) * 0x1p-24f;
   return sign != 0 ? -magnitude : magnitude;
 }
+
+/// The value of a code of an is_float8() type: exact, subnormals, infinities and NaN included. The
+/// encodings are those of the OCP 8-bit floating point specification, and of ROCm for fnuz.
+float float8_value(DType dtype, uint8_t code);
 
 /// Rounded to nearest even; NaN stays NaN.
 bf16 to_bf16(float value);

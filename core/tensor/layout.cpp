@@ -19,13 +19,12 @@ struct LayoutInfo {
   std::array<int, 4> axes;
 };
 
-constexpr int kBatch = 0, kHead = 1, kToken = 2, kChannel = 3;
 constexpr std::array<LayoutInfo, 5> kLayouts{
-    {{Layout::bhsd, "bhsd", {kBatch, kHead, kToken, kChannel}},
-     {Layout::bshd, "bshd", {kBatch, kToken, kHead, kChannel}},
-     {Layout::hsd, "hsd", {kHead, kToken, kChannel, -1}},
-     {Layout::shd, "shd", {kToken, kHead, kChannel, -1}},
-     {Layout::sd, "sd", {kToken, kChannel, -1, -1}}}};
+    {{Layout::bhsd, "bhsd", {kBatchAxis, kHeadAxis, kTokenAxis, kChannelAxis}},
+     {Layout::bshd, "bshd", {kBatchAxis, kTokenAxis, kHeadAxis, kChannelAxis}},
+     {Layout::hsd, "hsd", {kHeadAxis, kTokenAxis, kChannelAxis, -1}},
+     {Layout::shd, "shd", {kTokenAxis, kHeadAxis, kChannelAxis, -1}},
+     {Layout::sd, "sd", {kTokenAxis, kChannelAxis, -1, -1}}}};
 
 const LayoutInfo& info_of(Layout layout) { return kLayouts[static_cast<size_t>(layout)]; }
 
@@ -51,21 +50,29 @@ std::vector<std::string> layout_names() {
 
 int layout_rank(Layout layout) { return static_cast<int>(info_of(layout).name.size()); }
 
-HeadTensor::HeadTensor(std::shared_ptr<const TensorSource> source, Layout layout)
-    : source_(std::move(source)), layout_(layout) {
-  const auto shape = source_->shape();
+std::span<const int> layout_axes(Layout layout) {
+  return std::span(info_of(layout).axes).first(info_of(layout).name.size());
+}
+
+HeadExtents head_extents(const TensorSource& source, Layout layout) {
+  const auto shape = source.shape();
   if (static_cast<int>(shape.size()) != layout_rank(layout)) {
-    throw usage_error(source_->name() + ": layout " + std::string(layout_name(layout)) + " needs " +
+    throw usage_error(source.name() + ": layout " + std::string(layout_name(layout)) + " needs " +
                       std::to_string(layout_rank(layout)) + " dimensions (got " +
                       std::to_string(shape.size()) + ")");
   }
-  if (!is_floating(source_->dtype())) {
+  HeadExtents extents{1, 1, 1, 1};
+  for (size_t axis = 0; axis < shape.size(); ++axis) {
+    extents[static_cast<size_t>(info_of(layout).axes[axis])] = shape[axis];
+  }
+  return extents;
+}
+
+HeadTensor::HeadTensor(std::shared_ptr<const TensorSource> source, Layout layout)
+    : source_(std::move(source)), layout_(layout), extent_(head_extents(*source_, layout)) {
+  if (!is_floating(source_->dtype()) || is_float8(source_->dtype())) {
     throw usage_error(source_->name() + ": expected f32, f16, bf16 or f64 (got " +
                       std::string(dtype_name(source_->dtype())) + ")");
-  }
-  std::fill(std::begin(extent_), std::end(extent_), 1);
-  for (size_t axis = 0; axis < shape.size(); ++axis) {
-    extent_[info_of(layout).axes[axis]] = shape[axis];
   }
 }
 
@@ -75,8 +82,8 @@ DType HeadTensor::dtype() const {
 
 void HeadTensor::read_rows(int64_t batch, int64_t head, IndexRange rows,
                            std::byte* destination) const {
-  assert(batch >= 0 && batch < extent_[kBatch] && head >= 0 && head < extent_[kHead]);
-  assert(rows.begin >= 0 && rows.end <= extent_[kToken]);
+  assert(batch >= 0 && batch < extent_[kBatchAxis] && head >= 0 && head < extent_[kHeadAxis]);
+  assert(rows.begin >= 0 && rows.end <= extent_[kTokenAxis]);
   const auto read = [&](IndexRange part, std::byte* to) {
     const std::array<IndexRange, 4> wanted{IndexRange{batch, batch + 1}, IndexRange{head, head + 1},
                                            part, IndexRange{0, width()}};
@@ -108,17 +115,22 @@ void HeadTensor::read_rows(int64_t batch, int64_t head, IndexRange rows,
 }
 
 std::optional<DeviceRows> HeadTensor::device_rows(int64_t batch, int64_t head) const {
-  assert(batch >= 0 && batch < extent_[kBatch] && head >= 0 && head < extent_[kHead]);
+  assert(batch >= 0 && batch < extent_[kBatchAxis] && head >= 0 && head < extent_[kHeadAxis]);
   const auto place = source_->device_place();
   if (!place || source_->dtype() == DType::f64) return std::nullopt;
   std::array<int64_t, 4> strides{};
   for (size_t axis = 0; axis < place->strides.size(); ++axis) {
     strides[static_cast<size_t>(info_of(layout_).axes[axis])] = place->strides[axis];
   }
-  const int64_t first = batch * strides[kBatch] + head * strides[kHead];
-  return DeviceRows{place->reader,   place->device,    place->data + first * dtype_bytes(dtype()),
-                    dtype(),         tokens(),         width(),
-                    strides[kToken], strides[kChannel]};
+  const int64_t first = batch * strides[kBatchAxis] + head * strides[kHeadAxis];
+  return DeviceRows{place->reader,
+                    place->device,
+                    place->data + first * dtype_bytes(dtype()),
+                    dtype(),
+                    tokens(),
+                    width(),
+                    strides[kTokenAxis],
+                    strides[kChannelAxis]};
 }
 
 }  // namespace attnscope

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 
 #include "core/base/index_range.h"
@@ -18,13 +20,23 @@ std::string_view layout_name(Layout layout);
 std::optional<Layout> parse_layout(std::string_view name);
 /// The number of axes the layout names.
 int layout_rank(Layout layout);
+/// The places of HeadExtents.
+constexpr int kBatchAxis = 0, kHeadAxis = 1, kTokenAxis = 2, kChannelAxis = 3;
+/// For each of the layout's axes which of these it is.
+std::span<const int> layout_axes(Layout layout);
+
+/// [batch, heads, tokens, channels] of a tensor. Throws Error(usage) where its rank does not fit
+/// the layout.
+using HeadExtents = std::array<int64_t, 4>;
+HeadExtents head_extents(const TensorSource& source, Layout layout);
 
 /// A Q, K or V tensor seen as [batch, heads, tokens, width], whatever its layout. f64 sources are
 /// served as f32, rounded to nearest even. Shares the source; thread-safe like it.
 class HeadTensor {
  public:
   HeadTensor() = default;
-  /// Throws Error(usage) when the rank does not fit the layout or the dtype is not floating.
+  /// Throws Error(usage) when the rank does not fit the layout or the dtype is none of f64,
+  /// f32, f16 and bf16.
   HeadTensor(std::shared_ptr<const TensorSource> source, Layout layout);
 
   explicit operator bool() const { return source_ != nullptr; }
@@ -49,7 +61,7 @@ class HeadTensor {
  private:
   std::shared_ptr<const TensorSource> source_;
   Layout layout_ = Layout::bhsd;
-  int64_t extent_[4] = {0, 0, 0, 0};
+  HeadExtents extent_{};
 };
 
 }  // namespace attnscope

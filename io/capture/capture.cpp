@@ -50,12 +50,11 @@ OpenedCall open_located(const std::variant<CaptureFile, NamedCall, PassedOver>& 
   return open_named_call(std::get<NamedCall>(place), overrides, control);
 }
 
-/// Adds the files that options name (masks, boundaries) to those that are read.
+/// Adds the files that options name (masks, boundaries, scales) to those that are read.
 void add_option_files(const FactOverrides& overrides, std::vector<std::filesystem::path>& files) {
-  if (overrides.mask) files.emplace_back(reference_file(*overrides.mask));
-  for (const auto& boundaries : {overrides.cu_seqlens, overrides.cu_seqlens_k}) {
-    const std::string file = boundaries ? packed_option_file(*boundaries) : "";
-    if (!file.empty()) files.emplace_back(file);
+  for (const TextFact& fact : kTextFacts) {
+    const auto& value = overrides.*fact.value;
+    if (value && fact.names_file(*value)) files.emplace_back(reference_file(*value));
   }
 }
 

@@ -62,6 +62,7 @@ std::string canonical_facts(const SelectedCall& selected) {
     if (tokens->has_map()) json[name] = segment_facts(*tokens);
   }
   json["layout"] = layout_name(p.q().layout());
+  if (!call.codes.empty()) json["codes"] = call.codes;
   json["tokens"] = call.tokens;
   json["timestep"] = call.timestep ? Json(*call.timestep) : Json();
   json["q_state"] = call.q_state;
@@ -98,6 +99,7 @@ std::vector<std::string> Capture::call_stamps() const {
     hash.add(canonical_facts(all));
     if (const auto found = own.find(call.file); found != own.end()) add_state(hash, found->second);
     for (const auto& [path, state] : shared) add_state(hash, state);
+    for (const std::string& scales : call.scale_names) hash.add(scales);
     stamps.push_back(hash.hex());
   }
   return stamps;

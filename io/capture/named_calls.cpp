@@ -152,7 +152,8 @@ OpenedCall open_named_call(const NamedCall& named, const FactOverrides& override
       call.facts.set("head_offset", static_cast<uint64_t>(*first.head), origin);
     }
   }
-  call.tensors = with_packed_options(std::move(tensors), overrides, control, call.notes);
+  call.tensors =
+      with_option_tensors(std::move(tensors), call.facts, overrides, control, call.notes);
   return call;
 }
 

@@ -260,6 +260,9 @@ class StructureReader : private Hdf5Reader {
       if (size == 4) return is_signed ? DType::i32 : DType::u32;
       if (size == 8) return is_signed ? DType::i64 : DType::u64;
     }
+    // ml_dtypes' types, which HDF5 does not know (npy.cpp tells which).
+    if (kind == H5T_OPAQUE && size == 2) return DType::bf16;
+    if (kind == H5T_OPAQUE && size == 1) return DType::u8;
     const char* text = kind == H5T_COMPOUND    ? "a compound type"
                        : kind == H5T_STRING    ? "strings"
                        : kind == H5T_VLEN      ? "lists of variable length"
@@ -276,6 +279,8 @@ class StructureReader : private Hdf5Reader {
     const bool plain = H5Tget_offset(type) == 0 && mantissa == 0 && exponent == mantissa_bits &&
                        sign == 8 * size - 1 && H5Tget_norm(type) == H5T_NORM_IMPLIED &&
                        H5Tget_ebias(type) == (size_t{1} << (exponent_bits - 1)) - 1;
+    if (plain && size == 1 && exponent_bits == 4) return DType::e4m3;
+    if (plain && size == 1 && exponent_bits == 5) return DType::e5m2;
     if (plain && size == 2 && exponent_bits == 5) return DType::f16;
     if (plain && size == 2 && exponent_bits == 8) return DType::bf16;
     if (plain && size == 4 && exponent_bits == 8) return DType::f32;

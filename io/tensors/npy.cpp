@@ -166,11 +166,12 @@ FileTensorLayout element_layout(const std::string& descr, const std::string& fil
     layout.big_endian = descr[0] == '>';
     return layout;
   }
-  const bool opaque16 = descr == "|V2" || descr == "<V2";
-  throw file_error(
-      file, "header",
-      "the dtype '" + descr + "' is not supported" +
-          (opaque16 ? " (NumPy has no bfloat16: save as float32 or as safetensors)" : ""));
+  // ml_dtypes' types are void to NumPy: of two bytes bfloat16 alone; of one byte several, between
+  // which only the user can tell (--q-dtype); float8_e5m2 calls itself a float of one byte.
+  if (descr == "|V2" || descr == "<V2") return {.dtype = DType::bf16};
+  if (descr == "|V1" || descr == "<V1") return {.dtype = DType::u8};
+  if (descr == "<f1" || descr == "|f1") return {.dtype = DType::e5m2};
+  throw file_error(file, "header", "the dtype '" + descr + "' is not supported");
 }
 
 /// The offset and length of the dictionary.

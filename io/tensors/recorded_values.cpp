@@ -32,7 +32,11 @@ Json element(DType dtype, const std::byte* bytes) {
       return as<double>(bytes);
     case DType::f32:
     case DType::f16:
-    case DType::bf16: {
+    case DType::bf16:
+    case DType::e4m3:
+    case DType::e5m2:
+    case DType::e4m3fnuz:
+    case DType::e5m2fnuz: {
       float value = 0;
       to_floats(dtype, bytes, 1, &value);
       return value;

@@ -25,19 +25,24 @@ constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
 std::optional<DType> safetensors_dtype(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, DType>, 13> kNames{{{"F64", DType::f64},
-                                                                       {"F32", DType::f32},
-                                                                       {"F16", DType::f16},
-                                                                       {"BF16", DType::bf16},
-                                                                       {"I64", DType::i64},
-                                                                       {"I32", DType::i32},
-                                                                       {"I16", DType::i16},
-                                                                       {"I8", DType::i8},
-                                                                       {"U64", DType::u64},
-                                                                       {"U32", DType::u32},
-                                                                       {"U16", DType::u16},
-                                                                       {"U8", DType::u8},
-                                                                       {"BOOL", DType::boolean}}};
+  constexpr std::array<std::pair<std::string_view, DType>, 17> kNames{
+      {{"F64", DType::f64},
+       {"F32", DType::f32},
+       {"F16", DType::f16},
+       {"BF16", DType::bf16},
+       {"F8_E4M3", DType::e4m3},
+       {"F8_E5M2", DType::e5m2},
+       {"F8_E4M3FNUZ", DType::e4m3fnuz},
+       {"F8_E5M2FNUZ", DType::e5m2fnuz},
+       {"I64", DType::i64},
+       {"I32", DType::i32},
+       {"I16", DType::i16},
+       {"I8", DType::i8},
+       {"U64", DType::u64},
+       {"U32", DType::u32},
+       {"U16", DType::u16},
+       {"U8", DType::u8},
+       {"BOOL", DType::boolean}}};
   for (const auto& [known, dtype] : kNames) {
     if (known == name) return dtype;
   }

@@ -19,8 +19,9 @@ constexpr int64_t kPieceBytes = int64_t{1} << 20;
 
 /// The format's name of a dtype.
 std::string_view stored_name(DType dtype) {
-  constexpr std::array<std::string_view, 13> kNames{
-      "F64", "F32", "F16", "BF16", "I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL"};
+  constexpr std::array<std::string_view, 17> kNames{
+      "F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FNUZ", "F8_E5M2FNUZ", "I64",
+      "I32", "I16", "I8",  "U64",  "U32",     "U16",     "U8",          "BOOL"};
   return kNames[static_cast<size_t>(dtype)];
 }
 

@@ -60,13 +60,23 @@ struct TypeName {
   std::string_view name;
   DType dtype;
 };
-constexpr std::array kTypes{TypeName{"float64", DType::f64}, TypeName{"float32", DType::f32},
-                            TypeName{"float16", DType::f16}, TypeName{"bfloat16", DType::bf16},
-                            TypeName{"int64", DType::i64},   TypeName{"int32", DType::i32},
-                            TypeName{"int16", DType::i16},   TypeName{"int8", DType::i8},
-                            TypeName{"uint64", DType::u64},  TypeName{"uint32", DType::u32},
-                            TypeName{"uint16", DType::u16},  TypeName{"uint8", DType::u8},
-                            TypeName{"bool", DType::boolean}};
+constexpr std::array kTypes{TypeName{"float64", DType::f64},
+                            TypeName{"float32", DType::f32},
+                            TypeName{"float16", DType::f16},
+                            TypeName{"bfloat16", DType::bf16},
+                            TypeName{"int64", DType::i64},
+                            TypeName{"int32", DType::i32},
+                            TypeName{"int16", DType::i16},
+                            TypeName{"int8", DType::i8},
+                            TypeName{"uint64", DType::u64},
+                            TypeName{"uint32", DType::u32},
+                            TypeName{"uint16", DType::u16},
+                            TypeName{"uint8", DType::u8},
+                            TypeName{"bool", DType::boolean},
+                            TypeName{"float8_e4m3fn", DType::e4m3},
+                            TypeName{"float8_e5m2", DType::e5m2},
+                            TypeName{"float8_e4m3fnuz", DType::e4m3fnuz},
+                            TypeName{"float8_e5m2fnuz", DType::e5m2fnuz}};
 
 constexpr size_t kLongestTypeName = 64;
 

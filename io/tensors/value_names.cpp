@@ -47,6 +47,12 @@ constexpr std::array kKnownKeys{
     KnownKey{"q_state", "q_state", false},
     KnownKey{"head_offset", "head_offset", true},
     KnownKey{"extra", "extra", false},
+    KnownKey{"q_scale", "q_scale", true},
+    KnownKey{"q_descale", "q_scale", true},
+    KnownKey{"k_scale", "k_scale", true},
+    KnownKey{"k_descale", "k_scale", true},
+    KnownKey{"v_scale", "v_scale", true},
+    KnownKey{"v_descale", "v_scale", true},
 };
 
 constexpr std::string_view kSink = "a learnt logit a head in the denominator";

@@ -22,8 +22,9 @@ class CallFile {
     }
     const int64_t element = dtype == "F64" || dtype == "I64" ? 8
                             : dtype == "F32"                 ? 4
-                            : dtype == "BOOL"                ? 1
-                                                             : 2;
+                            : dtype == "BOOL" || dtype.ends_with("8") || dtype.starts_with("F8")
+                                ? 1
+                                : 2;
     if (data.empty()) data = std::string(static_cast<size_t>(count * element), '\0');
     const auto begin = static_cast<int64_t>(data_.size());
     data_ += data;

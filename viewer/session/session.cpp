@@ -126,10 +126,7 @@ void read_open(const Words& w, const path& folder, SessionInput& input) {
     throw usage_error("open: a session names either a capture or tensors, --q and --k");
   }
   const path there = fact_folder(input, folder);
-  FactOverrides& facts = input.facts;
-  if (facts.mask) facts.mask = opened_mask(*facts.mask, there);
-  if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, there);
-  if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, there);
+  open_files(input.facts, there);
 }
 
 void read_size(const Words& w, SessionInput& input) {

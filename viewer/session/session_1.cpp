@@ -161,9 +161,7 @@ FactOverrides read_facts(Fields fields, const std::filesystem::path& folder) {
   for (const TextFact& fact : kTextFacts) {
     if (fields.has(fact.name)) facts.*fact.value = fields.text(fact.name);
   }
-  if (facts.mask) facts.mask = opened_mask(*facts.mask, folder);
-  if (facts.cu_seqlens) facts.cu_seqlens = opened_cuts(*facts.cu_seqlens, folder);
-  if (facts.cu_seqlens_k) facts.cu_seqlens_k = opened_cuts(*facts.cu_seqlens_k, folder);
+  open_files(facts, folder);
   if (fields.has("as")) {
     for (const auto& [name, value] : fields.at("as").items()) {
       if (!value.is_string()) throw fields.fail("as", one_line(name) + ": expected a string");

@@ -1,17 +1,12 @@
 #include "viewer/session/session_paths.h"
 
 #include "core/problem/token_order.h"
-#include "io/capture/facts/mask_fact.h"
 #include "viewer/session/remote_place.h"
 
 namespace attnscope {
 namespace {
 
 using std::filesystem::path;
-
-bool is_list(const std::string& cuts) {
-  return cuts.find_first_not_of("0123456789, ") == std::string::npos;
-}
 
 /// Without the slash at the end that folders are often given with.
 path plain(const path& file) {
@@ -33,20 +28,11 @@ std::string opened_path(const std::string& name, const path& folder) {
   return plain(folder / name).string();
 }
 
-std::string stored_mask(const std::string& mask, const path& folder) {
-  return is_mask_word(mask) ? mask : stored_path(mask, folder);
-}
-
-std::string opened_mask(const std::string& mask, const path& folder) {
-  return is_mask_word(mask) ? mask : opened_path(mask, folder);
-}
-
-std::string stored_cuts(const std::string& cuts, const path& folder) {
-  return is_list(cuts) ? cuts : stored_path(cuts, folder);
-}
-
-std::string opened_cuts(const std::string& cuts, const path& folder) {
-  return is_list(cuts) ? cuts : opened_path(cuts, folder);
+void open_files(FactOverrides& facts, const path& folder) {
+  for (const TextFact& fact : kTextFacts) {
+    std::optional<std::string>& value = facts.*fact.value;
+    if (value && fact.names_file(*value)) value = opened_path(*value, folder);
+  }
 }
 
 std::string stored_order(const std::string& file, const path& folder) {
@@ -64,12 +50,8 @@ std::vector<std::pair<std::string, std::string>> fact_options(const FactOverride
   for (const TextFact& fact : kTextFacts) {
     const std::optional<std::string>& value = facts.*fact.value;
     if (!value) continue;
-    const bool mask = fact.value == &FactOverrides::mask;
-    const bool cuts =
-        fact.value == &FactOverrides::cu_seqlens || fact.value == &FactOverrides::cu_seqlens_k;
-    options.emplace_back(fact.option, mask   ? stored_mask(*value, folder)
-                                      : cuts ? stored_cuts(*value, folder)
-                                             : *value);
+    options.emplace_back(fact.option,
+                         fact.names_file(*value) ? stored_path(*value, folder) : *value);
   }
   for (const auto& [name, value] : facts.told) options.emplace_back("--as", name + "=" + value);
   if (facts.score != ScoreFunction::softmax) {

@@ -18,13 +18,8 @@ inline constexpr std::string_view kSessionFormat = "attnscope-session/2";
 std::string stored_path(const std::string& name, const std::filesystem::path& folder);
 /// The way back: absolute, without dots.
 std::string opened_path(const std::string& name, const std::filesystem::path& folder);
-/// stored_path() and opened_path() for --mask, which may be the name of a pattern.
-std::string stored_mask(const std::string& mask, const std::filesystem::path& folder);
-std::string opened_mask(const std::string& mask, const std::filesystem::path& folder);
-
-/// stored_path() and opened_path() for --cu-seqlens, which may be a list of numbers.
-std::string stored_cuts(const std::string& cuts, const std::filesystem::path& folder);
-std::string opened_cuts(const std::string& cuts, const std::filesystem::path& folder);
+/// opened_path() of the files that the facts name.
+void open_files(FactOverrides& facts, const std::filesystem::path& folder);
 
 /// A file of an order as the word of a setting, which is the name of no order.
 std::string order_file_word(const std::string& file);

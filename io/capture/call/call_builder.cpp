@@ -302,6 +302,10 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   if (is_signed(score.score)) {
     entry.undivided = {turned.heads.q, turned.heads.k, call.tensors.normaliser};
   }
+  entry.codes = turned.heads.codes;
+  entry.scale_names = turned.heads.scale_names;
+  const DType recorded = call.tensors.q->dtype();
+  if (recorded == DType::i8 || is_float8(recorded)) entry.code_dtype = recorded;
   entry.mask_fact = mask.fact;
   entry.unknown_keys.insert(entry.unknown_keys.end(), call.unknown.begin(), call.unknown.end());
   std::erase_if(entry.unknown_keys, [&](const std::string& what) {

@@ -44,8 +44,13 @@ struct CallEntry {
     std::shared_ptr<const TensorSource> normaliser;  ///< f32 [B, H, Nq]
   };
   std::optional<Undivided> undivided = {};
-  /// The dtype that q and k were recorded in.
-  DType recorded_dtype() const { return (undivided ? undivided->q : problem->q()).dtype(); }
+  /// How q, k and v that are codes are scaled, and the names of tensors of scales (head_tensors.h).
+  std::vector<std::string> codes = {}, scale_names = {};
+  std::optional<DType> code_dtype = {};  ///< of q as it was recorded, where that was codes
+  /// The dtype that q was recorded in.
+  DType recorded_dtype() const {
+    return code_dtype.value_or((undivided ? undivided->q : problem->q()).dtype());
+  }
   /// Tensors that the token map is made of, by name.
   std::map<std::string, std::shared_ptr<const TensorSource>> map_tensors = {};
 

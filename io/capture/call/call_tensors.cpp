@@ -62,6 +62,10 @@ std::string key_of(const Role& role, const std::vector<std::string>& keys) {
   return "";
 }
 
+Role scale_role(const CodeRole& role) {
+  return {role.name, role.scales, {role.scale_names.begin(), role.scale_names.end()}};
+}
+
 /// True of the role of a tensor that a call's maps do not depend on.
 bool is_beside_maps(std::string_view role) {
   return role == "v" || role == "lse" || role == "out" || role == "out_rows";
@@ -192,6 +196,23 @@ void add_fused(const TensorFile& file, const std::string& key, FoundTensors& fou
 
 const std::vector<std::string>& usual_names(std::string_view role) { return role_of(role).names; }
 
+std::span<const CodeRole> code_roles() {
+  static constexpr std::array<CodeRole, 3> kRoles{
+      {{"q",
+        &CallTensors::q,
+        &CallTensors::q_scale,
+        {"q_scale", "q_descale", "query_scale", "descale_q"}},
+       {"k",
+        &CallTensors::k,
+        &CallTensors::k_scale,
+        {"k_scale", "k_descale", "key_scale", "descale_k"}},
+       {"v",
+        &CallTensors::v,
+        &CallTensors::v_scale,
+        {"v_scale", "v_descale", "value_scale", "descale_v"}}}};
+  return kRoles;
+}
+
 std::span<const MaskTensor> mask_tensors() {
   static constexpr std::array<MaskTensor, 5> kList{{{"mask", &CallTensors::mask},
                                                     {"mask_valid", &CallTensors::mask_valid},
@@ -208,6 +229,13 @@ FoundTensors format_tensors(const TensorFile& file, bool second) {
                                    [&](const MaskTensor& m) { return m.name == key; });
     if (second && mask != mask_tensors().end()) {
       found.tensors.*mask->place = file.tensor(key);
+      continue;
+    }
+    const auto code =
+        std::find_if(code_roles().begin(), code_roles().end(),
+                     [&](const CodeRole& role) { return role.scale_names[0] == key; });
+    if (second && code != code_roles().end()) {
+      found.tensors.*code->scales = file.tensor(key);
       continue;
     }
     if (second && key == "normaliser") {
@@ -263,6 +291,14 @@ FoundTensors usual_tensors(const TensorFile& file) {
   if (!fused.empty()) {
     taken.insert(fused);
     add_fused(file, fused, found);
+  }
+  for (const CodeRole& role : code_roles()) {
+    const auto& codes = found.tensors.*role.codes;
+    const std::string key =
+        codes && dtype_bytes(codes->dtype()) == 1 ? key_of(scale_role(role), keys) : "";
+    if (key.empty()) continue;
+    taken.insert(key);
+    found.tensors.*role.scales = file.tensor(key);
   }
   // The output of all rows is of no use here; it is the rows that are checked.
   if (found.tensors.out && !found.tensors.out_rows) {

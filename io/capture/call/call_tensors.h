@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
 #include <span>
@@ -17,6 +18,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q, k, v, lse, mask, out, out_rows;
   /// Masks that are told by less than their entries (facts/mask_fact.h).
   std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks, mask_spans;
+  /// What codes of one byte in q, k and v are multiplied by (code_tensors.h).
+  std::shared_ptr<const TensorSource> q_scale, k_scale, v_scale;
   /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
@@ -46,6 +49,17 @@ struct MaskTensor {
   std::shared_ptr<const TensorSource> CallTensors::*place;
 };
 std::span<const MaskTensor> mask_tensors();
+
+/// A tensor that may be stored as codes of one byte, which its scales multiply (code_tensors.h).
+struct CodeRole {
+  std::string_view name;  ///< q, k, v
+  std::shared_ptr<const TensorSource> CallTensors::*codes;
+  std::shared_ptr<const TensorSource> CallTensors::*scales;
+  /// Names of its scales in common use, the capture format's first.
+  std::array<std::string_view, 4> scale_names;
+};
+/// Of q, k and v.
+std::span<const CodeRole> code_roles();
 
 /// The tensors of a call in the capture format, those of its second version where the file is of
 /// that (`second`). Throws Error(file) where q or k is missing.

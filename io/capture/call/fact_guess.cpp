@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "io/capture/call/code_tensors.h"
 #include "io/capture/call/fact_options.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/model_preset.h"
@@ -144,6 +145,9 @@ CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOv
                        std::vector<std::string>& notes) {
   const TensorSource& q = *tensors.q;
   const TensorSource& k = *tensors.k;
+  const auto is_number = [](const TensorSource& t) {
+    return is_floating(t.dtype()) || t.dtype() == DType::i8;
+  };
   if (!overrides.layout && !facts.has("layout")) {
     std::optional<int64_t> packed;
     if (tensors.cu_seqlens_q) packed = read_boundaries(*tensors.cu_seqlens_q).back();
@@ -155,9 +159,9 @@ CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOv
   }
   const auto layout = parse_layout(overrides.layout ? *overrides.layout : *facts.text("layout"));
   if (layout && q.shape().size() == static_cast<size_t>(layout_rank(*layout)) &&
-      k.shape().size() == q.shape().size() && is_floating(q.dtype()) && is_floating(k.dtype())) {
-    guess_grid(facts, HeadTensor(tensors.q, *layout), HeadTensor(tensors.k, *layout).tokens(),
-               overrides, notes);
+      k.shape().size() == q.shape().size() && is_number(q) && is_number(k)) {
+    guess_grid(facts, HeadTensor(unscaled(tensors.q, *layout), *layout),
+               head_extents(k, *layout)[2], overrides, notes);
   }
   return facts;
 }

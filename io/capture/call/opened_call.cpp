@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "io/capture/call/code_tensors.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/mask_fact.h"
 #include "io/capture/facts/tensor_reference.h"
@@ -26,7 +27,9 @@ void require_first_format(const CallFacts& facts, const std::string& format) {
   const auto fact = parse_mask_fact(mask);
   if (fact && fact->is_second_format()) refuse("mask", mask + " is a fact");
   for (const auto& [name, value] : facts.all()) {
-    if (is_format_2_fact(name)) refuse(name, "is a fact");
+    // Names in common use are anybody's.
+    const bool of_dump = format.empty() && !fact_of_key(name).empty();
+    if (is_format_2_fact(name) && !of_dump) refuse(name, "is a fact");
   }
 }
 
@@ -73,6 +76,13 @@ void set_layout(CallFacts& facts, const std::string& layout) {
   facts.set("layout", layout, "guessed: the order of a fused tensor's axes");
 }
 
+CallTensors with_option_tensors(CallTensors tensors, const CallFacts& facts,
+                                const FactOverrides& overrides, const ReadControl& control,
+                                std::vector<std::string>& notes) {
+  tensors = with_packed_options(std::move(tensors), overrides, control, notes);
+  return with_code_options(std::move(tensors), facts, overrides, control, notes);
+}
+
 OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& overrides,
                           const ReadControl& control) {
   const std::string path = call_file.path.string();
@@ -103,7 +113,8 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
   set_layout(call.facts, found.layout);
   call.unknown = std::move(found.unknown);
   call.notes = std::move(found.notes);
-  call.tensors = with_packed_options(std::move(found.tensors), overrides, control, call.notes);
+  call.tensors =
+      with_option_tensors(std::move(found.tensors), call.facts, overrides, control, call.notes);
   if (call.guess) {
     const auto other = metadata.find("format");
     call.notes.push_back(path + ": has no format \"" + std::string(kCaptureFormat) + "\"" +
@@ -123,7 +134,8 @@ OpenedCall open_bare_tensors(const BareTensors& bare, const FactOverrides& overr
   tensors.q = open_tensor_reference(bare.q, usual_names("q"), control);
   tensors.k = open_tensor_reference(bare.k, usual_names("k"), control);
   if (!bare.v.empty()) tensors.v = open_tensor_reference(bare.v, usual_names("v"), control);
-  call.tensors = with_packed_options(std::move(tensors), overrides, control, call.notes);
+  call.tensors =
+      with_option_tensors(std::move(tensors), call.facts, overrides, control, call.notes);
   return call;
 }
 

@@ -32,6 +32,11 @@ OpenedCall open_call_file(const CaptureFile& call_file, const FactOverrides& ove
 void add_dump_values(CallFacts& facts, const TensorFile& file, FoundTensors& found);
 /// States the order of axes that a fused tensor told (FoundTensors::layout) where none is recorded.
 void set_layout(CallFacts& facts, const std::string& layout);
+/// The call's tensors with those that options name, and with what facts and options say of how they
+/// are stored.
+CallTensors with_option_tensors(CallTensors tensors, const CallFacts& facts,
+                                const FactOverrides& overrides, const ReadControl& control,
+                                std::vector<std::string>& notes);
 /// Opens a call of bare tensors, which have no metadata.
 OpenedCall open_bare_tensors(const BareTensors& tensors, const FactOverrides& overrides,
                              const ReadControl& control);

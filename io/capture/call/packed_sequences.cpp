@@ -66,15 +66,10 @@ class ListTensor : public TensorSource {
   const int64_t extent_;
 };
 
-bool is_list(const std::string& text) {
-  return text.find(',') != std::string::npos &&
-         text.find_first_not_of("0123456789,- ") == std::string::npos;
-}
-
 std::shared_ptr<const TensorSource> open_boundaries(const std::string& option,
                                                     const std::string& text, const char* role,
                                                     const ReadControl& control) {
-  if (!is_list(text)) {
+  if (!is_number_list(text)) {
     std::error_code error;
     if (!std::filesystem::exists(reference_file(text), error)) {
       throw usage_error(option + " " + text + ": neither a list such as 0,9,24 nor a file");
@@ -123,10 +118,6 @@ std::vector<int64_t> read_boundaries(const TensorSource& tensor) {
     }
   }
   return list;
-}
-
-std::string packed_option_file(const std::string& option) {
-  return is_list(option) ? "" : reference_file(option);
 }
 
 CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,

@@ -24,9 +24,6 @@ std::vector<int64_t> read_boundaries(const TensorSource& tensor);
 CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,
                                 const ReadControl& control, std::vector<std::string>& notes);
 
-/// The file that such an option names; empty where it is a list.
-std::string packed_option_file(const std::string& option);
-
 /// The mask of sequences packed one after another along the token axis of one batch item: a query
 /// attends to the keys of its own sequence. No mask where there is only one; a note where there are
 /// several. Throws Error(code) where the boundaries do not fit q and k, or the call is causal and

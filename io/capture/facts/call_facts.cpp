@@ -27,7 +27,7 @@ struct FactName {
   std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 32> kFacts{{{"format", FactType::text, ""},
+constexpr std::array<FactName, 42> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -58,14 +58,25 @@ constexpr std::array<FactName, 32> kFacts{{{"format", FactType::text, ""},
                                            {"score", FactType::text, "--score"},
                                            {"forward", FactType::integer, ""},
                                            {"of_step", FactType::integer, ""},
-                                           {"call", FactType::integer, ""}}};
+                                           {"call", FactType::integer, ""},
+                                           {"q_scale", FactType::number, "--q-scale"},
+                                           {"k_scale", FactType::number, "--k-scale"},
+                                           {"v_scale", FactType::number},
+                                           {"q_dtype", FactType::text, "--q-dtype"},
+                                           {"k_dtype", FactType::text, "--k-dtype"},
+                                           {"v_dtype", FactType::text},
+                                           {"q_block", FactType::integer},
+                                           {"k_block", FactType::integer},
+                                           {"v_block", FactType::integer},
+                                           {"scales", FactType::text}}};
 
 /// The beginning of every name of a capture format.
 constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
 
-constexpr std::array<std::string_view, 12> kFormat2Facts{
-    "block", "slot",  "queries", "keys",    "mask_block", "approximation",
-    "part",  "chunk", "score",   "forward", "of_step",    "call"};
+constexpr std::array<std::string_view, 22> kFormat2Facts{
+    "q_scale", "k_scale", "v_scale", "q_dtype", "k_dtype", "v_dtype", "q_block",    "k_block",
+    "v_block", "scales",  "block",   "slot",    "queries", "keys",    "mask_block", "approximation",
+    "part",    "chunk",   "score",   "forward", "of_step", "call"};
 
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {

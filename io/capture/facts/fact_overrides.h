@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -25,6 +26,9 @@ struct FactOverrides {
   /// Where packed sequences begin and end: "0,9,24" or a tensor file FILE[:KEY]; packed_sequences.h
   std::optional<std::string> cu_seqlens;
   std::optional<std::string> cu_seqlens_k;  ///< the same of the keys, where it is another list
+  /// What codes are multiplied by, FILE[:KEY] or a number, and what their bytes are:
+  /// code_tensors.h.
+  std::optional<std::string> q_scale, k_scale, q_dtype, k_dtype;
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
   /// Facts that are told of every call: values as --as has them, by the facts' names; call_facts.h
@@ -37,22 +41,35 @@ struct FactOverrides {
 /// A fact that is overridden by a text: its name in sessions, exports and Python, and the option of
 /// the command line.
 struct TextFact {
+  /// The texts that name no file: all, patterns of masks, lists of numbers, a number.
+  enum class Kind : uint8_t { word, mask, list, number };
   const char* name;
   const char* option;
   std::optional<std::string> FactOverrides::*value;
+  Kind kind = Kind::word;
+
+  /// True where the text is FILE or FILE:KEY.
+  bool names_file(const std::string& text) const;
 };
-inline constexpr std::array<TextFact, 10> kTextFacts{{
+inline constexpr std::array<TextFact, 14> kTextFacts{{
     {"pattern", "--pattern", &FactOverrides::pattern},
     {"layout", "--layout", &FactOverrides::layout},
     {"grid", "--grid", &FactOverrides::grid},
     {"text", "--text", &FactOverrides::text},
     {"scale", "--scale", &FactOverrides::scale},
-    {"mask", "--mask", &FactOverrides::mask},
+    {"mask", "--mask", &FactOverrides::mask, TextFact::Kind::mask},
     {"preset", "--preset", &FactOverrides::preset},
     {"rope", "--rope", &FactOverrides::rope},
-    {"cu_seqlens", "--cu-seqlens", &FactOverrides::cu_seqlens},
-    {"cu_seqlens_k", "--cu-seqlens-k", &FactOverrides::cu_seqlens_k},
+    {"cu_seqlens", "--cu-seqlens", &FactOverrides::cu_seqlens, TextFact::Kind::list},
+    {"cu_seqlens_k", "--cu-seqlens-k", &FactOverrides::cu_seqlens_k, TextFact::Kind::list},
+    {"q_scale", "--q-scale", &FactOverrides::q_scale, TextFact::Kind::number},
+    {"k_scale", "--k-scale", &FactOverrides::k_scale, TextFact::Kind::number},
+    {"q_dtype", "--q-dtype", &FactOverrides::q_dtype},
+    {"k_dtype", "--k-dtype", &FactOverrides::k_dtype},
 }};
+
+/// "0,9,24": no name of a file.
+bool is_number_list(const std::string& text);
 
 inline bool FactOverrides::any() const {
   return score != ScoreFunction::softmax || !told.empty() ||

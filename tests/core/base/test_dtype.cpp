@@ -129,15 +129,56 @@ TEST_CASE("to_floats converts every floating dtype from unaligned bytes") {
 
 TEST_CASE("dtype names and sizes go both ways") {
   int64_t bytes = 0;
-  for (int i = 0; i < 13; ++i) {
+  for (int i = 0; i < 17; ++i) {
     const auto dtype = static_cast<DType>(i);
     INFO(dtype_name(dtype));
     CHECK(parse_dtype(dtype_name(dtype)) == dtype);
     bytes += dtype_bytes(dtype);
   }
-  CHECK(bytes == 8 + 4 + 2 + 2 + 2 * (8 + 4 + 2 + 1) + 1);
+  CHECK(bytes == 8 + 4 + 2 + 2 + 4 * 1 + 2 * (8 + 4 + 2 + 1) + 1);
   CHECK(dtype_bytes(DType::bf16) == 2);
   CHECK(dtype_name(DType::boolean) == "bool");
   CHECK_FALSE(parse_dtype("f8").has_value());
   CHECK_FALSE(parse_dtype("").has_value());
+}
+
+TEST_CASE("codes of one byte have the values of their specifications") {
+  struct Known {
+    DType dtype;
+    uint8_t one, largest,
+        smallest;  ///< codes of 1, of the largest and of the smallest number above 0
+    float top, least;
+  };
+  // OCP 8-bit floating point specification (OFP8) and, for fnuz, the FP8 formats of Noune et al.
+  for (const Known& known : {Known{DType::e4m3, 0x38, 0x7e, 0x01, 448, 0x1p-9f},
+                             Known{DType::e5m2, 0x3c, 0x7b, 0x01, 57344, 0x1p-16f},
+                             Known{DType::e4m3fnuz, 0x40, 0x7f, 0x01, 240, 0x1p-10f},
+                             Known{DType::e5m2fnuz, 0x40, 0x7f, 0x01, 57344, 0x1p-17f}}) {
+    INFO(dtype_name(known.dtype));
+    CHECK(float8_value(known.dtype, known.one) == 1);
+    CHECK(float8_value(known.dtype, known.largest) == known.top);
+    CHECK(float8_value(known.dtype, known.smallest) == known.least);
+    CHECK(float8_value(known.dtype, 0) == 0);
+    for (uint8_t code = 1; code <= known.largest; ++code) {
+      CHECK(float8_value(known.dtype, code) >
+            float8_value(known.dtype, static_cast<uint8_t>(code - 1)));
+      CHECK(float8_value(known.dtype, static_cast<uint8_t>(code | 0x80)) ==
+            -float8_value(known.dtype, code));
+    }
+    // Between two powers of two numbers stand evenly.
+    const int steps = known.dtype == DType::e4m3 || known.dtype == DType::e4m3fnuz ? 8 : 4;
+    for (int i = 0; i <= steps; ++i) {
+      CHECK(float8_value(known.dtype, static_cast<uint8_t>(known.one + i)) ==
+            1 + static_cast<float>(i) / static_cast<float>(steps));
+    }
+  }
+  for (const int code : {0x7f, 0xff})
+    CHECK(std::isnan(float8_value(DType::e4m3, static_cast<uint8_t>(code))));
+  for (const int code : {0x7d, 0x7e, 0x7f, 0xfd, 0xfe, 0xff}) {
+    CHECK(std::isnan(float8_value(DType::e5m2, static_cast<uint8_t>(code))));
+  }
+  CHECK(float8_value(DType::e5m2, 0x7c) == std::numeric_limits<float>::infinity());
+  CHECK(float8_value(DType::e5m2, 0xfc) == -std::numeric_limits<float>::infinity());
+  CHECK(std::isnan(float8_value(DType::e4m3fnuz, 0x80)));
+  CHECK(std::isnan(float8_value(DType::e5m2fnuz, 0x80)));
 }

@@ -1,0 +1,300 @@
+#include "core/tensor/scaled_tensor.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cstring>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/index_range.h"
+
+namespace attnscope {
+namespace {
+
+std::string shape_words(std::span<const int64_t> shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : ", ") + std::to_string(extent);
+  return "[" + text + "]";
+}
+
+/// Where the scale of a token stands along the scales' axis of tokens.
+struct TokenPlaces {
+  int64_t block = 1;  ///< of `by_thread` none
+  ThreadScales by_thread = ThreadScales::none;
+
+  int64_t of(int64_t token) const {
+    switch (by_thread) {
+      case ThreadScales::queries:  // 32 for each 128 tokens
+        return 8 * (token / 32) + token % 8;
+      case ThreadScales::keys:  // 4 for each 64 tokens
+        return 4 * (token / 64) + token % 8 / 2;
+      case ThreadScales::none:
+        break;
+    }
+    return token / block;
+  }
+  int64_t count(int64_t tokens) const {
+    const auto blocks = [tokens](int64_t size) { return (tokens + size - 1) / size; };
+    if (by_thread == ThreadScales::queries) return 32 * blocks(128);
+    return by_thread == ThreadScales::keys ? 4 * blocks(64) : blocks(block);
+  }
+  /// All places of tokens, which need not ascend.
+  IndexRange of(IndexRange tokens) const {
+    if (by_thread == ThreadScales::queries)
+      return {8 * (tokens.begin / 32), 8 * ((tokens.end - 1) / 32 + 1)};
+    if (by_thread == ThreadScales::keys)
+      return {4 * (tokens.begin / 64), 4 * ((tokens.end - 1) / 64 + 1)};
+    return {of(tokens.begin), of(tokens.end - 1) + 1};
+  }
+};
+
+/// What the axes of a tensor of scales are.
+struct ScaleAxes {
+  /// For batch, head, token and channel the axis of the scales; −1: one scale serves all.
+  std::array<int, 4> axis{-1, -1, -1, -1};
+  TokenPlaces places;
+};
+
+/// Finds out what the axes are from their extents.
+class ScaleShape {
+ public:
+  ScaleShape(const TensorSource& codes, const HeadExtents& extents, const CodeScales& scales)
+      : codes_(codes), extents_(extents), scales_(scales), shape_(scales.values->shape()) {}
+
+  ScaleAxes axes() {
+    const auto rank = static_cast<int>(shape_.size());
+    const bool one = std::all_of(shape_.begin(), shape_.end(), [](int64_t n) { return n == 1; });
+    if (one && !told_by_token()) return result_;
+    if (rank == 1 && take(kHeadAxis, 0)) return result_;
+    if (rank == 2 && !told_by_token() && takes(kBatchAxis, 0) && takes(kHeadAxis, 1)) {
+      take(kBatchAxis, 0);
+      take(kHeadAxis, 1);
+      return result_;
+    }
+    // [B, H, X], or [H, X] of one batch item; axes of 1 behind X, or between H and the channels,
+    // are none.
+    int at = 0;
+    const int inner = trailing_axis();
+    if (inner < 1) fail();
+    if (inner >= 2 && leading_axes(inner) == 2 && takes(kBatchAxis, 0) && takes(kHeadAxis, 1)) {
+      take(kBatchAxis, at++);
+    } else if (extents_[kBatchAxis] != 1 || leading_axes(inner) != 1 || !takes(kHeadAxis, 0)) {
+      fail();
+    }
+    take(kHeadAxis, at);
+    take_inner(inner);
+    return result_;
+  }
+
+ private:
+  bool told_by_token() const {
+    return scales_.block.has_value() || scales_.by_thread != ThreadScales::none;
+  }
+  int64_t extent(int axis) const { return shape_[static_cast<size_t>(axis)]; }
+  bool takes(int role, int axis) const {
+    return extent(axis) == 1 || extent(axis) == extents_[static_cast<size_t>(role)];
+  }
+  bool take(int role, int axis) {
+    if (!takes(role, axis)) return false;
+    result_.axis[static_cast<size_t>(role)] = extent(axis) == 1 ? -1 : axis;
+    return true;
+  }
+  /// The last axis that is more than 1; the third, or the second of [H, X], where none of these is.
+  int trailing_axis() const {
+    const auto rank = static_cast<int>(shape_.size());
+    int inner = rank - 1;
+    const int least = std::min(2, rank - 1);
+    while (inner > least && extent(inner) == 1) --inner;
+    return inner;
+  }
+  /// Axes before `inner` that are not the 1 of tokens between heads and channels.
+  int leading_axes(int inner) const { return inner == 3 && extent(2) == 1 ? 2 : inner; }
+
+  void take_inner(int axis) {
+    const int64_t found = extent(axis), tokens = extents_[kTokenAxis],
+                  channels = extents_[kChannelAxis];
+    if (scales_.by_thread != ThreadScales::none) {
+      result_.places = {1, scales_.by_thread};
+      if (found != result_.places.count(tokens)) fail();
+      result_.axis[kTokenAxis] = axis;
+      return;
+    }
+    if (axis == 3 && !scales_.block) {  // [B, H, 1, d]
+      if (found != channels) fail();
+      result_.axis[kChannelAxis] = axis;
+      return;
+    }
+    std::vector<int64_t> blocks;
+    for (const int64_t block :
+         scales_.block ? std::vector{*scales_.block} : std::vector<int64_t>{1, 16, 32, 64, 128}) {
+      if (TokenPlaces{block}.count(tokens) == found && (found > 1 || scales_.block))
+        blocks.push_back(block);
+    }
+    const bool by_channel = !scales_.block && found == channels && found > 1;
+    if (found == 1 && !scales_.block) return;
+    if (blocks.size() + (by_channel ? 1 : 0) != 1) fail(blocks.size() + (by_channel ? 1 : 0) > 1);
+    if (by_channel) {
+      result_.axis[kChannelAxis] = axis;
+    } else {
+      result_.axis[kTokenAxis] = axis;
+      result_.places.block = blocks.front();
+    }
+  }
+
+  [[noreturn]] void fail(bool several = false) const {
+    const auto number = [&](int role) {
+      return std::to_string(extents_[static_cast<size_t>(role)]);
+    };
+    std::string expected =
+        several ? "may be of blocks of tokens or of channels: tell how many tokens share a scale "
+                  "(--as q_block=N, "
+                  "k_block=N)"
+        : scales_.by_thread != ThreadScales::none
+            ? "does not have as many scales as SageAttention's threads have for them"
+            : "is no shape of scales for " + number(kBatchAxis) + " batch items, " +
+                  number(kHeadAxis) + " heads, " + number(kTokenAxis) + " tokens and " +
+                  number(kChannelAxis) +
+                  " channels (expected one scale, [heads], [batch, heads] or [batch, heads, X], "
+                  "where X is each " +
+                  (scales_.block ? std::to_string(*scales_.block) : "16, 32, 64 or 128") +
+                  " tokens" + (scales_.block ? "" : ", each token or each channel") + ")";
+    throw file_error(scales_.values->name(), "",
+                     shape_words(shape_) + " " + expected + ", for " + codes_.name());
+  }
+
+  const TensorSource& codes_;
+  const HeadExtents& extents_;
+  const CodeScales& scales_;
+  const std::span<const int64_t> shape_;
+  ScaleAxes result_;
+};
+
+class ScaledTensor : public TensorSource {
+ public:
+  ScaledTensor(std::shared_ptr<const TensorSource> codes, Layout layout, CodeScales scales)
+      : codes_(std::move(codes)), scales_(std::move(scales)), roles_(layout_axes(layout)) {
+    if (scales_.values) axes_ = ScaleShape(*codes_, head_extents(*codes_, layout), scales_).axes();
+    for (size_t code = 0; code < values_.size(); ++code) {
+      const auto bits = static_cast<uint8_t>(code);
+      values_[code] = codes_->dtype() == DType::i8 ? static_cast<float>(static_cast<int8_t>(bits))
+                                                   : float8_value(codes_->dtype(), bits);
+      if (!scales_.values) values_[code] *= static_cast<float>(scales_.factor);
+    }
+  }
+
+  DType dtype() const override { return DType::f32; }
+  std::span<const int64_t> shape() const override { return codes_->shape(); }
+  const std::string& name() const override { return codes_->name(); }
+  bool prefers_order() const override { return codes_->prefers_order(); }
+  const ScaleAxes& axes() const { return axes_; }
+
+  void read(std::span<const int64_t> begin, std::span<const int64_t> count,
+            std::byte* destination) const override {
+    int64_t elements = 1;
+    for (const int64_t extent : count) elements *= extent;
+    if (elements == 0) return;
+    // Codes stand at the end of what they are widened to, which goes on from its beginning.
+    const std::byte* codes = destination + 3 * elements;
+    codes_->read(begin, count, destination + 3 * elements);
+    const ScaleBox scales = scales_.values ? read_scales(begin, count) : ScaleBox();
+    std::vector<int64_t> at(begin.begin(), begin.end());
+    const size_t last = at.size() - 1;
+    assert(roles_[last] == kChannelAxis);
+    const int64_t step = axes_.axis[kChannelAxis] < 0 ? 0 : scales.stride[kChannelAxis];
+    for (int64_t done = 0; done < elements; done += count[last]) {
+      const float* scale = scales_.values ? scales.values.data() + place(scales, at) : nullptr;
+      for (int64_t i = done; i < done + count[last]; ++i) {
+        float value = values_[std::to_integer<size_t>(codes[i])];
+        if (scale != nullptr) value *= scale[(i - done) * step];
+        std::memcpy(destination + 4 * i, &value, sizeof value);
+      }
+      for (size_t axis = last; axis-- > 0;) {
+        if (++at[axis] < begin[axis] + count[axis]) break;
+        at[axis] = begin[axis];
+      }
+    }
+  }
+
+ private:
+  /// The scales of a box of codes.
+  struct ScaleBox {
+    std::vector<float> values;
+    std::array<int64_t, 4> begin{}, stride{};  ///< of batch, head, token and channel
+  };
+
+  ScaleBox read_scales(std::span<const int64_t> begin, std::span<const int64_t> count) const {
+    const TensorSource& source = *scales_.values;
+    const size_t rank = source.shape().size();
+    std::vector<int64_t> from(rank, 0), extent(rank, 1);
+    ScaleBox box;
+    for (size_t axis = 0; axis < begin.size(); ++axis) {
+      const auto role = static_cast<size_t>(roles_[axis]);
+      if (axes_.axis[role] < 0) continue;
+      IndexRange range{begin[axis], begin[axis] + count[axis]};
+      if (role == kTokenAxis) range = axes_.places.of(range);
+      const auto own = static_cast<size_t>(axes_.axis[role]);
+      from[own] = box.begin[role] = range.begin;
+      extent[own] = range.size();
+    }
+    int64_t elements = 1;
+    for (size_t own = rank; own-- > 0;) {
+      for (size_t role = 0; role < 4; ++role) {
+        if (axes_.axis[role] == static_cast<int>(own)) box.stride[role] = elements;
+      }
+      elements *= extent[own];
+    }
+    std::vector<std::byte> raw(static_cast<size_t>(elements * dtype_bytes(source.dtype())));
+    source.read(from, extent, raw.data());
+    box.values.resize(static_cast<size_t>(elements));
+    to_floats(source.dtype(), raw.data(), elements, box.values.data());
+    return box;
+  }
+
+  int64_t place(const ScaleBox& box, const std::vector<int64_t>& at) const {
+    int64_t place = 0;
+    for (size_t axis = 0; axis < at.size(); ++axis) {
+      const auto role = static_cast<size_t>(roles_[axis]);
+      if (axes_.axis[role] < 0) continue;
+      const int64_t index = role == kTokenAxis ? axes_.places.of(at[axis]) : at[axis];
+      place += (index - box.begin[role]) * box.stride[role];
+    }
+    return place;
+  }
+
+  const std::shared_ptr<const TensorSource> codes_;
+  const CodeScales scales_;
+  const std::span<const int> roles_;  ///< for each axis of the codes batch, head, token or channel
+  ScaleAxes axes_;
+  std::array<float, 256> values_{};  ///< of each code; with the factor where that is all
+};
+
+}  // namespace
+
+std::shared_ptr<const TensorSource> scaled_tensor(std::shared_ptr<const TensorSource> codes,
+                                                  Layout layout, const CodeScales& scales) {
+  assert(codes->dtype() == DType::i8 || is_float8(codes->dtype()));
+  return std::make_shared<ScaledTensor>(std::move(codes), layout, scales);
+}
+
+std::string scales_words(const TensorSource& codes, Layout layout, const CodeScales& scales) {
+  if (!scales.values) return "one scale";
+  const ScaleAxes axes = ScaleShape(codes, head_extents(codes, layout), scales).axes();
+  const std::string each = axes.axis[kHeadAxis] >= 0    ? " of a head"
+                           : axes.axis[kBatchAxis] >= 0 ? " of a batch item"
+                                                        : "";
+  if (axes.places.by_thread != ThreadScales::none)
+    return "a scale a thread of SageAttention" + each;
+  if (axes.axis[kTokenAxis] >= 0) {
+    const int64_t block = axes.places.block;
+    return (block == 1 ? "a scale each token"
+                       : "a scale each " + std::to_string(block) + " tokens") +
+           each;
+  }
+  if (axes.axis[kChannelAxis] >= 0) return "a scale each channel" + each;
+  return axes.axis[kHeadAxis] >= 0    ? "a scale a head"
+         : axes.axis[kBatchAxis] >= 0 ? "a scale a batch item"
+                                      : "one scale";
+}
+
+}  // namespace attnscope

@@ -1,0 +1,200 @@
+#include "io/capture/call/code_tensors.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/nearest_word.h"
+#include "core/tensor/scaled_tensor.h"
+#include "io/capture/facts/fact_errors.h"
+#include "io/capture/facts/tensor_reference.h"
+
+namespace attnscope {
+namespace {
+
+bool is_codes(DType dtype) { return dtype == DType::i8 || is_float8(dtype); }
+
+/// A tensor whose elements are of another type of as many bytes.
+class RetypedTensor : public TensorSource {
+ public:
+  RetypedTensor(std::shared_ptr<const TensorSource> source, DType dtype)
+      : source_(std::move(source)), dtype_(dtype) {}
+
+  DType dtype() const override { return dtype_; }
+  std::span<const int64_t> shape() const override { return source_->shape(); }
+  const std::string& name() const override { return source_->name(); }
+  bool prefers_order() const override { return source_->prefers_order(); }
+  void read(std::span<const int64_t> begin, std::span<const int64_t> count,
+            std::byte* destination) const override {
+    source_->read(begin, count, destination);
+  }
+
+ private:
+  const std::shared_ptr<const TensorSource> source_;
+  const DType dtype_;
+};
+
+std::shared_ptr<const TensorSource> retyped(std::shared_ptr<const TensorSource> source,
+                                            const std::string& type, const std::string& told) {
+  const std::vector<std::string> names = code_dtypes();
+  if (std::find(names.begin(), names.end(), type) == names.end())
+    throw unknown_name(told, type, names);
+  const DType dtype = *parse_dtype(type);
+  if (source->dtype() == dtype) return source;
+  if (dtype_bytes(dtype) != dtype_bytes(source->dtype()) || source->dtype() == DType::boolean) {
+    throw usage_error(fmt::format("{}: {} is {}, whose elements have {} bytes (expected {})", told,
+                                  source->name(), dtype_name(source->dtype()),
+                                  dtype_bytes(source->dtype()), dtype_bytes(dtype)));
+  }
+  return std::make_shared<RetypedTensor>(std::move(source), dtype);
+}
+
+/// The text of an option of a role; nothing where there is no such option.
+using OptionText = std::optional<std::string> FactOverrides::*;
+std::optional<std::string> option_of(const CodeRole& role, const FactOverrides& overrides,
+                                     OptionText q, OptionText k) {
+  if (role.name == "q") return overrides.*q;
+  return role.name == "k" ? overrides.*k : std::nullopt;
+}
+std::optional<std::string> scale_option(const CodeRole& role, const FactOverrides& overrides) {
+  return option_of(role, overrides, &FactOverrides::q_scale, &FactOverrides::k_scale);
+}
+
+/// A scale for all codes that a fact or an option tells.
+std::optional<double> told_scale(const CodeRole& role, const CallFacts& facts,
+                                 const FactOverrides& overrides) {
+  if (const auto option = scale_option(role, overrides)) return parse_number(*option);
+  return facts.number(std::string(role.name) + "_scale");
+}
+
+ThreadScales thread_scales(const CodeRole& role, const CallFacts& facts) {
+  const auto scales = facts.text("scales");
+  if (!scales || role.name == "v") return ThreadScales::none;
+  if (*scales != "sage-thread") {
+    throw bad_fact(facts, "scales", "expected sage-thread (got " + one_line(*scales) + ")");
+  }
+  return role.name == "q" ? ThreadScales::queries : ThreadScales::keys;
+}
+
+/// The option that tells a fact of the role: "--q-scale NUMBER|FILE[:KEY]", "--as v_dtype=TYPE".
+std::string told_by(const CodeRole& role, const std::string& fact) {
+  const std::string name(role.name), value = fact == "scale" ? "NUMBER" : "TYPE";
+  if (role.name == "v") return "--as v_" + fact + "=" + value;
+  return "--" + name + "-" + fact + " " + value + (fact == "scale" ? "|FILE[:KEY]" : "");
+}
+
+/// Throws where what is no codes has scales, or is bytes of no told type.
+void check_no_codes(const CodeRole& role, const CallTensors& tensors) {
+  const TensorSource& tensor = *(tensors.*role.codes);
+  const std::string name(role.name);
+  if (tensor.dtype() == DType::u8) {
+    throw usage_error(tensor.name() + ": has bytes of no told type: " + told_by(role, "dtype") +
+                      " says what they are: e4m3, e5m2, e4m3fnuz, e5m2fnuz or i8");
+  }
+  if (const auto& scales = tensors.*role.scales) {
+    throw file_error(scales->name(), "",
+                     "scales " + name + ", which is " + std::string(dtype_name(tensor.dtype())) +
+                         " and takes no scales");
+  }
+}
+
+/// Throws where scales cannot be such, or are missing.
+void check_scales(const CodeRole& role, const CodeScales& scales,
+                  const std::optional<double>& factor, const CallFacts& facts,
+                  const TensorSource& codes) {
+  const std::string name(role.name);
+  if (scales.block && *scales.block < 1)
+    throw bad_fact(facts, name + "_block", "expected a number above 0");
+  if (scales.values) {
+    const DType dtype = scales.values->dtype();
+    if (is_floating(dtype) && !is_float8(dtype)) return;
+    throw file_error(scales.values->name(), "",
+                     "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(dtype)) + ")");
+  }
+  if (factor) return;
+  if (scales.block || scales.by_thread != ThreadScales::none) {
+    throw file_error(facts.name(), name,
+                     "is told how scales go, but there is no tensor " + name + "_scale");
+  }
+  if (codes.dtype() == DType::i8) {
+    throw usage_error(codes.name() + ": is i8 without scales: " + told_by(role, "scale") +
+                      " says what its numbers are multiplied by");
+  }
+}
+
+/// SageAttention's own scales have the softmax scale in them, which nothing in the numbers tells.
+constexpr const char* kSageTrap =
+    "; SageAttention's kernels with a scale a block put the softmax scale times log2(e) into "
+    "q_scale: then give "
+    "--scale 0.69314718";
+
+}  // namespace
+
+std::vector<std::string> code_dtypes() {
+  return {"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "i8", "bf16", "f16"};
+}
+
+CallTensors with_code_options(CallTensors tensors, const CallFacts& facts,
+                              const FactOverrides& overrides, const ReadControl& control,
+                              std::vector<std::string>& notes) {
+  for (const CodeRole& role : code_roles()) {
+    auto& codes = tensors.*role.codes;
+    const std::string name(role.name);
+    if (!codes) continue;
+    if (const auto type =
+            option_of(role, overrides, &FactOverrides::q_dtype, &FactOverrides::k_dtype)) {
+      codes = retyped(codes, *type, "--" + name + "-dtype");
+    } else if (const auto fact = facts.text(name + "_dtype")) {
+      codes = with_name(facts.name(), ErrorCode::file,
+                        [&] { return retyped(codes, *fact, name + "_dtype"); });
+    }
+    const auto option = scale_option(role, overrides);
+    if (!option) continue;
+    auto& scales = tensors.*role.scales;
+    if (scales)
+      notes.push_back(
+          fmt::format("--{}-scale {} overrides the recorded {}", name, *option, scales->name()));
+    const std::vector<std::string> names(role.scale_names.begin(), role.scale_names.end());
+    scales = parse_number(*option) ? nullptr : open_tensor_reference(*option, names, control);
+    if (!is_codes(codes->dtype())) {
+      throw usage_error(fmt::format("--{}-scale: {} is {}, which takes no scales (expected {})",
+                                    name, codes->name(), dtype_name(codes->dtype()),
+                                    "i8, e4m3, e5m2, e4m3fnuz or e5m2fnuz"));
+    }
+  }
+  return tensors;
+}
+
+CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const CallFacts& facts,
+                       const FactOverrides& overrides, Layout layout) {
+  const auto& codes = tensors.*role.codes;
+  const std::string name(role.name), type(dtype_name(codes->dtype()));
+  CodeScales scales{.values = tensors.*role.scales, .block = facts.integer(name + "_block")};
+  const auto factor = told_scale(role, facts, overrides);
+  if (!is_codes(codes->dtype())) {
+    check_no_codes(role, tensors);
+    if (!factor) return {codes, "", ""};
+    return {codes, "",
+            fmt::format("{}: {}_scale {} is not used: {} is {}", facts.name(), name, *factor, name,
+                        type)};
+  }
+  scales.by_thread = thread_scales(role, facts);
+  check_scales(role, scales, factor, facts, *codes);
+  scales.factor = factor.value_or(1);
+  const std::string words = scales.values ? scales_words(*codes, layout, scales)
+                            : factor      ? fmt::format("the scale {}", *factor)
+                                          : "no scale: its values are taken as they are";
+  const bool sage = scales.values && codes->dtype() == DType::i8 && role.name == "q" &&
+                    scales.by_thread == ThreadScales::none;
+  const auto values = with_name(facts.name(), ErrorCode::file,
+                                [&] { return scaled_tensor(codes, layout, scales); });
+  return {values, type + " with " + words, sage ? kSageTrap : ""};
+}
+
+std::shared_ptr<const TensorSource> unscaled(std::shared_ptr<const TensorSource> source,
+                                             Layout layout) {
+  return is_codes(source->dtype()) ? scaled_tensor(std::move(source), layout, {}) : source;
+}
+
+}  // namespace attnscope

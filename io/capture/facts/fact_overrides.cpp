@@ -1,0 +1,26 @@
+#include "io/capture/facts/fact_overrides.h"
+
+#include "io/capture/facts/call_facts.h"
+#include "io/capture/facts/mask_fact.h"
+
+namespace attnscope {
+
+bool is_number_list(const std::string& text) {
+  return text.find_first_not_of("0123456789, ") == std::string::npos;
+}
+
+bool TextFact::names_file(const std::string& text) const {
+  switch (kind) {
+    case Kind::word:
+      return false;
+    case Kind::mask:
+      return !is_mask_word(text);
+    case Kind::list:
+      return !is_number_list(text);
+    case Kind::number:
+      return !parse_number(text);
+  }
+  return false;
+}
+
+}  // namespace attnscope

@@ -1,0 +1,113 @@
+"""Codes of one byte as PyTorch, safetensors and NumPy write them: maps are those of torch in float64."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import h5py
+import numpy as np
+import torch
+from safetensors.torch import save_file
+
+from support import has_program, program
+
+SHAPE = (2, 2, 200, 16)
+TYPES = {
+    "e4m3": torch.float8_e4m3fn,
+    "e5m2": torch.float8_e5m2,
+    "e4m3fnuz": torch.float8_e4m3fnuz,
+    "e5m2fnuz": torch.float8_e5m2fnuz,
+}
+
+
+def setUpModule() -> None:
+    if not has_program():
+        raise unittest.SkipTest("ATTNSCOPE names no program")
+
+
+class Codes(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        torch.manual_seed(3)
+        self.q, self.k = torch.randn(SHAPE), torch.randn(SHAPE)
+
+    def quantised(self, values: torch.Tensor, scale: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """The values divided by their scales, a scale each 64 tokens, as codes."""
+        rows = scale.repeat_interleave(64, 2)[:, :, : values.shape[2], None]
+        if dtype == torch.int8:
+            return (values / rows).round().clamp(-127, 127).to(dtype)
+        return (values / rows).to(dtype)
+
+    def call(self, dtype: torch.dtype) -> dict[str, torch.Tensor]:
+        step = 1 / 32 if dtype == torch.int8 else 1.0
+        scale = step * (1 + torch.rand(2, 2, 4))
+        return {
+            "q": self.quantised(self.q, scale, dtype),
+            "k": self.quantised(self.k, scale.flip(2), dtype),
+            "q_scale": scale,
+            "k_scale": scale.flip(2),
+        }
+
+    def check(self, call: dict[str, torch.Tensor], *arguments: object) -> None:
+        """The exported map of a head is torch's own of code times scale."""
+        path = self.folder / "map.h5"
+        program("export", *arguments, "--heads", "1", "--dtype", "f32", "--force", "-o", path)
+        rows = {name: call[f"{name}_scale"].double().repeat_interleave(64, 2)[:, :, :200, None] for name in "qk"}
+        q, k = (call[name].to(torch.float32).double() * rows[name] for name in "qk")
+        expected = (q @ k.transpose(2, 3) / 4).softmax(-1)[:, 1]
+        with h5py.File(path) as file:
+            found: list[np.ndarray] = []
+            file.visititems(lambda _, item: found.append(item[()]) if item.name.endswith("/weights") else None)
+        maps = max(found, key=lambda item: item.size)
+        self.assertEqual(maps.shape, (2, 1, 200, 200))
+        np.testing.assert_allclose(maps[:, 0], expected.numpy(), rtol=1e-5, atol=1e-9)
+
+    def test_types(self) -> None:
+        for name, dtype in TYPES.items() | {("i8", torch.int8)}:
+            with self.subTest(name):
+                call = self.call(dtype)
+                torch.save(call, self.folder / "call.pt")
+                save_file({key: value.contiguous() for key, value in call.items()}, self.folder / "call.safetensors")
+                for file in ("call.pt", "call.safetensors"):
+                    self.check(call, self.folder / file)
+                    info = json.loads(program("info", self.folder / file, "--json").stdout)
+                    self.assertEqual(info["calls"][0]["dtype"], name)
+                    self.assertEqual(info["calls"][0]["codes"][1], f"k: {name} with a scale each 64 tokens of a head")
+
+    def test_bytes_whose_type_is_told(self) -> None:
+        """NumPy has no names for them: plain bytes and voids."""
+        call = self.call(torch.float8_e4m3fn)
+        for name in "qk":
+            codes = call[name].view(torch.uint8).numpy()
+            np.save(self.folder / f"{name}.npy", codes.view("V1") if name == "q" else codes)
+        np.savez(self.folder / "scales.npz", a=call["q_scale"].numpy(), b=call["k_scale"].numpy())
+        told = ["--q", self.folder / "q.npy", "--k", self.folder / "k.npy", "--q-dtype", "e4m3", "--k-dtype", "e4m3"]
+        scales = ["--q-scale", f"{self.folder}/scales.npz:a", "--k-scale", f"{self.folder}/scales.npz:b"]
+        self.check(call, *told, *scales)
+        self.assertIn("--q-dtype TYPE", program("info", *told[:4], code=2).stderr)
+        # bfloat16 of ml_dtypes is a void of two bytes.
+        words = self.q.bfloat16().view(torch.int16).numpy().view("V2")
+        np.save(self.folder / "q.npy", words)
+        np.save(self.folder / "k.npy", words)
+        info = json.loads(program("info", *told[:4], "--json").stdout)
+        self.assertEqual(info["calls"][0]["dtype"], "bf16")
+
+    def test_opaque_bytes_of_hdf5(self) -> None:
+        call = self.call(torch.int8)
+        with h5py.File(self.folder / "call.h5", "w") as file:
+            for key, value in call.items():
+                file[key] = value.numpy()
+        self.check(call, self.folder / "call.h5")
+
+    def test_a_copy_has_the_same_maps(self) -> None:
+        call = self.call(torch.float8_e5m2)
+        save_file(call, self.folder / "call.safetensors")
+        program("convert", self.folder / "call.safetensors", "-o", self.folder / "copy")
+        self.check(call, self.folder / "copy")
+
+
+if __name__ == "__main__":
+    unittest.main()
