@@ -1,6 +1,7 @@
 #include "io/capture/facts/fact_overrides.h"
 
-#include "io/capture/facts/call_facts.h"
+#include <charconv>
+
 #include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
@@ -17,8 +18,12 @@ bool TextFact::names_file(const std::string& text) const {
       return !is_mask_word(text);
     case Kind::list:
       return !is_number_list(text);
-    case Kind::number:
-      return !parse_number(text);
+    case Kind::number: {
+      double number = 0;
+      const char* end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(text.data(), end, number);
+      return error != std::errc() || stop != end;
+    }
   }
   return false;
 }
