@@ -66,7 +66,7 @@ class ScaleShape {
     const auto rank = static_cast<int>(shape_.size());
     const bool one = std::all_of(shape_.begin(), shape_.end(), [](int64_t n) { return n == 1; });
     if (one && !told_by_token()) return result_;
-    if (rank == 1 && take(kHeadAxis, 0)) return result_;
+    if (rank == 1 && !told_by_token() && take(kHeadAxis, 0)) return result_;
     if (rank == 2 && !told_by_token() && takes(kBatchAxis, 0) && takes(kHeadAxis, 1)) {
       take(kBatchAxis, 0);
       take(kHeadAxis, 1);
@@ -100,16 +100,24 @@ class ScaleShape {
     result_.axis[static_cast<size_t>(role)] = extent(axis) == 1 ? -1 : axis;
     return true;
   }
+  /// [H, X], of one batch item.
+  bool begins_with_heads() const {
+    return extents_[kBatchAxis] == 1 && shape_.size() > 1 && extent(0) != 1;
+  }
   /// The last axis that is more than 1; the third, or the second of [H, X], where none of these is.
   int trailing_axis() const {
     const auto rank = static_cast<int>(shape_.size());
     int inner = rank - 1;
-    const int least = std::min(2, rank - 1);
+    const int least = std::min(begins_with_heads() ? 1 : 2, rank - 1);
     while (inner > least && extent(inner) == 1) --inner;
     return inner;
   }
+  /// [B, H, 1, d], or [H, 1, d].
+  bool is_behind_tokens(int inner) const {
+    return inner == (begins_with_heads() ? 2 : 3) && extent(inner - 1) == 1;
+  }
   /// Axes before `inner` that are not the 1 of tokens between heads and channels.
-  int leading_axes(int inner) const { return inner == 3 && extent(2) == 1 ? 2 : inner; }
+  int leading_axes(int inner) const { return is_behind_tokens(inner) ? inner - 1 : inner; }
 
   void take_inner(int axis) {
     const int64_t found = extent(axis), tokens = extents_[kTokenAxis],
@@ -120,7 +128,7 @@ class ScaleShape {
       result_.axis[kTokenAxis] = axis;
       return;
     }
-    if (axis == 3 && !scales_.block) {  // [B, H, 1, d]
+    if (is_behind_tokens(axis) && !scales_.block) {
       if (found != channels) fail();
       result_.axis[kChannelAxis] = axis;
       return;

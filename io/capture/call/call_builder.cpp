@@ -18,6 +18,7 @@
 #include "io/capture/call/call_part.h"
 #include "io/capture/call/call_tensors.h"
 #include "io/capture/call/call_tokens.h"
+#include "io/capture/call/code_tensors.h"
 #include "io/capture/call/head_tensors.h"
 #include "io/capture/call/rope_option.h"
 #include "io/capture/facts/call_facts.h"
@@ -246,6 +247,7 @@ CallEntry describe_call(const CallFacts& facts, const CallTensors& tensors) {
   entry.out = tensors.out;
   entry.out_rows = tensors.out_rows;
   for (const auto& [name, fact] : facts.all()) {
+    if (is_code_fact(name)) continue;
     entry.facts[name] = {fact.value.dump(-1, ' ', false, Json::error_handler_t::replace),
                          fact.origin};
   }

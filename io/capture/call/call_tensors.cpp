@@ -213,6 +213,14 @@ std::span<const CodeRole> code_roles() {
   return kRoles;
 }
 
+std::string add_scales(const CodeRole& role, const TensorFile& file, CallTensors& tensors) {
+  const auto& codes = tensors.*role.codes;
+  if (!codes || dtype_bytes(codes->dtype()) != 1) return "";
+  const std::string key = key_of(scale_role(role), file.keys());
+  if (!key.empty()) tensors.*role.scales = file.tensor(key);
+  return key;
+}
+
 std::span<const MaskTensor> mask_tensors() {
   static constexpr std::array<MaskTensor, 5> kList{{{"mask", &CallTensors::mask},
                                                     {"mask_valid", &CallTensors::mask_valid},
@@ -292,14 +300,7 @@ FoundTensors usual_tensors(const TensorFile& file) {
     taken.insert(fused);
     add_fused(file, fused, found);
   }
-  for (const CodeRole& role : code_roles()) {
-    const auto& codes = found.tensors.*role.codes;
-    const std::string key =
-        codes && dtype_bytes(codes->dtype()) == 1 ? key_of(scale_role(role), keys) : "";
-    if (key.empty()) continue;
-    taken.insert(key);
-    found.tensors.*role.scales = file.tensor(key);
-  }
+  for (const CodeRole& role : code_roles()) taken.insert(add_scales(role, file, found.tensors));
   // The output of all rows is of no use here; it is the rows that are checked.
   if (found.tensors.out && !found.tensors.out_rows) {
     found.unknown.push_back("tensor out without out_rows");

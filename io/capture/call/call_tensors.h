@@ -60,6 +60,9 @@ struct CodeRole {
 };
 /// Of q, k and v.
 std::span<const CodeRole> code_roles();
+/// Adds the scales that the file has for the role's codes of one byte. Gives their key, empty where
+/// there are none.
+std::string add_scales(const CodeRole& role, const TensorFile& file, CallTensors& tensors);
 
 /// The tensors of a call in the capture format, those of its second version where the file is of
 /// that (`second`). Throws Error(file) where q or k is missing.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/base/error.h"
@@ -50,21 +52,26 @@ std::shared_ptr<const TensorSource> retyped(std::shared_ptr<const TensorSource> 
   return std::make_shared<RetypedTensor>(std::move(source), dtype);
 }
 
-/// The text of an option of a role; nothing where there is no such option.
-using OptionText = std::optional<std::string> FactOverrides::*;
-std::optional<std::string> option_of(const CodeRole& role, const FactOverrides& overrides,
-                                     OptionText q, OptionText k) {
-  if (role.name == "q") return overrides.*q;
-  return role.name == "k" ? overrides.*k : std::nullopt;
+/// "--q-scale", "--as v_scale".
+std::string option_name(const CodeRole& role, const std::string& fact) {
+  const std::string name(role.name);
+  return role.name == "v" ? "--as v_" + fact : "--" + name + "-" + fact;
 }
-std::optional<std::string> scale_option(const CodeRole& role, const FactOverrides& overrides) {
-  return option_of(role, overrides, &FactOverrides::q_scale, &FactOverrides::k_scale);
+
+/// The text of this option; nothing where it is not given.
+std::optional<std::string> option_of(const CodeRole& role, const std::string& fact,
+                                     const FactOverrides& overrides) {
+  const bool scale = fact == "scale";
+  if (role.name == "q") return scale ? overrides.q_scale : overrides.q_dtype;
+  if (role.name == "k") return scale ? overrides.k_scale : overrides.k_dtype;
+  const auto told = overrides.told.find("v_" + fact);
+  return told == overrides.told.end() ? std::nullopt : std::optional(told->second);
 }
 
 /// A scale for all codes that a fact or an option tells.
 std::optional<double> told_scale(const CodeRole& role, const CallFacts& facts,
                                  const FactOverrides& overrides) {
-  if (const auto option = scale_option(role, overrides)) return parse_number(*option);
+  if (const auto option = option_of(role, "scale", overrides)) return parse_number(*option);
   return facts.number(std::string(role.name) + "_scale");
 }
 
@@ -77,11 +84,11 @@ ThreadScales thread_scales(const CodeRole& role, const CallFacts& facts) {
   return role.name == "q" ? ThreadScales::queries : ThreadScales::keys;
 }
 
-/// The option that tells a fact of the role: "--q-scale NUMBER|FILE[:KEY]", "--as v_dtype=TYPE".
+/// The option with its value: "--q-scale NUMBER|FILE[:KEY]", "--as v_dtype=TYPE".
 std::string told_by(const CodeRole& role, const std::string& fact) {
-  const std::string name(role.name), value = fact == "scale" ? "NUMBER" : "TYPE";
-  if (role.name == "v") return "--as v_" + fact + "=" + value;
-  return "--" + name + "-" + fact + " " + value + (fact == "scale" ? "|FILE[:KEY]" : "");
+  const std::string value = fact == "scale" ? "NUMBER" : "TYPE";
+  if (role.name == "v") return option_name(role, fact) + "=" + value;
+  return option_name(role, fact) + " " + value + (fact == "scale" ? "|FILE[:KEY]" : "");
 }
 
 /// Throws where what is no codes has scales, or is bytes of no told type.
@@ -99,7 +106,7 @@ void check_no_codes(const CodeRole& role, const CallTensors& tensors) {
   }
 }
 
-/// Throws where scales cannot be such, or are missing.
+/// Throws where scales cannot be such, are missing, or are told in two ways.
 void check_scales(const CodeRole& role, const CodeScales& scales,
                   const std::optional<double>& factor, const CallFacts& facts,
                   const TensorSource& codes) {
@@ -107,20 +114,39 @@ void check_scales(const CodeRole& role, const CodeScales& scales,
   if (scales.block && *scales.block < 1)
     throw bad_fact(facts, name + "_block", "expected a number above 0");
   if (scales.values) {
+    if (factor) {
+      throw file_error(facts.name(), name + "_scale",
+                       fmt::format("is {}, but {} is there too: {} says which it is", *factor,
+                                   scales.values->name(), told_by(role, "scale")));
+    }
     const DType dtype = scales.values->dtype();
     if (is_floating(dtype) && !is_float8(dtype)) return;
     throw file_error(scales.values->name(), "",
                      "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(dtype)) + ")");
   }
-  if (factor) return;
   if (scales.block || scales.by_thread != ThreadScales::none) {
     throw file_error(facts.name(), name,
                      "is told how scales go, but there is no tensor " + name + "_scale");
   }
-  if (codes.dtype() == DType::i8) {
+  if (codes.dtype() == DType::i8 && !factor) {
     throw usage_error(codes.name() + ": is i8 without scales: " + told_by(role, "scale") +
                       " says what its numbers are multiplied by");
   }
+}
+
+/// Throws where the shape of q's scales is also that of a scale a thread, 32 for each 128 tokens.
+void check_no_threads(const TensorSource& scales, const TensorSource& codes, Layout layout,
+                      const std::string& words) {
+  const int64_t threads = 32 * ((head_extents(codes, layout)[kTokenAxis] + 127) / 128);
+  const bool inner =
+      words.starts_with("a scale each channel") || words.starts_with("a scale each token");
+  const auto shape = scales.shape();
+  if (!inner || shape.size() > 3 || shape.back() != threads) return;
+  throw file_error(scales.name(), "",
+                   words +
+                       " or a scale a thread of SageAttention? --as scales=sage-thread tells "
+                       "threads, --as q_block=1 tokens, a shape [batch, heads, 1, channels] "
+                       "channels");
 }
 
 /// SageAttention's own scales have the softmax scale in them, which nothing in the numbers tells.
@@ -142,25 +168,24 @@ CallTensors with_code_options(CallTensors tensors, const CallFacts& facts,
     auto& codes = tensors.*role.codes;
     const std::string name(role.name);
     if (!codes) continue;
-    if (const auto type =
-            option_of(role, overrides, &FactOverrides::q_dtype, &FactOverrides::k_dtype)) {
-      codes = retyped(codes, *type, "--" + name + "-dtype");
+    if (const auto type = option_of(role, "dtype", overrides)) {
+      codes = retyped(codes, *type, option_name(role, "dtype"));
     } else if (const auto fact = facts.text(name + "_dtype")) {
       codes = with_name(facts.name(), ErrorCode::file,
                         [&] { return retyped(codes, *fact, name + "_dtype"); });
     }
-    const auto option = scale_option(role, overrides);
+    const auto option = option_of(role, "scale", overrides);
     if (!option) continue;
     auto& scales = tensors.*role.scales;
     if (scales)
-      notes.push_back(
-          fmt::format("--{}-scale {} overrides the recorded {}", name, *option, scales->name()));
+      notes.push_back(fmt::format("{} {} overrides the recorded {}", option_name(role, "scale"),
+                                  *option, scales->name()));
     const std::vector<std::string> names(role.scale_names.begin(), role.scale_names.end());
     scales = parse_number(*option) ? nullptr : open_tensor_reference(*option, names, control);
     if (!is_codes(codes->dtype())) {
-      throw usage_error(fmt::format("--{}-scale: {} is {}, which takes no scales (expected {})",
-                                    name, codes->name(), dtype_name(codes->dtype()),
-                                    "i8, e4m3, e5m2, e4m3fnuz or e5m2fnuz"));
+      throw usage_error(fmt::format(
+          "{}: {} is {}, which takes no scales (expected {})", option_name(role, "scale"),
+          codes->name(), dtype_name(codes->dtype()), "i8, e4m3, e5m2, e4m3fnuz or e5m2fnuz"));
     }
   }
   return tensors;
@@ -187,9 +212,17 @@ CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const C
                                           : "no scale: its values are taken as they are";
   const bool sage = scales.values && codes->dtype() == DType::i8 && role.name == "q" &&
                     scales.by_thread == ThreadScales::none;
+  if (sage && !scales.block) check_no_threads(*scales.values, *codes, layout, words);
   const auto values = with_name(facts.name(), ErrorCode::file,
                                 [&] { return scaled_tensor(codes, layout, scales); });
   return {values, type + " with " + words, sage ? kSageTrap : ""};
+}
+
+bool is_code_fact(std::string_view name) {
+  constexpr std::array<std::string_view, 10> kFacts{"q_scale", "q_dtype", "q_block", "k_scale",
+                                                    "k_dtype", "k_block", "v_scale", "v_dtype",
+                                                    "v_block", "scales"};
+  return std::find(kFacts.begin(), kFacts.end(), name) != kFacts.end();
 }
 
 std::shared_ptr<const TensorSource> unscaled(std::shared_ptr<const TensorSource> source,

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/tensor/layout.h"
@@ -16,12 +17,15 @@ namespace attnscope {
 std::vector<std::string> code_dtypes();
 
 /// The call's tensors with the scales that --q-scale and --k-scale name in place of those beside
-/// them, and with the elements of the types that --q-dtype, --k-dtype or facts tell. A note for
-/// each that replaces something. Throws Error(usage) for a type that is none or of another size,
-/// Error(file) where a file cannot be read.
+/// them, and with the elements of the types that --q-dtype, --k-dtype or facts tell; of v --as
+/// tells both. A note for each that replaces something. Throws Error(usage) for a type that is none
+/// or of another size, Error(file) where a file cannot be read.
 CallTensors with_code_options(CallTensors tensors, const CallFacts& facts,
                               const FactOverrides& overrides, const ReadControl& control,
                               std::vector<std::string>& notes);
+
+/// True of the facts that tell how codes are read, and nothing of a copy as numbers.
+bool is_code_fact(std::string_view name);
 
 /// A tensor as numbers.
 struct CodeValues {
@@ -31,7 +35,7 @@ struct CodeValues {
 };
 /// The tensor itself where it is no codes, else codes times scales, in f32; without scales e4m3 and
 /// its kin are taken as they are. Throws Error(usage), Error(file) for integers without scales, for
-/// bytes of no told type, and where scales do not fit.
+/// bytes of no told type, and where scales do not fit or are told in two ways.
 CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const CallFacts& facts,
                        const FactOverrides& overrides, Layout layout);
 

@@ -151,10 +151,18 @@ TEST_CASE("a batch item's axis may be missing from scales where there is one") {
   const HeadExtents extents{1, 3, 70, 5};
   const auto source = codes(Layout::shd, extents);
   CHECK(scales_words(*source, Layout::shd, scales_of({3, 70})) == "a scale each token of a head");
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{3, 70, 1}, {1, 3, 70}})
+    CHECK(scales_words(*source, Layout::shd, scales_of(shape)) == "a scale each token of a head");
+  CHECK(scales_words(*source, Layout::shd, scales_of({3, 1, 1})) == "a scale a head");
+  CHECK(scales_words(*source, Layout::shd, scales_of({3, 1, 5})) ==
+        "a scale each channel of a head");
+  const HeadTensor channels(scaled_tensor(source, Layout::shd, scales_of({3, 1, 5})), Layout::shd);
   const HeadTensor tensor(scaled_tensor(source, Layout::shd, scales_of({3, 2})), Layout::shd);
   std::vector<float> row(5);
   tensor.read_rows(0, 1, {64, 65}, reinterpret_cast<std::byte*>(row.data()));
   CHECK(row[4] == float8_value(DType::e4m3, code_at({0, 1, 64, 4})) * 4.5f);
+  channels.read_rows(0, 1, {64, 65}, reinterpret_cast<std::byte*>(row.data()));
+  CHECK(row[2] == float8_value(DType::e4m3, code_at({0, 1, 64, 2})) * 8.5f);
 }
 
 TEST_CASE("integers are signed codes, and every type of codes has its own values") {
@@ -189,6 +197,8 @@ TEST_CASE("scales that fit no axis, or several, are refused") {
                   "channels") == 0);
   CHECK(refusal(kExtents, {2, 3, 9}).find("16, 32, 64 or 128 tokens, each token or each channel") !=
         std::string::npos);
+  // Blocks are told, and these are heads.
+  CHECK(refusal(kExtents, {3}, 32).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {3, 70}).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {2, 3, 70, 6}).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {2, 3, 4}, 16).find("X is each 16 tokens)") != std::string::npos);

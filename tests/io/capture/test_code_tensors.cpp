@@ -1,5 +1,6 @@
 // Q and K that were stored as codes of one byte, with their scales, in every container.
 #include "core/problem/attention_problem.h"
+#include "io/capture/call/code_tensors.h"
 #include "io/capture/capture.h"
 #include "tests/support/call_file.h"
 #include "tests/support/catch.h"
@@ -30,10 +31,10 @@ Capture opened(const TemporaryFolder& folder, const CallFile& call,
   return Capture::open(folder / "call.safetensors", overrides);
 }
 
-std::string refusal(const CallFile& call, ErrorCode code, const std::vector<std::string>& parts,
-                    const FactOverrides& overrides = {}) {
+void check_refusal(const CallFile& call, ErrorCode code, const std::vector<std::string>& parts,
+                   const FactOverrides& overrides = {}) {
   const TemporaryFolder folder;
-  return refused([&] { (void)opened(folder, call, overrides); }, code, parts);
+  CHECK(refused([&] { (void)opened(folder, call, overrides); }, code, parts).empty());
 }
 
 std::vector<float> head(const HeadTensor& tensor, int64_t number) {
@@ -87,29 +88,29 @@ TEST_CASE("e4m3 without scales is taken as it is, and said") {
 }
 
 TEST_CASE("integers without scales, and bytes of no type, are asked for") {
-  refusal(call_of("I8", i8_codes()), ErrorCode::usage,
-          {"tensor q", "i8 without scales", "--q-scale NUMBER|FILE[:KEY]"});
-  refusal(call_of("U8", e4m3_codes()), ErrorCode::usage,
-          {"tensor q", "--q-dtype TYPE says what they are: e4m3, e5m2"});
+  check_refusal(call_of("I8", i8_codes()), ErrorCode::usage,
+                {"tensor q", "i8 without scales", "--q-scale NUMBER|FILE[:KEY]"});
+  check_refusal(call_of("U8", e4m3_codes()), ErrorCode::usage,
+                {"tensor q", "--q-dtype TYPE says what they are: e4m3, e5m2"});
   CallFile plain;
   plain.pair({1, 1, 2, 2}, {1, 1, 2, 2}).version(2).tensor("q_scale", "F32", {1}, raw<float>({1}));
-  refusal(plain, ErrorCode::file, {"tensor q_scale", "f32 and takes no scales"});
-  refusal(call_of("I8", i8_codes()).tensor("q_scale", "I64", {1}, raw<int64_t>({1})),
-          ErrorCode::file, {"tensor q_scale", "expected f32, f16, bf16 or f64 (got i64)"});
-  refusal(
+  check_refusal(plain, ErrorCode::file, {"tensor q_scale", "f32 and takes no scales"});
+  check_refusal(call_of("I8", i8_codes()).tensor("q_scale", "I64", {1}, raw<int64_t>({1})),
+                ErrorCode::file, {"tensor q_scale", "expected f32, f16, bf16 or f64 (got i64)"});
+  check_refusal(
       call_of("I8", i8_codes()).tensor("q_scale", "F32", {7}, raw<float>({1, 1, 1, 1, 1, 1, 1})),
       ErrorCode::file, {"tensor q_scale", "[7] is no shape of scales"});
-  refusal(call_of("F8_E4M3", e4m3_codes()).fact("q_block", "2"), ErrorCode::file,
-          {"no tensor q_scale"});
-  refusal(call_of("F8_E4M3", e4m3_codes())
-              .fact("q_block", "0")
-              .tensor("q_scale", "F32", {1}, raw<float>({1})),
-          ErrorCode::file, {"q_block", "above 0"});
-  refusal(call_of("F8_E4M3", e4m3_codes()).fact("scales", "rows"), ErrorCode::file,
-          {"scales", "sage-thread"});
+  check_refusal(call_of("F8_E4M3", e4m3_codes()).fact("q_block", "2"), ErrorCode::file,
+                {"no tensor q_scale"});
+  check_refusal(call_of("F8_E4M3", e4m3_codes())
+                    .fact("q_block", "0")
+                    .tensor("q_scale", "F32", {1}, raw<float>({1})),
+                ErrorCode::file, {"q_block", "above 0"});
+  check_refusal(call_of("F8_E4M3", e4m3_codes()).fact("scales", "rows"), ErrorCode::file,
+                {"scales", "sage-thread"});
   // The first version of the format has none of it.
-  refusal(call_of("F8_E4M3", e4m3_codes(), 1).fact("q_block", "2"), ErrorCode::file,
-          {"q_block", "attnscope-capture/2"});
+  check_refusal(call_of("F8_E4M3", e4m3_codes(), 1).fact("q_block", "2"), ErrorCode::file,
+                {"q_block", "attnscope-capture/2"});
 }
 
 TEST_CASE("beside codes a tensor of two bytes is widened") {
@@ -138,6 +139,62 @@ TEST_CASE("v whose codes cannot be scaled is left out, and said") {
   CHECK(has_note(capture, "tensor v: is i8 without scales: --as v_scale=NUMBER"));
 }
 
+TEST_CASE("--as tells the type and the scale of v") {
+  const TemporaryFolder folder;
+  CallFile file;
+  file.pair({1, 1, 2, 2}, {1, 1, 2, 2}).tensor("v", "U8", {1, 1, 2, 2}, {1, 2, 3, 4}).version(2);
+  file.tensor("v_scale", "F32", {1}, raw<float>({5}));
+  FactOverrides overrides;
+  overrides.told = {{"v_dtype", "i8"}, {"v_scale", "0.5"}};
+  const Capture capture = opened(folder, file, overrides);
+  const HeadTensor v = capture.calls().front().problem->v();
+  REQUIRE(v);
+  CHECK(head(v, 0) == std::vector<float>{0.5f, 1, 1.5f, 2});
+  CHECK(has_note(capture, "--as v_scale 0.5 overrides the recorded"));
+}
+
+TEST_CASE("scales that are told in two ways are refused") {
+  CallFile file = call_of("F8_E4M3", e4m3_codes());
+  file.fact("q_scale", "2").tensor("q_scale", "F32", {1}, raw<float>({3}));
+  check_refusal(file, ErrorCode::file, {"q_scale", "is 2", "tensor q_scale", "--q-scale"});
+  check_refusal(call_of("F8_E4M3", e4m3_codes()).fact("q_scale", "2").fact("q_block", "2"),
+                ErrorCode::file, {"no tensor q_scale"});
+}
+
+TEST_CASE("scales a channel that may be those of SageAttention's threads are asked for") {
+  CallFile file;  // 128 queries of 32 channels: 32 threads
+  file.tensor("q", "I8", {1, 1, 128, 32}).tensor("k", "I8", {1, 1, 128, 32}).version(2);
+  file.tensor("q_scale", "F32", {1, 1, 32}).tensor("k_scale", "F32", {1});
+  check_refusal(file, ErrorCode::file, {"tensor q_scale", "--as scales=sage-thread"});
+}
+
+TEST_CASE("a copy has no facts of codes, and opens") {
+  const TemporaryFolder folder;
+  CallFile file = call_of("U8", e4m3_codes());
+  file.fact("q_dtype", "e4m3").fact("k_dtype", "e4m3").fact("k_scale", "2").fact("q_block", "2");
+  file.tensor("q_scale", "F32", {1, 2, 2}, raw<float>({1, 2, 3, 4}));
+  const Capture capture = opened(folder, file);
+  CHECK(head(capture.calls().front().problem->q(), 0) == std::vector<float>{1, 2, 3, 4, 10, 12});
+  for (const auto& [name, fact] : capture.calls().front().facts) {
+    INFO(name);
+    CHECK_FALSE(is_code_fact(name));
+  }
+}
+
+TEST_CASE("files of a pattern have their scales beside them") {
+  const TemporaryFolder folder;
+  for (const std::string name : {"q", "k"}) {
+    CallFile file;
+    file.tensor(name, "I8", kShape, i8_codes()).version(0);
+    file.tensor(name + "_scale", "F32", {1}, raw<float>({name == "q" ? 0.5f : 2.f}));
+    file.write(folder.path() / ("layer3_" + name + ".safetensors"));
+  }
+  const Capture capture = Capture::open(folder.path());
+  const AttentionProblem& problem = *capture.calls().front().problem;
+  CHECK(head(problem.q(), 0) == std::vector<float>{0.5f, 1, 1.5f, 2, 2.5f, 3});
+  CHECK(head(problem.k(), 0) == std::vector<float>{2, 4, 6, 8, 10, 12});
+}
+
 TEST_CASE("options tell scales and types") {
   const TemporaryFolder folder;
   FactOverrides overrides;
@@ -156,15 +213,16 @@ TEST_CASE("options tell scales and types") {
 
   overrides = {};
   overrides.q_dtype = "e4m4";
-  refusal(call_of("U8", i8_codes()), ErrorCode::usage, {"--q-dtype", "e4m4", "e4m3"}, overrides);
+  check_refusal(call_of("U8", i8_codes()), ErrorCode::usage, {"--q-dtype", "e4m4", "e4m3"},
+                overrides);
   overrides.q_dtype = "bf16";
-  refusal(call_of("U8", i8_codes()), ErrorCode::usage, {"--q-dtype", "have 1 bytes (expected 2)"},
-          overrides);
+  check_refusal(call_of("U8", i8_codes()), ErrorCode::usage,
+                {"--q-dtype", "have 1 bytes (expected 2)"}, overrides);
   overrides = {};
   overrides.q_scale = "2";
   CallFile plain;
-  refusal(plain.pair({1, 1, 2, 2}, {1, 1, 2, 2}), ErrorCode::usage,
-          {"--q-scale", "is f32, which takes no scales"}, overrides);
+  check_refusal(plain.pair({1, 1, 2, 2}, {1, 1, 2, 2}), ErrorCode::usage,
+                {"--q-scale", "is f32, which takes no scales"}, overrides);
 }
 
 TEST_CASE("a capture's hash knows codes and scales") {
