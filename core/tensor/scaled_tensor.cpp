@@ -72,6 +72,8 @@ class ScaleShape {
       take(kHeadAxis, 1);
       return result_;
     }
+    // [1, X] is of heads of another number, as a kernel's scales of grouped queries are.
+    if (rank == 2 && !told_by_token() && !begins_with_heads() && extents_[kHeadAxis] > 1) fail();
     // [B, H, X], or [H, X] of one batch item; axes of 1 behind X, or between H and the channels,
     // are none.
     int at = 0;

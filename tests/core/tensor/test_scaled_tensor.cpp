@@ -199,6 +199,8 @@ TEST_CASE("scales that fit no axis, or several, are refused") {
         std::string::npos);
   // Blocks are told, and these are heads.
   CHECK(refusal(kExtents, {3}, 32).find("is no shape") != std::string::npos);
+  // Grouped queries' heads of keys, which are as many as blocks of 64 tokens.
+  CHECK(refusal({1, 6, 70, 5}, {1, 2}).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {3, 70}).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {2, 3, 70, 6}).find("is no shape") != std::string::npos);
   CHECK(refusal(kExtents, {2, 3, 4}, 16).find("X is each 16 tokens)") != std::string::npos);
