@@ -172,13 +172,10 @@ void AtlasPanel::draw_filter(const Ui& ui, float width, const AtlasLook& look,
                 filter_.begin());
   }
   const float field = std::max(ui.px(24), std::min(width, ui.px(kMostField)));
-  ImGui::SetNextItemWidth(field);
-  const std::string hint = fitting_hint("filter: layers=0-7 temporal entropy<5", field);
   const bool entered =
-      ImGui::InputTextWithHint("##filter", hint.c_str(), filter_.data(), filter_.size(),
-                               ImGuiInputTextFlags_EnterReturnsTrue);
+      text_field(ui, "Atlas/Find", "filter: layers=0-7 temporal entropy<5", field, filter_.data(),
+                 filter_.size(), ImGuiInputTextFlags_EnterReturnsTrue);
   typing_ = ImGui::IsItemActive();
-  mark(ui, "Atlas/Find");
   if (!entered || look.filter == filter_.data()) return;
   AtlasLook changed = look;
   changed.filter = filter_.data();

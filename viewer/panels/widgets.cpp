@@ -79,13 +79,10 @@ float put_fitting(const Ui& ui, ImFont* font, float x, float y, float width, ImU
   return rect.width();
 }
 
-std::string fitting_hint(const std::string& hint, float width) {
-  return fit_text(ImGui::GetFont(), hint, width - 2 * ImGui::GetStyle().FramePadding.x);
-}
-
 bool text_field(const Ui& ui, const std::string& label, const std::string& hint, float width,
                 char* text, size_t size, ImGuiInputTextFlags flags) {
-  const std::string shown = fitting_hint(hint, width);
+  const std::string shown =
+      fit_text(ImGui::GetFont(), hint, width - 2 * ImGui::GetStyle().FramePadding.x);
   ImGui::SetNextItemWidth(width);
   const bool entered =
       ImGui::InputTextWithHint(("##" + label).c_str(), shown.c_str(), text, size, flags);

@@ -23,8 +23,6 @@ float put_fitting(const Ui& ui, ImFont* font, float x, float y, float width, ImU
 /// Text of several lines in `width` pixels. Gives its height.
 float put_wrapped(const Ui& ui, ImFont* font, float x, float y, float width, ImU32 colour,
                   const std::string& text);
-/// `hint` of a text field that is `width` wide, cut where it is longer.
-std::string fitting_hint(const std::string& hint, float width);
 /// A text field as ImGui::InputTextWithHint(), `width` wide, whose hint is cut with … where it is
 /// longer; the whole of it then stands beside the mouse. Registered as `label`.
 bool text_field(const Ui& ui, const std::string& label, const std::string& hint, float width,
