@@ -67,6 +67,16 @@ std::vector<AtlasLine> sorted_heads(const std::vector<AtlasLine>& lines, const H
   return {line};
 }
 
+/// True where a list with the pattern's text has that pattern: of a block "3" it has layer 3.
+bool is_listable(const HeadPattern& pattern) {
+  try {
+    const std::vector<HeadPattern> read = parse_head_list(pattern.text(), "heads select");
+    return read.size() == 1 && read.front().facts() == pattern.facts();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 /// Names every head as a list does: by its layer, or where others have that as well, or it has
 /// none, by its block.
 void name_picks(std::vector<AtlasLine>& lines) {
@@ -82,9 +92,7 @@ void name_picks(std::vector<AtlasLine>& lines) {
     by_layer.layer = name.layer;
     by_block.block = name.place.block;
     if (!name.place.slot.empty()) by_block.slot = name.place.slot;
-    // A list has commas between its heads.
-    const bool has_block =
-        !name.place.block.empty() && name.place.text().find(',') == std::string::npos;
+    const bool has_block = !name.place.block.empty() && is_listable(by_block);
     const bool has_layer = name.layer != kNoLayer;
     if (!has_layer && !has_block) continue;
     HeadPattern& taken = has_block && !(has_layer && tells(by_layer)) ? by_block : by_layer;

@@ -65,9 +65,11 @@ TEST_CASE("a head is named by its layer, and where that is not its own by its bl
         "single.0.1 single.0.2 1.0 1.1 1.2 ");
   const std::vector<MapSource> slots{call(0, kNoLayer, "refiner.0", "attn")};
   CHECK(picks(atlas_lines(slots, {})) == "refiner.0/attn.0 refiner.0/attn.1 refiner.0/attn.2 ");
-  // What a list cannot say is not said: a name with its comma, and a head without any.
-  const std::vector<MapSource> comma{call(0, kNoLayer, "a,b"), call(0, kNoLayer, "")};
-  CHECK(picks(atlas_lines(comma, {})) == "      ");
+  // What a list cannot say is not said: a name with its comma or colon, one that would be a layer,
+  // and a head without any.
+  const std::vector<MapSource> unsaid{call(0, kNoLayer, "a,b"), call(0, kNoLayer, ""),
+                                      call(0, kNoLayer, "a:b"), call(0, kNoLayer, "3")};
+  CHECK(picks(atlas_lines(unsaid, {})) == std::string(12, ' '));
   // A command finds by each name the very head that has it.
   const auto lines = atlas_lines(calls, {});
   for (const AtlasLine& line : lines) {
