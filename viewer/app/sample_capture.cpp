@@ -17,7 +17,10 @@ namespace {
 
 /// A new folder that nobody else may enter.
 fs::path temporary_folder() {
-  std::string name = (fs::temp_directory_path() / "attnscope-XXXXXX").string();
+  std::error_code failed;
+  const fs::path folder = fs::temp_directory_path(failed);
+  if (failed) throw errno_error("TMPDIR", "names no folder for a sample", failed.value());
+  std::string name = (folder / "attnscope-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) throw errno_error(name, "cannot be created", errno);
   return name;
 }

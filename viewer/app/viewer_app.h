@@ -96,7 +96,9 @@ class ViewerApp {
   void show_other(bool on);
   /// Reads the next smaller or larger entry of the row that is shown; see DocumentFrame::walk().
   void walk_entry(bool larger);
-  void save_session(const std::filesystem::path& file);
+  /// `replaces`: a file of this name, as `force` does. Throws Error(usage) where no capture is
+  /// open, or the sample, which would go; Error(file).
+  void save_session(const std::filesystem::path& file, bool replaces = false);
   /// Writes the blocks of the mask over the matrix as `attnscope mask` reads them. Throws
   /// Error(usage) where there is none, or where tokens stand in another order, Error(file).
   void save_mask(const std::filesystem::path& file);

@@ -15,10 +15,11 @@
 
 namespace attnscope {
 
-void ViewerApp::save_session(const std::filesystem::path& file) {
+void ViewerApp::save_session(const std::filesystem::path& file, bool replaces) {
   if (!document_) throw usage_error("no capture is open");
+  if (sample_) throw usage_error("the sample goes when the window is closed: save it first");
   write_session(document_->session(window_->width(), window_->height()), document_->session_heads(),
-                file, settings_.force);
+                file, settings_.force || replaces);
 }
 
 void ViewerApp::write_session_or_fail() {
@@ -30,11 +31,8 @@ void ViewerApp::write_session_or_fail() {
     file = (remote ? name.filename() : name).string() + ".session";
   }
   try {
-    if (!document_) throw usage_error("no capture is open");
-    if (sample_) throw usage_error("the sample goes when the window is closed: save it first");
     // A session replaces an older one of the same name, and nothing else.
-    write_session(document_->session(window_->width(), window_->height()),
-                  document_->session_heads(), file, settings_.force || is_session_file(file));
+    save_session(file, is_session_file(file));
     tell("session saved: " + std::filesystem::absolute(file).string());
   } catch (const Error& e) {
     fail("The session cannot be saved", e.what());

@@ -1,6 +1,7 @@
-// The window while nothing is open, and the dialog that opens. Needs a display: run by ctest under
-// xvfb-run.
+// The window while nothing is open, the dialog that opens, and captures that are opened after or
+// beside each other. Needs a display: run by ctest under xvfb-run.
 #include <algorithm>
+#include <cstdlib>
 
 #include "tests/support/catch.h"
 #include "tests/support/reference_call.h"
@@ -85,6 +86,8 @@ TEST_CASE("the sample is synthetic, says so, goes with the window, and can be ke
     hidden.press("Ctrl+S");
     CHECK(hidden.app.failure().find("save it first") != std::string::npos);
     hidden.press("Escape");
+    CHECK_THROWS_AS(hidden.app.save_session(folder.path() / "sample.session"), Error);
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "sample.session"));
     // Nothing of it stays in the list of what was opened.
     CHECK(recent_files(folder.path() / "state" / "recent").empty());
 
@@ -100,6 +103,23 @@ TEST_CASE("the sample is synthetic, says so, goes with the window, and can be ke
     CHECK(hidden.app.failed());
   }
   CHECK(std::filesystem::exists(folder.path() / "kept" / "capture.json"));
+}
+
+TEST_CASE("a sample that has no place to be is told in a dialog") {
+  const TemporaryFolder folder;
+  HiddenApp hidden;
+  REQUIRE(hidden.force_size({1280, 800}));
+  const char* const before = std::getenv("TMPDIR");
+  const std::string kept = before == nullptr ? "" : before;
+  ::setenv("TMPDIR", (folder / "nowhere").c_str(), 1);
+  hidden.click("Empty/Sample");
+  if (before == nullptr) {
+    ::unsetenv("TMPDIR");
+  } else {
+    ::setenv("TMPDIR", kept.c_str(), 1);
+  }
+  CHECK(hidden.app.document() == nullptr);
+  CHECK(hidden.app.failure().find("TMPDIR: names no folder for a sample") != std::string::npos);
 }
 
 TEST_CASE("the folder that is made for the next time is told once") {
