@@ -116,6 +116,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   if (sample_ && document_->origin.path != sample_->capture()) sample_.reset();
   frame_.emplace(*document_, [window = window_] { window->wake(); });
   textures_.clear();
+  panels_.atlas().forget();
   counters_.first_picture_ms.reset();
   counters_.query_ms.reset();
   counters_.frame_ms_max = counters_.frame_cpu_ms_max = 0;

@@ -21,6 +21,8 @@ class AtlasPanel {
   explicit AtlasPanel(gl::MapPainter& painter) : layer_(painter) {}
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
+  /// Lets go of the heads of the capture that was open.
+  void forget();
   /// Begins a frame, in which it may not be drawn.
   void begin_frame() { drawn_ = false; }
   /// True where the pane of the last frame is who a key is for: the mouse is over it, or it was

@@ -74,6 +74,14 @@ bool menu_line(const Ui& ui, const char* name, CommandId command, PanelRequests&
 
 }  // namespace
 
+void AtlasPanel::forget() {
+  keys_.clear();
+  cursor_.reset();
+  anchor_.reset();
+  preview_.reset();
+  boxing_ = false;
+}
+
 bool AtlasPanel::takes(const KeyChord& chord, bool elsewhere) const {
   if (!drawn_ || !(over_ || maximised_ || (focused_ && !elsewhere))) return false;
   const bool has_cursor = cursor_ || !keys_.empty();

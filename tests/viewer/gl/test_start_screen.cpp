@@ -167,3 +167,20 @@ TEST_CASE("letters mark what begins with them in the dialog, and a path can be t
   CHECK_FALSE(hidden.app.labels().find("Browser/Cancel"));
   CHECK_FALSE(hidden.app.failed());
 }
+
+TEST_CASE("a capture is seen as it is opened, whatever head of another the cursor was on") {
+  HiddenApp hidden(true, hidden_window(), first_settings());
+  REQUIRE(hidden.force_size({1280, 800}));
+  hidden.open_sample();
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  const auto area = hidden.app.labels().find("Atlas/Area");
+  REQUIRE(area);
+  // Over the pane, and over no head of it.
+  hidden.app.mouse().hover(area->x1 - 1, area->y1 - 1);
+  hidden.settle();
+  hidden.press("End");
+  REQUIRE(hidden.app.document()->preview);
+  hidden.open_sample();
+  hidden.settle();
+  CHECK_FALSE(hidden.app.document()->preview);
+}
