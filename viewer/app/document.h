@@ -141,6 +141,11 @@ struct Document {
   const MapSource& call_of(const HeadId& head) const {
     return calls[static_cast<size_t>(head.call)];
   }
+  /// The file or folder that a head is of, without those that it is in.
+  std::string name_of(const HeadId& head) const {
+    const CaptureOrigin& of = head.call < own_calls ? origin : other_origin;
+    return of.name().filename().string();
+  }
   std::span<const MapSource> own() const {
     return std::span(calls).first(static_cast<size_t>(own_calls));
   }

@@ -154,7 +154,7 @@ void ViewerApp::describe_figure(const ViewState& state, const MapSource& call,
   content.value_name =
       against ? difference_sign(against->how) : unit_name(state.product, call.score);
   content.domain = joined_parts({softmax_text(call), call.precision, call.about});
-  content.text.title = one_line(document_->origin.name().filename().string());
+  content.text.title = one_line(document_->name_of(state.head));
   const bool whole =
       content.rows.size() == call.queries.tokens() && content.cols.size() == call.keys.tokens();
   content.text.lines = {joined_parts(

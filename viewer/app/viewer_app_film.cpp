@@ -67,10 +67,9 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
   document_->require_unchanged();
   const ViewState& state = frame_->shown();
   const MapSource& call = document_->call_of(state.head);
-  const FilmCaption caption{one_line(document_->origin.name().filename().string()),
-                            shown_heads(state), panels_.query().what(),
-                            joined_parts({softmax_text(call), call.precision, call.about}),
-                            panels_.query().unit()};
+  const FilmCaption caption{
+      one_line(document_->name_of(state.head)), shown_heads(state), panels_.query().what(),
+      joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
   export_ = std::make_unique<FilmExport>(
       FilmExport::Film{film->content(), state.film, *scale,
                        product_factor(state.product, call.keys.tokens()), caption, film->outlined(),

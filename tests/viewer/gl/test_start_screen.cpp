@@ -184,3 +184,27 @@ TEST_CASE("a capture is seen as it is opened, whatever head of another the curso
   hidden.settle();
   CHECK_FALSE(hidden.app.document()->preview);
 }
+
+TEST_CASE("a page names the capture that its map is of, also of side B") {
+  const TemporaryFolder folder;
+  const path one = write_call(folder, "one.safetensors"),
+             two = write_call(folder, "two.safetensors");
+  const auto backend = make_backend(parse_backend("auto"), {1});
+  ViewerApp::Settings settings;
+  settings.make_source.of_two = [&](const Capture& a, const Capture& b,
+                                    std::function<void()> wake) {
+    return tiles_of_two(a, b, *backend, TileService::Settings{}, std::move(wake));
+  };
+  HiddenApp hidden(true, hidden_window(), settings);
+  REQUIRE(hidden.force_size({1280, 800}));
+  hidden.app.open(CaptureOrigin{one, {}, {}}, two);
+  for (const bool other : {false, true}) {
+    hidden.app.show_other(other);
+    hidden.settle();
+    REQUIRE(hidden.wait_for(WaitFor::exact));
+    const path page = folder.path() / (other ? "b.svg" : "a.svg");
+    hidden.app.save_figure(page);
+    const std::string title = "<title>" + (other ? two : one).filename().string() + "</title>";
+    CHECK(read_bytes(page).find(title) != std::string::npos);
+  }
+}
