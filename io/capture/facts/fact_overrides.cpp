@@ -7,7 +7,8 @@
 namespace attnscope {
 
 bool is_number_list(const std::string& text) {
-  return text.find_first_not_of("0123456789, ") == std::string::npos;
+  return text.find(',') != std::string::npos &&
+         text.find_first_not_of("0123456789,- ") == std::string::npos;
 }
 
 bool TextFact::names_file(const std::string& text) const {

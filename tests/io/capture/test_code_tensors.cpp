@@ -139,7 +139,7 @@ TEST_CASE("v whose codes cannot be scaled is left out, and said") {
   CHECK(has_note(capture, "tensor v: is i8 without scales: --as v_scale=NUMBER"));
 }
 
-TEST_CASE("--as tells the type and the scale of v") {
+TEST_CASE("the type and the scale of v are told by --as") {
   const TemporaryFolder folder;
   CallFile file;
   file.pair({1, 1, 2, 2}, {1, 1, 2, 2}).tensor("v", "U8", {1, 1, 2, 2}, {1, 2, 3, 4}).version(2);
