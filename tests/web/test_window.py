@@ -101,7 +101,7 @@ class Looks(unittest.TestCase):
             for name, script in VIEWS.items():
                 width, height = SIZES.get(name, (WIDTH, HEIGHT))
                 with self.subTest(view=name), Window(self.server.address(), width, height) as window:
-                    window.script("atlas off\n" + script + "\n")
+                    window.script("atlas off\nwords off\nfilm none\n" + script + "\n")
                     shown = window.rows()
                     self.assertEqual(window.console, [])
                     file = os.path.join(folder, "native.png")

@@ -238,8 +238,8 @@ std::vector<Setting> mask_look_settings() {
 std::vector<Setting> film_and_mask_settings() {
   std::vector<Setting> all = film_look_settings(), masks = mask_look_settings();
   std::move(masks.begin(), masks.end(), std::back_inserter(all));
-  // An address neither plays nor names files.
-  for (Setting& setting : all) setting.in_address = false;
+  // An address neither plays nor names files; it says what lies over the video.
+  for (Setting& setting : all) setting.in_address = setting.name == "film";
   return all;
 }
 

@@ -23,21 +23,22 @@ constexpr int64_t kTextureBytes = int64_t{256} << 20;
 /// How often a script looks whether what it waits for is there.
 constexpr double kScriptSeconds = 0.02;
 
-ViewerApp::Settings app_settings() {
-  ViewerApp::Settings settings;
-  settings.texture_bytes = kTextureBytes;
-  settings.follow = true;
-  settings.begin_by_data = true;
-  settings.warn = settings.note = [](const std::string& line) {
-    emscripten_log(EM_LOG_CONSOLE, "%s", line.c_str());
-  };
-  return settings;
-}
-
 std::string taken_from(char* text) {
   std::string copy(text);
   std::free(text);
   return copy;
+}
+
+ViewerApp::Settings app_settings() {
+  ViewerApp::Settings settings;
+  settings.texture_bytes = kTextureBytes;
+  settings.follow = true;
+  // An address tells all that is to be seen.
+  settings.begin_by_data = taken_from(browser_view()).empty();
+  settings.warn = settings.note = [](const std::string& line) {
+    emscripten_log(EM_LOG_CONSOLE, "%s", line.c_str());
+  };
+  return settings;
 }
 
 std::unique_ptr<PageWindow> the_window;

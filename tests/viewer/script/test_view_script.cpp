@@ -114,6 +114,9 @@ TEST_CASE("a view's script always says whether all heads and words are shown") {
   CHECK(has(view_script(shown(calls, parse_script("", "s")), picker), "atlas off\n"));
   CHECK(has(view_script(shown(calls, parse_script("atlas on", "s")), picker), "atlas on\n"));
   CHECK(has(view_script(shown(calls, parse_script("", "s")), picker), "words off\n"));
+  // Windows begin with it by what the capture has.
+  CHECK(
+      has(view_script(shown(calls, parse_script("film contour", "s")), picker), "film contour\n"));
 }
 
 TEST_CASE("a view's script leaves out what its head does not have") {
