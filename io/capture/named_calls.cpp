@@ -107,8 +107,9 @@ CallTensors open_roles(const NamedCall& named, const ReadControl& control) {
     auto& place = role == "q" ? tensors.q : role == "k" ? tensors.k : tensors.v;
     place = open_parts(named, role, control);
     if (named.file || q.head || dtype_bytes(place->dtype()) != 1) continue;
-    const auto codes = std::find_if(code_roles().begin(), code_roles().end(),
-                                    [&](const CodeRole& r) { return r.name == role; });
+    const auto codes =
+        std::find_if(code_roles().begin(), code_roles().end(),
+                     [name = std::string_view(role)](const CodeRole& r) { return r.name == name; });
     if (codes != code_roles().end())
       add_scales(*codes, *open_tensor_file(parts[0].path, control), tensors);
   }
