@@ -139,8 +139,14 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .type_name("MASK")
       .group(facts);
   command.add_option("--score", o.score, "where none is recorded: {}")
-      .one_of(score_names())
+      .words(score_names())
       .type_name("SCORE")
+      .group(facts);
+  command
+      .add_option("--sinks", o.texts.sinks,
+                  "a logit a head or query in the denominator of the softmax alone: a number for\n"
+                  "all, or a tensor [heads] or [batch, heads, queries] (default: beside q)")
+      .type_name("none|NUMBER|FILE[:KEY]")
       .group(facts);
   command.add_option("--preset", o.texts.preset, "a model whose grid and text to assume: {}")
       .one_of(preset_names())
@@ -256,7 +262,7 @@ std::string score_text(const std::vector<SelectedCall>& calls) {
   const bool same = std::all_of(calls.begin(), calls.end(), [&](const SelectedCall& selected) {
     return selected.call->problem->score() == first;
   });
-  return same ? std::string(score_name(first)) : "mixed";
+  return same ? score_name(first) : "mixed";
 }
 
 FactOverrides fact_overrides(const CaptureOptions& o) {

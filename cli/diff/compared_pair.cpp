@@ -48,7 +48,12 @@ void check_scores(const SideHead& a, const SideHead& b) {
                                   b.logits ? "logits" : "weights"));
   }
   const bool logits = a.logits || b.logits;
-  if (!logits && a.score != b.score) {
+  const auto is_softmax_of = [](const SideHead& side) {
+    const auto score = parse_score(side.score);
+    return score && is_softmax(*score);
+  };
+  const bool softmax = is_softmax_of(a) && is_softmax_of(b);
+  if (!logits && a.score != b.score && !softmax) {
     throw usage_error(fmt::format("weights of different scores cannot be compared: {} is {}, {} {}",
                                   a.label, one_line(a.score), b.label, one_line(b.score)));
   }
@@ -231,7 +236,7 @@ ComparedPair compared_pair(const SideHead& a, const SideHead& b, const DiffCut& 
   check_scores(a, b);
   pair.logits = a.logits || b.logits;
   const auto score = parse_score(a.score);
-  pair.normalised = !pair.logits && score && is_normalised(*score);
+  pair.normalised = !pair.logits && score && is_normalised(*score) && !a.sinks && !b.sinks;
   const bool known =
       are_known(*a.query_tokens, *b.query_tokens) && are_known(*a.key_tokens, *b.key_tokens);
   const bool same_size = size_of(a, b) == size_of(b, a);

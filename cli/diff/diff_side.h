@@ -22,6 +22,7 @@ struct SideHead {
   std::string label;  ///< for messages
   const TokenGrid *query_tokens = nullptr, *key_tokens = nullptr;
   std::string score;
+  bool sinks = false;   ///< stand in its rows' denominators
   bool logits = false;  ///< it has no weights
   /// Of a capture; null: it stands in an export.
   const CallEntry* call = nullptr;

@@ -97,6 +97,7 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
   if (!call.codes.empty()) json["codes"] = call.codes;
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
+  if (!p.sinks().is_none()) json["sinks"] = p.sinks().describe();
   json["mask"] = p.mask().describe();
   for (const auto& [name, tokens] :
        {std::pair("query_segments", &p.query_tokens()), {"key_segments", &p.key_tokens()}}) {
@@ -189,12 +190,12 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
   for (const SelectedCall& s : selected) {
     const AttentionProblem& p = *s.call->problem;
     const std::string signature = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
         s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
         p.num_keys(), p.head_dim(), p.scale(), dtype_name(s.call->recorded_dtype()),
         p.mask().describe(), p.query_tokens().grid_text(), p.key_tokens().text_text(),
         layout_name(p.q().layout()), segments_text(p.query_tokens()), segments_text(p.key_tokens()),
-        score_name(p.score()), fmt::join(s.call->codes, " "));
+        score_name(p.score()), p.sinks().describe(), fmt::join(s.call->codes, " "));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
@@ -323,6 +324,9 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
          fmt::format("{}{}{}", score_name(p.score()),
                      divided ? ": q·k / normaliser, of either sign; rows do not add up to 1" : "",
                      origin_note(call, "score")));
+  }
+  if (!p.sinks().is_none()) {
+    line("sinks", p.sinks().describe() + " in the denominator alone; rows add up to less than 1");
   }
   line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
   line("mask", mask_text(call) + origin_note(call, "mask"));

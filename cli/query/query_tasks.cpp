@@ -209,7 +209,7 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
   }
   volumes.shares = is_normalised(q.calls.front().call->problem->score());
   volumes.domain_text =
-      domain_text(score_name(q.calls.front().call->problem->score()), request.domain, masks);
+      domain_text(q.calls.front().call->problem->score_words(), request.domain, masks);
   volumes.state_text = state_text(q.calls);
   volumes.query_text = describe_chosen(request.queries, q.chosen.front(), q.reverse);
   if (!request.segment.empty()) {

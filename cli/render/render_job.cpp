@@ -64,7 +64,7 @@ std::string head_label(const RenderHead& h) { return head_label(name_of(h)); }
 std::string domain_text(const RenderJob& job, const std::string& domain) {
   std::vector<std::string> masks;
   for (const RenderHead& head : job.heads) masks.push_back(head.call->problem->mask().describe());
-  return domain_text(score_name(job.heads.front().call->problem->score()), domain, masks);
+  return domain_text(job.heads.front().call->problem->score_words(), domain, masks);
 }
 
 std::string page_title(const RenderJob& job) {

@@ -190,7 +190,7 @@ OrderedJson about_capture(const Capture& capture, const std::vector<SelectedCall
             [](const CallEntry& call) { return segments_line(call.problem->query_tokens()); });
   lines.add("mask", "mask", [](const CallEntry& call) { return call.problem->mask().describe(); });
   lines.add("score", "score",
-            [](const CallEntry& call) { return std::string(score_name(call.problem->score())); });
+            [](const CallEntry& call) { return score_name(call.problem->score()); });
   lines.add("scale", "scale",
             [](const CallEntry& call) { return fmt::format("{:.8g}", call.problem->scale()); });
   lines.add("dtype", "q",

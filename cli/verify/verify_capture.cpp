@@ -267,7 +267,8 @@ std::optional<Report> check_exchanged(const VerifyCaptureRequest& request, const
 }  // namespace
 
 int verify_capture(VerifyCaptureRequest request, const Console& console) {
-  if (request.capture.score != "softmax") {
+  const auto score = parse_score(request.capture.score);
+  if (score && !is_softmax(*score)) {
     throw usage_error("--score " + request.capture.score +
                       ": recorded outputs are a softmax's; verify has no other score");
   }

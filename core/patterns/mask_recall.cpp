@@ -85,6 +85,7 @@ class MaskRecall::Worker {
     }
     if (p_.wanted_.values) finish_outputs();
     if (p_.wanted_.oracle) find_oracles();
+    if (!problem_.sinks().is_none()) divide_by_totals();
   }
 
  private:
@@ -213,18 +214,36 @@ class MaskRecall::Worker {
     return kept;
   }
 
+  /// The part of 1 that a row's sink has, which no mask takes away.
+  double sink_share(int64_t r) const {
+    return problem_.sinks().is_none() ? 0 : 1 - totals_[static_cast<size_t>(r)];
+  }
+
+  /// Shares of the mass on keys, where a sink has the rest of it.
+  void divide_by_totals() {
+    for (int64_t r = 0; r < rows_; ++r) {
+      const double total = totals_[static_cast<size_t>(r)];
+      if (total <= 0) continue;
+      for (size_t m = 0; m < p_.masks_.size(); ++m) {
+        RowRecall& row = score(m, r);
+        for (double* part : {&row.recall, &row.oracle, &row.effective_oracle}) *part /= total;
+      }
+    }
+  }
+
   /// Renormalises both outputs, so that a mask that keeps everything has no error at all.
   void finish_outputs() {
     for (int64_t r = 0; r < rows_; ++r) {
       const double* whole = output(p_.masks_.size(), r);
-      const double total = totals_[static_cast<size_t>(r)];
+      const double sink = sink_share(r);
+      const double total = totals_[static_cast<size_t>(r)] + sink;
       const double factor = total > 0 ? 1 / total : 0;
       double& norm = p_.norms_[static_cast<size_t>(tile_.rows.begin + r)];
       for (size_t c = 0; c < width_; ++c) norm += whole[c] * factor * whole[c] * factor;
       for (size_t m = 0; m < p_.masks_.size(); ++m) {
         RowRecall& row = score(m, r);
         const double* masked = output(m, r);
-        const double masked_factor = row.recall > 0 ? 1 / row.recall : 0;
+        const double masked_factor = row.recall > 0 ? 1 / (row.recall + sink) : 0;
         for (size_t c = 0; c < width_; ++c) {
           const double difference = masked[c] * masked_factor - whole[c] * factor;
           row.error += difference * difference;

@@ -112,6 +112,9 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   if (parts.scale == 0) parts.scale = 1.0 / std::sqrt(static_cast<double>(parts.q.width()));
   check.require(std::isfinite(parts.scale) && parts.scale > 0,
                 "the scale must be finite and above 0, got " + std::to_string(parts.scale));
+  check.require(std::isfinite(parts.score.cap) && parts.score.cap >= 0 &&
+                    (parts.score.cap == 0 || is_softmax(parts.score)),
+                "logits of softmax alone are capped, at a finite number above 0");
   if (parts.query_tokens.tokens() == 0) parts.query_tokens = TokenGrid::unknown(parts.q.tokens());
   if (parts.key_tokens.tokens() == 0) parts.key_tokens = TokenGrid::unknown(parts.k.tokens());
   check.tokens();
@@ -122,13 +125,21 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   } catch (const Error& error) {
     check.require(false, error.what());
   }
+  check.require(!is_linear(parts.score) || !parts.mask.has_finite_bias(),
+                "score " + score_name(parts.score) + " has no logits to add a floating mask to");
+  check.require(parts.sinks.is_none() || is_softmax(parts.score),
+                "score " + score_name(parts.score) + " has no sinks");
+  const std::string misfit =
+      parts.sinks.misfit({parts.q.batch(), parts.q.heads(), parts.q.tokens()});
+  check.require(misfit.empty(), misfit);
   check.require(
-      !is_linear(parts.score) || !parts.mask.has_finite_bias(),
-      "score " + std::string(score_name(parts.score)) + " has no logits to add a floating mask to");
-  check.require(!is_signed(parts.score) || parts.mask.is_none(),
-                "score " + std::string(score_name(parts.score)) + " takes no mask (got " +
-                    parts.mask.describe() + ")");
+      !is_signed(parts.score) || parts.mask.is_none(),
+      "score " + score_name(parts.score) + " takes no mask (got " + parts.mask.describe() + ")");
   return AttentionProblem(std::move(parts));
+}
+
+std::string AttentionProblem::score_words() const {
+  return score_name(parts_.score) + (parts_.sinks.is_none() ? "" : " with sinks");
 }
 
 void AttentionProblem::check_queries_finite(int64_t batch, int64_t head,

@@ -11,6 +11,7 @@
 #include "core/mask/mask.h"
 #include "core/problem/model_place.h"
 #include "core/problem/score.h"
+#include "core/problem/sinks.h"
 #include "core/problem/token_grid.h"
 #include "core/tensor/layout.h"
 
@@ -45,6 +46,7 @@ class AttentionProblem {
     double scale = 0;  ///< finite, > 0; 0 stands for 1/√d
     ScoreFunction score = ScoreFunction::softmax;
     Mask mask;
+    Sinks sinks;             ///< of softmax, capped or not
     TokenGrid query_tokens;  ///< default: unknown(Nq)
     TokenGrid key_tokens;    ///< default: unknown(Nk)
     CallId id;
@@ -68,6 +70,11 @@ class AttentionProblem {
   double scale() const { return parts_.scale; }
   ScoreFunction score() const { return parts_.score; }
   const Mask& mask() const { return parts_.mask; }
+  const Sinks& sinks() const { return parts_.sinks; }
+  /// Score and sinks for people: "softcap:50", "softmax with sinks".
+  std::string score_words() const;
+  /// True where the weights of each row that is not masked out add up to 1.
+  bool rows_add_up() const { return is_normalised(parts_.score) && parts_.sinks.is_none(); }
   const TokenGrid& query_tokens() const { return parts_.query_tokens; }
   const TokenGrid& key_tokens() const { return parts_.key_tokens; }
   const CallId& id() const { return parts_.id; }

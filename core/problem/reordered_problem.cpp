@@ -20,6 +20,11 @@ AttentionProblem reordered_problem(const AttentionProblem& problem, const MapPla
   parts.scale = problem.scale();
   parts.score = problem.score();
   parts.mask = reordered_mask(problem.mask(), places);
+  parts.sinks = problem.sinks();
+  if (!places.rows.is_identity()) {
+    const std::span<const int32_t> tokens = places.rows.tokens();
+    parts.sinks = parts.sinks.of_queries(std::vector<int64_t>(tokens.begin(), tokens.end()));
+  }
   parts.id = problem.id();
   parts.name = problem.name();
   return AttentionProblem::make(std::move(parts));

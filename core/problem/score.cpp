@@ -1,26 +1,57 @@
 #include "core/problem/score.h"
 
 #include <array>
+#include <charconv>
+#include <cmath>
+#include <utility>
 
 #include "core/problem/problem_names.h"
 
 namespace attnscope {
 namespace {
 
-constexpr std::array<std::string_view, 5> kScores{"softmax", "sigmoid", "linear:elu1",
-                                                  "linear:relu", "linear:normaliser"};
+constexpr std::array kScores{
+    std::pair{std::string_view("softmax"), ScoreFunction::softmax},
+    std::pair{std::string_view("sigmoid"), ScoreFunction::sigmoid},
+    std::pair{std::string_view("linear:elu1"), ScoreFunction::linear_elu1},
+    std::pair{std::string_view("linear:relu"), ScoreFunction::linear_relu},
+    std::pair{std::string_view("linear:normaliser"), ScoreFunction::linear_normaliser}};
+constexpr std::string_view kSoftcap = "softcap:";
+
+/// The shortest text that is read as the same number.
+std::string number_text(double value) {
+  std::array<char, 32> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
+  return {text.data(), end};
+}
 
 }  // namespace
 
-std::string_view score_name(ScoreFunction score) { return kScores[static_cast<size_t>(score)]; }
-
-std::optional<ScoreFunction> parse_score(std::string_view name) {
-  for (size_t i = 0; i < kScores.size(); ++i) {
-    if (kScores[i] == name) return static_cast<ScoreFunction>(i);
-  }
-  return std::nullopt;
+std::string score_name(ScoreFunction score) {
+  if (score.cap != 0) return std::string(kSoftcap) + number_text(score.cap);
+  return std::string(kScores[static_cast<size_t>(score.form)].first);
 }
 
-std::vector<std::string> score_names() { return {kScores.begin(), kScores.end()}; }
+std::optional<ScoreFunction> parse_score(std::string_view name) {
+  for (const auto& [known, score] : kScores) {
+    if (known == name) return score;
+  }
+  if (!name.starts_with(kSoftcap)) return std::nullopt;
+  name.remove_prefix(kSoftcap.size());
+  double cap = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), cap);
+  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  if (!std::isfinite(cap) || cap <= 0) return std::nullopt;
+  return ScoreFunction::softcap(cap);
+}
+
+std::vector<std::string> score_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, score] : kScores) {
+    names.emplace_back(name);
+    if (score == ScoreFunction::softmax) names.push_back(std::string(kSoftcap) + "C");
+  }
+  return names;
+}
 
 }  // namespace attnscope

@@ -90,7 +90,7 @@ std::string kept_keys_text(std::span<const std::string> masks) {
 std::string domain_text(std::string_view score, std::string_view domain,
                         std::span<const std::string> masks) {
   std::string text(score);
-  if (score == "softmax") {
+  if (score.starts_with("softmax") || score.starts_with("softcap")) {
     text += " domain " + std::string(domain);
   } else {
     text += " scores";

@@ -99,7 +99,7 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
     return;
   }
   max_weight_peak_ = std::max(max_weight_peak_, r.max_weight);
-  if (task.problem->score() == ScoreFunction::softmax && r.max_weight > 0) {
+  if (is_softmax(task.problem->score()) && r.max_weight > 0) {
     max_logit_ = std::fmax(max_logit_, r.norm.lse() + std::log(r.max_weight));
   }
   const ReductionRequest& request = panel.request();

@@ -52,14 +52,19 @@ struct KeyBlock {
   }
 };
 
-void fill_logits(const KeyBlock& block, const float* query, int64_t d, float scale, float* logits) {
+void fill_logits(const KeyBlock& block, const float* query, const AttendInputs& in, float* logits) {
+  const int64_t d = in.q->width();
   std::fill(logits, logits + kBlockKeys, 0.0f);
   for (int64_t c = 0; c < d; ++c) {
     const float q = query[c];
     const float* k = block.transposed.data() + c * kBlockKeys;
     for (int64_t j = 0; j < kBlockKeys; ++j) logits[j] += q * k[j];
   }
-  for (int64_t j = 0; j < kBlockKeys; ++j) logits[j] *= scale;
+  for (int64_t j = 0; j < kBlockKeys; ++j) logits[j] *= static_cast<float>(in.scale);
+  if (in.cap == 0) return;
+  for (int64_t j = 0; j < kBlockKeys; ++j) {
+    logits[j] = static_cast<float>(in.cap * std::tanh(double{logits[j]} / in.cap));
+  }
 }
 
 /// Takes one block's logits into a row; `outputs` [width] doubles.
@@ -107,8 +112,7 @@ AttendedRows attend_rows(const AttendInputs& in, std::span<const int64_t> rows) 
   for (int64_t begin = 0; begin < keys; begin += kBlockKeys) {
     block.load(in, {begin, std::min(begin + kBlockKeys, keys)});
     for (size_t r = 0; r < rows.size(); ++r) {
-      fill_logits(block, queries.data() + r * static_cast<size_t>(d), d,
-                  static_cast<float>(in.scale), logits.data());
+      fill_logits(block, queries.data() + r * static_cast<size_t>(d), in, logits.data());
       if (!in.mask.is_none()) {
         in.mask.fill_bias(in.batch, in.head, rows.subspan(r, 1), block.keys, bias.data(),
                           kBlockKeys);
@@ -124,10 +128,11 @@ AttendedRows attend_rows(const AttendInputs& in, std::span<const int64_t> rows) 
     const RowState& row = states[r];
     // Infinities in Q or K make NaN of all of it; only a row without keys has nothing.
     const bool masked = row.reference == kNothing;
-    result.lse.push_back(masked ? kNothing : row.reference + std::log(row.sum));
-    result.spread.push_back(masked ? 0 : std::sqrt(row.squares) / row.sum);
+    const double sum = row.sum + (masked ? 0 : std::exp(in.sink - row.reference));
+    result.lse.push_back(masked ? in.sink : row.reference + std::log(sum));
+    result.spread.push_back(masked ? 0 : std::sqrt(row.squares) / sum);
     for (int64_t c = 0; c < width && !masked; ++c) {
-      result.outputs[r * static_cast<size_t>(width) + static_cast<size_t>(c)] /= row.sum;
+      result.outputs[r * static_cast<size_t>(width) + static_cast<size_t>(c)] /= sum;
     }
   }
   return result;

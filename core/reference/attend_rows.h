@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -15,11 +16,14 @@ struct AttendInputs {
   RowSourcePtr k;  ///< [Nk, d]
   RowSourcePtr v;  ///< [Nk, dv], or null: only the LSE is wanted
   double scale = 0;
+  double cap = 0;  ///< logits become cap·tanh(logit/cap) before the mask; 0: they stay
+  /// A logit in the denominator alone; −∞: none.
+  double sink = -std::numeric_limits<double>::infinity();
   Mask mask;
   int64_t batch = 0, head = 0;  ///< the head, as the mask counts
 };
 
-/// The outputs and LSEs of some rows. A fully masked row has lse −inf and zeros.
+/// The outputs and LSEs of some rows. A fully masked row has the sink as lse, and zeros.
 struct AttendedRows {
   int64_t width = 0;            ///< dv; 0 without V
   std::vector<double> outputs;  ///< softmax(scale·QKᵀ + mask)·V, [rows, width]

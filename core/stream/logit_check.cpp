@@ -172,7 +172,7 @@ void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, M
   const TileRequest norms_alone{.entries = false};
   LongestKeys longest_keys(stop);
   for (const HeadTask& task : tasks) {
-    if (task.problem->score() != ScoreFunction::softmax) continue;
+    if (!is_softmax(task.problem->score())) continue;
     const double octaves = task.problem->scale() * std::numbers::log2e;
     const double most = std::min(kMostOctaves / octaves, kMostProduct);
     const std::vector<int64_t> rows = doubtful_rows(task, longest_keys.of(task), most, stop);

@@ -15,7 +15,8 @@ namespace attnscope {
 /// A row's normaliser, kept in two parts because exp(s − lse) with one float32 lse loses
 /// |lse|·6e-8. Softmax: Σ_j exp(s_j) = sum · 2^exponent with sum in [1, 2) and
 /// exponent an integer. Linear scores: Σ_j φ(q)·φ(k_j) in the same form. A fully masked row (or a
-/// linear row whose sum is 0) has sum 0.
+/// linear row whose sum is 0) has sum 0. With sinks exp(z) is part of it, and masked rows have that
+/// alone.
 struct RowNorm {
   double sum = 0;
   int64_t exponent = 0;
@@ -23,6 +24,8 @@ struct RowNorm {
   double lse() const;
   /// sum·2^exponent = value; value ≥ 0.
   static RowNorm from_value(double value);
+  /// Of a row with one logit more; −∞ leaves it as it is, in all bits.
+  RowNorm with_logit(double logit) const;
 };
 
 class DeviceFacet;

@@ -10,6 +10,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/tensor/memory_tensor.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
@@ -85,6 +86,7 @@ class CallCopy {
     } else if (!copy_.tokens.empty()) {
       facts["tokens"] = copy_.tokens;
     }
+    if (is_told_cap()) facts["score"] = score_name(call_.problem->score());
     if (!is_whole(s_.heads, call_.problem->num_heads())) choose_heads(facts);
     return facts;
   }
@@ -102,6 +104,7 @@ class CallCopy {
     }
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
+    if (!p.sinks().is_none()) tensors.push_back(sinks());
     for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
     if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
     if (call_.out && copy_.values) {
@@ -113,7 +116,7 @@ class CallCopy {
 
   /// The version of the format that can say what the call is.
   std::string_view format() const {
-    const bool second = call_.mask_fact->is_second_format() ||
+    const bool second = call_.mask_fact->is_second_format() || is_told_cap() ||
                         std::any_of(call_.facts.begin(), call_.facts.end(),
                                     [](const auto& fact) { return is_format_2_fact(fact.first); });
     return second ? kCaptureFormat2 : kCaptureFormat;
@@ -124,6 +127,22 @@ class CallCopy {
   }
 
  private:
+  /// A cap that an option tells, and no fact.
+  bool is_told_cap() const {
+    return call_.problem->score().cap != 0 && !call_.facts.contains("score") &&
+           !call_.facts.contains("softcap");
+  }
+  /// In three axes, of the chosen items and heads.
+  TensorToWrite sinks() const {
+    const Sinks& sinks = call_.problem->sinks();
+    const Sinks::Shape& shape = sinks.shape();
+    const auto bytes = std::as_bytes(sinks.logits());
+    const auto source = std::make_shared<MemoryTensor>(
+        "sinks", DType::f32, std::vector<int64_t>(shape.begin(), shape.end()),
+        std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return tensor_part("sinks", source, shape[0] > 1 ? s_.batch : std::vector<int64_t>(),
+                       shape[1] > 1 ? s_.heads : std::vector<int64_t>());
+  }
   /// Reduces a segment's lists that have one entry a batch item to the chosen items.
   void choose_segment_items(OrderedJson& segment) const {
     if (segment.contains("valid")) segment["valid"] = chosen_items(segment["valid"], s_);
@@ -201,7 +220,7 @@ class CallCopy {
 void check_recordable(const SelectedCall& s) {
   const CallEntry& call = *s.call;
   const AttentionProblem& p = *call.problem;
-  if (p.score() != ScoreFunction::softmax && !call.facts.contains("score")) {
+  if (!is_softmax(p.score()) && !call.facts.contains("score")) {
     throw usage_error(
         fmt::format("--score {}: is not recorded; give it to the command that shows "
                     "or exports the maps",

@@ -8,6 +8,7 @@
 
 #include "io/capture/content_hash.h"
 #include "io/capture/selection_share.h"
+#include "io/files/checksum.h"
 #include "io/files/input_set.h"
 #include "io/files/json_types.h"
 #include "io/segments/segment_json.h"
@@ -49,6 +50,9 @@ std::string canonical_facts(const SelectedCall& selected) {
   json["scale"] = p.scale();
   json["score"] = score_name(p.score());
   json["mask"] = p.mask().describe();
+  if (!p.sinks().is_none()) {
+    json["sinks"] = {p.sinks().shape(), checksum64(std::as_bytes(p.sinks().logits()))};
+  }
   // Elements alone do not tell how the tensor broadcasts.
   if (call.mask && call.mask_fact && call.mask_fact->is_second_format()) {
     const auto shape = call.mask->shape();

@@ -109,9 +109,14 @@ std::string LseCache::key(const NormSource& source, std::string_view backend,
   ContentHash hash(stop);
   hash.add(std::string(kMagic.begin(), kMagic.end()) + " " + std::string(version()));
   hash.add(std::string(backend));
-  hash.add(std::string(score_name(problem.score())));
+  hash.add(score_name(problem.score()));
   hash.add(std::to_string(std::bit_cast<uint64_t>(problem.scale())));
   hash.add(problem.mask().describe());
+  if (!problem.sinks().is_none()) {
+    hash.add("sinks " + std::to_string(batch) + " " + std::to_string(head));
+    for (const int64_t extent : problem.sinks().shape()) hash.add(std::to_string(extent));
+    hash.add(std::as_bytes(problem.sinks().logits()));
+  }
   for (const HeadTensor* tensor : {&problem.q(), &problem.k()}) {
     hash.add(std::string(dtype_name(tensor->dtype())) + " " + std::to_string(tensor->tokens()) +
              " " + std::to_string(tensor->width()));

@@ -35,10 +35,10 @@ Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_t
 Suspect Diagnosis::run() {
   if (find_values() || try_plain_loops()) return suspect_;
   using Step = bool (Diagnosis::*)();
-  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_layouts,
-                    &Diagnosis::try_batches, &Diagnosis::try_heads, &Diagnosis::try_token_orders,
-                    &Diagnosis::try_positions, &Diagnosis::try_layers, &Diagnosis::fit_scale,
-                    &Diagnosis::find_same_rows}) {
+  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::find_sink,
+                    &Diagnosis::find_cap, &Diagnosis::try_layouts, &Diagnosis::try_batches,
+                    &Diagnosis::try_heads, &Diagnosis::try_token_orders, &Diagnosis::try_positions,
+                    &Diagnosis::try_layers, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
     if ((this->*step)()) return suspect_;
   }
   return unknown();
@@ -120,18 +120,52 @@ bool Diagnosis::try_scales() {
   return false;
 }
 
-bool Diagnosis::fit_scale() {
-  // Coarse, then by golden section around the best.
-  constexpr int kSteps = 24;
-  const auto error_at = [&](double octaves) {
+bool Diagnosis::find_sink() {
+  const auto found = all_.missing_sink(attend_rows(stated(), all_.rows()));
+  if (!found) return false;
+  // What was learnt is no round number; what a script wrote is one.
+  for (const double sink : {std::round(*found * 1e3) / 1e3, *found}) {
     AttendInputs inputs = stated();
-    inputs.scale *= std::exp2(octaves);
-    return error_of(inputs, few_);
+    inputs.sink = sink;
+    if (attempt({"sinks",
+                 fmt::format("with a sink of {:.6g} in the softmax's denominator (--sinks {:.6g}; "
+                             "other heads may have others: a tensor sinks [heads] tells them)",
+                             sink, sink),
+                 std::move(inputs)})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Diagnosis::find_cap() {
+  constexpr int kMostHalves = 24;  // caps from 1/16 to 256
+  const auto capped = [&](double cap) {
+    AttendInputs inputs = stated();
+    inputs.cap = cap;
+    return inputs;
   };
+  const double found = std::exp2(best_octaves({-8, kMostHalves - 8}, [&](double octaves) {
+    return error_of(capped(std::exp2(octaves)), few_);
+  }));
+  for (const double cap : {std::round(found), std::round(found * 10) / 10, found}) {
+    if (cap > 0 &&
+        attempt({"softcap",
+                 fmt::format("with logits capped at {:.6g} (--score softcap:{:.6g})", cap, cap),
+                 capped(cap)})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+double Diagnosis::best_octaves(IndexRange halves,
+                               const std::function<double(double)>& error_at) const {
+  // Coarse, then by golden section around the best.
   double best = 0, best_error = check_.error;
-  for (int i = -kSteps; i <= kSteps; ++i) {
-    const double error = error_at(i / 2.0);
-    if (error < best_error) best = i / 2.0, best_error = error;
+  for (int64_t i = halves.begin; i <= halves.end; ++i) {
+    const double octaves = static_cast<double>(i) / 2, error = error_at(octaves);
+    if (error < best_error) best = octaves, best_error = error;
   }
   double low = best - 0.5, high = best + 0.5;
   constexpr double kGolden = 0.6180339887498949;
@@ -144,8 +178,17 @@ bool Diagnosis::fit_scale() {
       low = a;
     }
   }
+  return (low + high) / 2;
+}
+
+bool Diagnosis::fit_scale() {
+  constexpr int kSteps = 24;
   AttendInputs inputs = stated();
-  inputs.scale *= std::exp2((low + high) / 2);
+  inputs.scale *= std::exp2(best_octaves({-kSteps, kSteps}, [&](double octaves) {
+    AttendInputs scaled = stated();
+    scaled.scale *= std::exp2(octaves);
+    return error_of(scaled, few_);
+  }));
   const double scale = inputs.scale;
   return attempt({"scale",
                   fmt::format("with scale {:.6g} instead of {:.6g} (--scale {:.9g})", scale,
@@ -165,11 +208,11 @@ AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_
 }
 
 Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop) {
-  const ScoreFunction score = check.call->problem->score();
-  if (score != ScoreFunction::softmax) {
+  const AttentionProblem& problem = *check.call->problem;
+  if (problem.score() != ScoreFunction::softmax || !problem.sinks().is_none()) {
     return {"unknown",
-            fmt::format("mistakes are looked for in softmax attention only (score {})",
-                        score_name(score)),
+            fmt::format("mistakes are looked for in plain softmax attention only (score {})",
+                        problem.score_words()),
             check.error};
   }
   return Diagnosis(check, capture, std::move(stop)).run();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -41,6 +42,8 @@ class Diagnosis {
   bool try_plain_loops();
   bool try_scales();
   bool try_masks();
+  bool find_sink();
+  bool find_cap();
   bool try_layouts();
   bool try_batches();
   bool try_heads();
@@ -49,6 +52,8 @@ class Diagnosis {
   bool try_layers();
   bool find_same_rows();
   bool fit_scale();
+  /// The power of two within half octaves [begin / 2, end / 2] whose factor leaves least error.
+  double best_octaves(IndexRange halves, const std::function<double(double)>& error_at) const;
 
   bool try_other_call(const std::string& culprit, const CallEntry& other, const std::string& name);
   /// The stated inputs of call_ with `parts` ("q", "k", "v", several) of another call or head.

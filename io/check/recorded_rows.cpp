@@ -102,6 +102,37 @@ RecordedRows::Worst RecordedRows::compare(const AttendedRows& computed) const {
   return worst;
 }
 
+std::optional<double> RecordedRows::missing_sink_of(const AttendedRows& computed,
+                                                    size_t row) const {
+  const double lse = computed.lse[row];
+  if (!std::isfinite(lse)) return std::nullopt;
+  if (width_ == 0) {
+    const double more = values_[row] - lse;
+    return more > 0 ? std::optional(lse + std::log(std::expm1(more))) : std::nullopt;
+  }
+  const float* recorded = values_.data() + row * static_cast<size_t>(width_);
+  const double* outputs = computed.outputs.data() + row * static_cast<size_t>(width_);
+  double product = 0, norm = 0;
+  for (int64_t c = 0; c < width_; ++c) {
+    product += outputs[c] * recorded[c];
+    norm += outputs[c] * outputs[c];
+  }
+  const double part = product / norm;
+  if (!(part > 0 && part < 1)) return std::nullopt;
+  return lse + std::log((1 - part) / part);
+}
+
+std::optional<double> RecordedRows::missing_sink(const AttendedRows& computed) const {
+  std::vector<double> sinks;
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    if (const auto sink = missing_sink_of(computed, r)) sinks.push_back(*sink);
+  }
+  if (sinks.empty()) return std::nullopt;
+  const auto middle = sinks.begin() + static_cast<std::ptrdiff_t>(sinks.size() / 2);
+  std::nth_element(sinks.begin(), middle, sinks.end());
+  return *middle;
+}
+
 AttendInputs stated_inputs(const CallEntry& call, int64_t batch, int64_t head) {
   const AttentionProblem& p = *call.problem;
   AttendInputs inputs;

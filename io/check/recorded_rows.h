@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "core/reference/attend_rows.h"
@@ -29,8 +30,14 @@ class RecordedRows {
     double mean = 0;  ///< of the errors of all rows that were compared
   };
   Worst compare(const AttendedRows& computed) const;
+  /// The sink that rows computed without one lack, in the middle of what they tell of it: outputs
+  /// by the part of theirs that was recorded, LSEs by what they are more. Nothing where they have
+  /// no less and no more.
+  std::optional<double> missing_sink(const AttendedRows& computed) const;
 
  private:
+  std::optional<double> missing_sink_of(const AttendedRows& computed, size_t row) const;
+
   std::vector<int64_t> rows_;
   int64_t width_ = 0;          ///< 0: LSEs
   std::vector<float> values_;  ///< [rows, width] or [rows]

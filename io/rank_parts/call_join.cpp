@@ -105,6 +105,9 @@ class Join {
       throw file_error(file_of(part), "score",
                        "is linear:normaliser, whose parts cannot be joined");
     }
+    if (!p.sinks().is_none()) {
+      throw file_error(file_of(part), "sinks", "are there, and are not joined");
+    }
     if (part.part.has_some_tokens() != partial()) {
       refuse_difference(part, first_, "part", part_text(part.part), part_text(first_.part));
     }

@@ -173,6 +173,10 @@ class ChunkJoin {
             fmt::format("chunk {} has the score linear:normaliser, whose chunks cannot be joined",
                         call->id.place.chunk));
       }
+      if (!call->problem->sinks().is_none()) {
+        throw usage_error(
+            fmt::format("chunk {} has sinks, which are not joined", call->id.place.chunk));
+      }
       if (call->facts.count("part") == 0) continue;
       throw usage_error(
           fmt::format("chunk {} is the part of one of several processes: join these first, from "

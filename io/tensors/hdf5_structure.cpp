@@ -193,7 +193,8 @@ class StructureReader : private Hdf5Reader {
     const Hdf5Dataset d(H5Dopen2(group, name.c_str(), H5P_DEFAULT), path(), "dataset");
     // Axes and units are no concern of a map's.
     add_attributes(d.id(), json["path"].get<std::string>() + "/", [](const std::string& attribute) {
-      return names_value(attribute) || !fact_of_key(attribute).empty();
+      return names_value(attribute) || shaping_name(attribute) != nullptr ||
+             !fact_of_key(attribute).empty();
     });
     const Hdf5Space space(H5Dget_space(d.id()), path(), "space");
     if (H5Sget_simple_extent_type(space.id()) == H5S_NULL) bad("", "has a null space: no values");

@@ -47,6 +47,16 @@ constexpr std::array kKnownKeys{
     KnownKey{"q_state", "q_state", false},
     KnownKey{"head_offset", "head_offset", true},
     KnownKey{"extra", "extra", false},
+    KnownKey{"softcap", "softcap", true},
+    KnownKey{"soft_cap", "softcap", true},
+    KnownKey{"logits_soft_cap", "softcap", true},
+    KnownKey{"logit_soft_cap", "softcap", true},
+    KnownKey{"logits_softcap", "softcap", true},
+    KnownKey{"logit_softcap", "softcap", true},
+    KnownKey{"logit_cap", "softcap", true},
+    KnownKey{"logits_cap", "softcap", true},
+    KnownKey{"attn_logit_softcapping", "softcap", true},
+    KnownKey{"attn_logits_soft_cap", "softcap", true},
     KnownKey{"q_scale", "q_scale", true},
     KnownKey{"q_descale", "q_scale", true},
     KnownKey{"k_scale", "k_scale", true},
@@ -56,6 +66,8 @@ constexpr std::array kKnownKeys{
 };
 
 constexpr std::string_view kSink = "a learnt logit a head in the denominator";
+constexpr std::string_view kSinkWay = "--sinks NUMBER|FILE:KEY tells them";
+constexpr std::string_view kCapWay = "--score softcap:C caps them at C";
 constexpr std::string_view kCap = "the logits are capped, c*tanh(s/c), before the softmax";
 constexpr std::string_view kBias = "is added to the logits";
 constexpr std::string_view kBiasWay = "--mask FILE:KEY adds a tensor of the map's shape";
@@ -73,27 +85,27 @@ constexpr std::string_view kScale = "the logits are multiplied by it";
 using Nothing = ShapingName::Nothing;
 
 constexpr std::array kShapingNames{
-    ShapingName{"sinks", kSink, ""},
-    ShapingName{"sink", kSink, ""},
-    ShapingName{"s_aux", kSink, ""},
-    ShapingName{"attn_sink", kSink, ""},
-    ShapingName{"attn_sinks", kSink, ""},
-    ShapingName{"attention_sink", kSink, ""},
-    ShapingName{"attention_sinks", kSink, ""},
-    ShapingName{"attention_sink_bias", kSink, ""},
-    ShapingName{"sink_logits", kSink, ""},
-    ShapingName{"softmax_sink", kSink, ""},
-    ShapingName{"learnable_sink", kSink, ""},
-    ShapingName{"softcap", kCap, "", Nothing::zero},
-    ShapingName{"soft_cap", kCap, "", Nothing::zero},
-    ShapingName{"logits_soft_cap", kCap, "", Nothing::zero},
-    ShapingName{"logit_soft_cap", kCap, "", Nothing::zero},
-    ShapingName{"logits_softcap", kCap, "", Nothing::zero},
-    ShapingName{"logit_softcap", kCap, "", Nothing::zero},
-    ShapingName{"logit_cap", kCap, "", Nothing::zero},
-    ShapingName{"logits_cap", kCap, "", Nothing::zero},
-    ShapingName{"attn_logit_softcapping", kCap, "", Nothing::zero},
-    ShapingName{"attn_logits_soft_cap", kCap, "", Nothing::zero},
+    ShapingName{"sinks", kSink, kSinkWay},
+    ShapingName{"sink", kSink, kSinkWay},
+    ShapingName{"s_aux", kSink, kSinkWay},
+    ShapingName{"attn_sink", kSink, kSinkWay},
+    ShapingName{"attn_sinks", kSink, kSinkWay},
+    ShapingName{"attention_sink", kSink, kSinkWay},
+    ShapingName{"attention_sinks", kSink, kSinkWay},
+    ShapingName{"attention_sink_bias", kSink, kSinkWay},
+    ShapingName{"sink_logits", kSink, kSinkWay},
+    ShapingName{"softmax_sink", kSink, kSinkWay},
+    ShapingName{"learnable_sink", kSink, kSinkWay},
+    ShapingName{"softcap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"soft_cap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logits_soft_cap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logit_soft_cap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logits_softcap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logit_softcap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logit_cap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"logits_cap", kCap, kCapWay, Nothing::zero},
+    ShapingName{"attn_logit_softcapping", kCap, kCapWay, Nothing::zero},
+    ShapingName{"attn_logits_soft_cap", kCap, kCapWay, Nothing::zero},
     ShapingName{"attn_bias", kBias, kBiasWay},
     ShapingName{"attention_bias", kBias, kBiasWay, Nothing::truth},
     ShapingName{"position_bias", kBias, kBiasWay},
@@ -211,7 +223,8 @@ bool says_nothing(const ShapingName& name, std::string_view text) {
 }
 
 bool names_value(std::string_view key) {
-  return is_number_fact(last_part(key)) || shaping_name(key) != nullptr;
+  const ShapingName* const shaping = shaping_name(key);
+  return is_number_fact(last_part(key)) || (shaping != nullptr && shaping->what != kSink);
 }
 
 std::string_view last_part(std::string_view key) {

@@ -253,8 +253,7 @@ class CpuBackend : public TileBackend, public FewRowBackend {
 
   PackedFormat format_of(const AttentionProblem& problem) const {
     PackedFormat format{problem.q().dtype(), problem.head_dim(), problem.score()};
-    if (uses_tiles() && problem.score() == ScoreFunction::softmax &&
-        problem.head_dim() <= kMaxTileDim) {
+    if (uses_tiles() && is_softmax(problem.score()) && problem.head_dim() <= kMaxTileDim) {
       format.products = PackedProducts::tiles;
       format.whole_f16 = uses_f16_tiles() && format.dtype == DType::f16;
     } else if (has_bf16() && format.dtype == DType::bf16 && !is_linear(problem.score())) {

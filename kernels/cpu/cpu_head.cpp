@@ -220,10 +220,10 @@ bool CpuHead::is_masked_out(int64_t query, const Buffers& buffers) const {
 /// A sum near float32's end has lost keys to it. elu(x) + 1 is never 0, so only a mask makes a row
 /// of zeros; max(x, 0) may be.
 bool CpuHead::is_too_small(const RowSum& sum, int64_t query, const Buffers& buffers) const {
-  switch (head_.format.score) {
-    case ScoreFunction::linear_elu1:
+  switch (head_.format.score.form) {
+    case ScoreFunction::Form::linear_elu1:
       return sum.total < 0x1p-80 && (sum.total > 0 || !is_masked_out(query, buffers));
-    case ScoreFunction::linear_relu:
+    case ScoreFunction::Form::linear_relu:
       return sum.total < 0x1p-60 && (sum.total > 0 || features_.meets_any(query));
     default:
       return false;
@@ -266,7 +266,12 @@ void CpuHead::finish_sums(const Rows& rows, const Buffers& buffers,
     if (is_unresolved(buffers.sums[row]) || is_too_small(buffers.sums[row], query, buffers)) {
       refuse_row(query);
     }
-    norms[static_cast<size_t>(rows.first + row)] = norm_of(buffers.sums[row]);
+    RowNorm& norm = norms[static_cast<size_t>(rows.first + row)];
+    const double sink = head_.problem.sinks().logit(head_.batch, head_.head, query);
+    norm = norm_of(buffers.sums[row]).with_logit(sink);
+    // A row of a sink alone has no reference of its own; its factor must be finite.
+    if (buffers.sums[row].total == 0)
+      buffers.sums[row].reference = static_cast<float>(norm.exponent);
   }
 }
 
@@ -341,8 +346,8 @@ void CpuHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms, In
                    Quantity quantity, const EmitTarget& target,
                    std::span<std::byte> workspace) const {
   if (quantity == Quantity::logits && is_linear(head_.format.score)) {
-    throw usage_error(head_.problem.name() + ": score " +
-                      std::string(score_name(head_.format.score)) + " has no logits");
+    throw usage_error(head_.problem.name() + ": score " + score_name(head_.format.score) +
+                      " has no logits");
   }
   assert(norms.size() == (needs_norms(head_.format.score, quantity) ? queries.index.size() : 0));
   const FlushDenormals flush;

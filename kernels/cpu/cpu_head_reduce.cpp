@@ -167,7 +167,7 @@ void CpuHead::reduce_row(const Reduced& reduced, int64_t row, const KeyPart& par
   }
   if (panel.wants_shares(position)) keep_share_row(reduced, row, part, buffers);
   // Others than softmax are never reduced in parts.
-  if (request.entropy && head_.format.score != ScoreFunction::softmax && result.max_weight > 0) {
+  if (request.entropy && !is_softmax(head_.format.score) && result.max_weight > 0) {
     result.entropy = std::numbers::ln2 * kernels.negative_plogp(entries, part.keys.size(), factor);
   }
   if (!request.places && !panel.wants_offsets()) return;
@@ -250,8 +250,8 @@ void CpuHead::finish_rows(const Reduced& reduced, IndexRange rows, const Buffers
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     RowReduction& result = reduced.panel.row(reduced.first + row);
     if (request.any_rows()) result.masked = result.max_weight == 0;
-    if (!result.masked && request.entropy && head_.format.score == ScoreFunction::softmax) {
-      result.entropy = entropy_of(buffers.sums[row]);
+    if (!result.masked && request.entropy && is_softmax(head_.format.score)) {
+      result.entropy = entropy_of(buffers.sums[row], result.norm);
     }
   }
   reduced.panel.advance(reduced.first + rows.end);

@@ -23,10 +23,10 @@ namespace {
 
 /// φ of linear scores; other scores use q and k as they are.
 double feature(ScoreFunction score, double x) {
-  switch (score) {
-    case ScoreFunction::linear_elu1:
+  switch (score.form) {
+    case ScoreFunction::Form::linear_elu1:
       return x > 0 ? x + 1 : std::exp(x);
-    case ScoreFunction::linear_relu:
+    case ScoreFunction::Form::linear_relu:
       return std::max(x, 0.0);
     default:
       return x;
@@ -80,7 +80,7 @@ class ReferenceHead : public BoundHead {
             Quantity quantity, const EmitTarget& target,
             std::span<std::byte> workspace) const override {
     if (quantity == Quantity::logits && is_linear(problem_.score())) {
-      throw usage_error(problem_.name() + ": score " + std::string(score_name(problem_.score())) +
+      throw usage_error(problem_.name() + ": score " + score_name(problem_.score()) +
                         " has no logits");
     }
     Row row(problem_, workspace);
@@ -185,7 +185,7 @@ class ReferenceHead : public BoundHead {
       if (linear) {
         row.scores[j] = std::isinf(row.bias[j]) ? 0 : dot;
       } else {
-        row.scores[j] = problem_.scale() * dot + double{row.bias[j]};
+        row.scores[j] = capped(problem_.scale() * dot) + double{row.bias[j]};
       }
     }
   }
@@ -198,7 +198,8 @@ class ReferenceHead : public BoundHead {
       return RowNorm::from_value(sum);
     }
     const double largest = *std::max_element(row.scores, row.scores + row.count);
-    if (largest == -std::numeric_limits<double>::infinity()) return {};
+    const double sink = problem_.sinks().logit(batch_, head_, query);
+    if (largest == -std::numeric_limits<double>::infinity()) return RowNorm().with_logit(sink);
     const double octaves = std::floor(largest * std::numbers::log2e);
     // NaN too: sums of huge terms of both signs.
     if (!(std::fabs(octaves) <= kMostOctaves)) {
@@ -212,7 +213,12 @@ class ReferenceHead : public BoundHead {
     }
     RowNorm norm = RowNorm::from_value(sum);
     norm.exponent += static_cast<int64_t>(octaves);
-    return norm;
+    return norm.with_logit(sink);
+  }
+
+  double capped(double logit) const {
+    const double cap = problem_.score().cap;
+    return cap == 0 ? logit : cap * std::tanh(logit / cap);
   }
 
   /// Row i of the panel, whose weights are in row.scores.

@@ -107,6 +107,13 @@ def _take(array: Any, name: str, bf16: list[str], engine: Engine | None = None) 
     return array
 
 
+def _sinks(sinks: Any) -> np.ndarray:
+    """A logit, or an array of them, as float32 with one axis at least."""
+    if hasattr(sinks, "detach"):  # torch has bfloat16, which NumPy has not
+        sinks = sinks.detach().float().cpu().numpy()
+    return np.atleast_1d(np.ascontiguousarray(sinks, np.float32))
+
+
 def call(
     q: Any,
     k: Any,
@@ -115,6 +122,8 @@ def call(
     scale: float | None = None,
     mask: Any = None,
     score: str = "softmax",
+    softcap: float | None = None,
+    sinks: Any = None,
     layout: str = "",
     grid: tuple[int, int, int] | str | None = None,
     text: str = "",
@@ -125,7 +134,9 @@ def call(
 
     scale: logits are scale·q·k; 1/√d unless it is given. mask: "causal", "window:N", "block_causal:N", or an array
     that broadcasts to [B, H, Nq, Nk]: bool (may be attended to) or a bias. score: "softmax", "sigmoid",
-    "linear:elu1", "linear:relu". grid: (T, H, W) of the video tokens, and text: "16@start", "256@end", where queries
+    "linear:elu1", "linear:relu". softcap: logits s become softcap·tanh(s/softcap) before mask and softmax; 0 or None
+    leaves them. sinks: a logit that stands in the denominator of the softmax alone: a number, [H], or what broadcasts
+    to [B, H, Nq]. grid: (T, H, W) of the video tokens, and text: "16@start", "256@end", where queries
     and keys are the same tokens. name: how messages call it. options: memory, threads, backend, vram, tf32, as
     attnscope.open(). The arrays must not change while they are used. Raises attnscope.Error.
     """
@@ -138,6 +149,10 @@ def call(
         for array, each in ((q, "q"), (k, "k"), (v, "v"))
     ]
     words = {"name": name, "score": score, "layout": layout, "text": text}
+    if softcap:
+        if score != "softmax":
+            raise make_error(f"softcap: score {score} has none", "usage")
+        words["score"] = f"softcap:{float(softcap)!r}"
     if scale is not None:
         words["scale"] = repr(float(scale))
     if grid is not None:
@@ -147,8 +162,9 @@ def call(
         words["mask"] = mask
     elif mask is not None:
         mask_array = _take(mask, "mask", bf16)
+    sink_array = None if sinks is None else _sinks(sinks)
     words["bf16"] = ",".join(bf16)
-    return Call(_native.array_call(*arrays, mask_array, words), engine)
+    return Call(_native.array_call(*arrays, mask_array, sink_array, words), engine)
 
 
 def _shaped(q: Any, made: Call, layout: str, result: np.ndarray) -> np.ndarray:

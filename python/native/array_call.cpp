@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/tensor/layout.h"
 #include "io/capture/call/call_mask.h"
+#include "io/capture/call/call_sinks.h"
 
 namespace attnscope {
 namespace {
@@ -66,7 +67,7 @@ ScoreFunction score_of(const Words& options) {
   const auto score = parse_score(text.empty() ? "softmax" : text);
   if (!score || is_signed(*score)) {
     throw usage_error("score " + one_line(text) +
-                      ": expected softmax, sigmoid, linear:elu1 or linear:relu");
+                      ": expected softmax, softcap:C, sigmoid, linear:elu1 or linear:relu");
   }
   return *score;
 }
@@ -83,6 +84,14 @@ Mask mask_of(const CallArrays& arrays, const Words& options) {
                       ": expected none, causal, window:N, block_causal:N or an array");
   }
   return mask->mask;
+}
+
+Sinks sinks_of(const DataArray& array, const HeadTensor& q) {
+  try {
+    return read_sinks(*array_tensor("sinks", array, false), {q.batch(), q.heads(), q.tokens()});
+  } catch (const Error& error) {
+    throw usage_error(error.what());
+  }
 }
 
 /// The sequence of queries or keys. A cross attention's queries have no text.
@@ -105,6 +114,7 @@ CallHandle make_array_call(const CallArrays& arrays, const Words& options) {
   parts.scale = scale_of(options);
   parts.score = score_of(options);
   parts.mask = mask_of(arrays, options);
+  if (arrays.sinks) parts.sinks = sinks_of(*arrays.sinks, parts.q);
   const bool same = parts.q.tokens() == parts.k.tokens();
   parts.query_tokens =
       same ? tokens_of(options, parts.q.tokens()) : TokenGrid::unknown(parts.q.tokens());

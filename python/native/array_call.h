@@ -13,6 +13,7 @@ namespace attnscope {
 struct CallArrays {
   DataArray q, k;
   std::optional<DataArray> v, mask;  ///< the mask: bool (may be attended to) or a bias
+  std::optional<DataArray> sinks;    ///< [heads], or what broadcasts to [batch, heads, queries]
 };
 
 /// A call of arrays, which are read where they are, and waited for (array_tensor). Options: "name",

@@ -56,8 +56,9 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["head_dim"] = p.head_dim();
   facts["dtype"] = std::string(dtype_name(call.recorded_dtype()));
   facts["scale"] = p.scale();
-  facts["score"] = std::string(score_name(p.score()));
+  facts["score"] = score_name(p.score());
   facts["mask"] = p.mask().describe();
+  facts["sinks"] = p.sinks().describe();
   facts["grid"] = grid_of(p.query_tokens());
   facts["key_grid"] = grid_of(p.key_tokens());
   facts["text"] = p.key_tokens().text_text();
@@ -147,10 +148,11 @@ void bind_calls(nb::module_& module) {
   module.def(
       "array_call",
       [](const DataArray& q, const DataArray& k, const std::optional<DataArray>& v,
-         const std::optional<DataArray>& mask, const std::map<std::string, std::string>& options) {
-        return make_array_call({q, k, v, mask}, options);
+         const std::optional<DataArray>& mask, const std::optional<DataArray>& sinks,
+         const std::map<std::string, std::string>& options) {
+        return make_array_call({q, k, v, mask, sinks}, options);
       },
-      "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "options"_a,
+      "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "sinks"_a.none(), "options"_a,
       "A call of arrays, which are read where they are: in the host's memory, or in that of a CUDA "
       "device, as capsules of __dlpack__(stream=1). Options: layout, scale, mask (a word), score, "
       "grid, text.");

@@ -179,7 +179,7 @@ ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> he
                            const Places& rows, EngineRun& run) {
   const AttentionProblem& problem = call.problem();
   if (!is_normalised(problem.score())) {
-    throw usage_error(problem.name() + ": rows of " + std::string(score_name(problem.score())) +
+    throw usage_error(problem.name() + ": rows of " + score_name(problem.score()) +
                       " scores are not normalised, so there is no LSE");
   }
   ResultArray<double> result({static_cast<int64_t>(heads.size()), rows.size()}, problem.name());

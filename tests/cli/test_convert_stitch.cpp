@@ -374,18 +374,18 @@ TEST_CASE("convert --stitch refuses ranks that are no run, and names them") {
     CHECK(contains(said, "rank-0-of-2/call.safetensors says not recorded"));
   }
   SECTION("what shapes the map and is not carried over") {
-    const std::string said = with([](Part& p) { p.facts = {{"softcap", "30"}}; });
+    const std::string said = with([](Part& p) { p.facts = {{"alibi_slopes", "30"}}; });
     CHECK(contains(said, "rank-1-of-2/call.safetensors: "));
-    CHECK(contains(said, "softcap"));
-    CHECK(contains(said, "--ignore softcap"));
+    CHECK(contains(said, "alibi_slopes"));
+    CHECK(contains(said, "--ignore alibi_slopes"));
     fs::remove_all(dump);
     for (Part part : parts) {
-      part.facts = {{"softcap", "30"}};
+      part.facts = {{"alibi_slopes", "30"}};
       write_part(dump, call, part);
     }
     const fs::path out = folder.path() / "without";
     const ProgramResult r = run_attnscope(
-        {"convert", "--stitch", dump.string(), "--ignore", "softcap", "-o", out.string()});
+        {"convert", "--stitch", dump.string(), "--ignore", "alibi_slopes", "-o", out.string()});
     INFO(r.err);
     CHECK(r.exit_code == 0);
     CHECK(fs::exists(out));

@@ -31,13 +31,14 @@ void RecordedCall::attend(const Bias& bias) {
       const int64_t kv = h / (kHeads / kKvHeads);
       for (int64_t i = 0; i < kTokens; ++i) {
         std::array<double, kTokens> weights{};
-        double total = 0;
+        double total = sinks.empty() ? 0 : std::exp(sinks[static_cast<size_t>(h)]);
         for (int64_t j = 0; j < kTokens; ++j) {
           double dot = 0;
           for (int64_t c = 0; c < kWidth; ++c) {
             dot += double{row(q, b, h, i)[c]} * double{row(k, b, kv, j)[c]};
           }
-          const double weight = std::exp(scale * dot + (bias ? bias(i, j) : 0));
+          const double logit = cap == 0 ? scale * dot : cap * std::tanh(scale * dot / cap);
+          const double weight = std::exp(logit + (bias ? bias(i, j) : 0));
           weights[static_cast<size_t>(j)] = weight;
           total += weight;
         }

@@ -21,6 +21,8 @@ struct RecordedCall {
 
   std::vector<float> q, k, v, out;  ///< out: of every row
   double scale = 0.125;
+  double cap = 0;             ///< of the model's logits; 0: none
+  std::vector<double> sinks;  ///< [heads]; empty: none
   int64_t layer = 0;
   std::string mask_fact = "none", mask;  ///< `mask`: bytes of a bool tensor [tokens, tokens]
   std::string q_state = "qk_norm";

@@ -13,7 +13,7 @@ namespace attnscope {
 /// Of the enumerations, the last value.
 inline constexpr auto kLastQuantity = Quantity::logits;
 inline constexpr auto kLastDifference = Difference::log_ratio;
-inline constexpr auto kLastScore = ScoreFunction::linear_normaliser;
+inline constexpr auto kLastScore = ScoreFunction::Form::linear_normaliser;
 inline constexpr auto kLastKind = CallKind::joint;
 inline constexpr auto kLastModality = Modality::other;
 
@@ -196,9 +196,9 @@ void carry(Wire& wire, IsA<MapSource> auto& call) {
   wire(call.name, call.step, call.layer);
   wire.choice(call.kind, kLastKind);
   wire(call.place, call.branches, call.batch, call.heads, call.queries, call.keys, call.tokens);
-  wire.choice(call.score, kLastScore);
-  wire(call.mask, call.evicted, call.weights, call.logits, call.block, call.rows, call.cols,
-       call.first_row, call.precision, call.about, call.rounding);
+  wire.choice(call.score.form, kLastScore);
+  wire(call.score.cap, call.sinks, call.mask, call.evicted, call.weights, call.logits, call.block,
+       call.rows, call.cols, call.first_row, call.precision, call.about, call.rounding);
 }
 
 }  // namespace attnscope

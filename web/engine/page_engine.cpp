@@ -85,7 +85,7 @@ int attnscope_open(const double* facts, const void* q, const void* k, const doub
     head.keys = static_cast<int64_t>(facts[2]);
     head.dim = static_cast<int64_t>(facts[3]);
     head.scale = facts[4];
-    head.score = static_cast<ScoreFunction>(static_cast<int>(facts[5]));
+    head.score = {static_cast<ScoreFunction::Form>(static_cast<int>(facts[5])), facts[9]};
     head.all_keys = facts[6] != 0;
     head.q = static_cast<const std::byte*>(q);
     head.k = static_cast<const std::byte*>(k);

@@ -19,8 +19,8 @@ struct PageHead {
   int64_t queries = 0, keys = 0, dim = 0;
   double scale = 0;
   ScoreFunction score = ScoreFunction::softmax;
-  /// True where `k` has all keys that the rows are normalised over; else only `norms` tells their
-  /// sums.
+  /// True where `k` has all that the rows are normalised over, all keys and no sink beside them;
+  /// else only `norms` tells their sums.
   bool all_keys = true;
   const std::byte* q = nullptr;  ///< [queries, dim], packed
   const std::byte* k = nullptr;  ///< [keys, dim], packed

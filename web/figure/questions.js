@@ -55,8 +55,8 @@ const openEngine = () => {
   const data = Object.fromEntries(names.map((name) => [name, bytesOf(name)]));
   return ask({
     what: 'open', ...data,
-    numbers: [facts.dtype_number, Q.count, K.count, facts.dim, facts.scale, facts.score_number, K.count === K.total ? 1 : 0,
-              facts.mask_lists, facts.mask_runs],
+    numbers: [facts.dtype_number, Q.count, K.count, facts.dim, facts.scale, facts.score_number, K.count === K.total && facts.sinks === 'none' ? 1 : 0,
+              facts.mask_lists, facts.mask_runs, facts.score_cap],
   }, Object.values(data).filter(Boolean));
 };
 

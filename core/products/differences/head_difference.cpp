@@ -23,7 +23,7 @@ struct ComputedPair {
 };
 
 RowNumbers row_numbers(const HeadPair& pair) {
-  return RowNumbers({is_normalised(problem_of(pair.a).score()), true});
+  return RowNumbers({problem_of(pair.a).rows_add_up() && problem_of(pair.b).rows_add_up(), true});
 }
 
 std::string map_size_text(const AttentionProblem& problem) {
@@ -38,10 +38,10 @@ void check_comparable(const AttentionProblem& a, const AttentionProblem& b) {
     throw usage_error("maps of different sizes cannot be compared: " + map_size_text(a) + ", " +
                       map_size_text(b));
   }
-  if (a.score() != b.score()) {
+  const bool softmax = is_softmax(a.score()) && is_softmax(b.score());
+  if (a.score() != b.score() && !softmax) {
     throw usage_error("weights of different scores cannot be compared: " + a.name() + " is " +
-                      std::string(score_name(a.score())) + ", " + b.name() + " " +
-                      std::string(score_name(b.score())));
+                      score_name(a.score()) + ", " + b.name() + " " + score_name(b.score()));
   }
 }
 
@@ -153,11 +153,11 @@ HeadDifference summarise_rows(const ComparedRows& of, std::span<const RowDiffere
 HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifference> rows,
                               int64_t top) {
   const AttentionProblem& problem = problem_of(pair.a);
+  const bool add_up = problem.rows_add_up() && problem_of(pair.b).rows_add_up();
   std::vector<int64_t> queries;
   for (int64_t i = 0; i < pair.a.num_rows(); ++i) queries.push_back(pair.a.row_at(i));
-  return summarise_rows(ComparedRows{problem.num_queries(), problem.num_keys(),
-                                     is_normalised(problem.score()), true, queries},
-                        rows, top);
+  return summarise_rows(
+      ComparedRows{problem.num_queries(), problem.num_keys(), add_up, true, queries}, rows, top);
 }
 
 }  // namespace attnscope

@@ -13,9 +13,11 @@
 #include "core/base/error.h"
 #include "core/problem/head_limit.h"
 #include "core/problem/normalised_tensor.h"
+#include "core/problem/problem_names.h"
 #include "core/problem/score.h"
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_part.h"
+#include "io/capture/call/call_sinks.h"
 #include "io/capture/call/call_tensors.h"
 #include "io/capture/call/call_tokens.h"
 #include "io/capture/call/code_tensors.h"
@@ -93,14 +95,27 @@ struct CallScore {
   HeadTensors heads;
 };
 
+/// The cap that files of other formats tell by itself; 0 says that there is none.
+std::optional<ScoreFunction> recorded_cap(const CallFacts& facts) {
+  const auto cap = facts.number("softcap");
+  if (!cap || *cap == 0) return std::nullopt;
+  if (std::isfinite(*cap) && *cap > 0) return ScoreFunction::softcap(*cap);
+  throw bad_fact(facts, "softcap", fmt::format("expected a number above 0 (got {})", *cap));
+}
+
 std::optional<ScoreFunction> recorded_score(const CallFacts& facts) {
   const auto name = facts.text("score");
-  if (!name) return std::nullopt;
+  const auto cap = recorded_cap(facts);
+  if (!name) return cap;
   const auto score = parse_score(*name);
-  if (score) return score;
-  throw bad_fact(facts, "score",
-                 "expected softmax, sigmoid, linear:elu1, linear:relu or linear:normaliser (got " +
-                     one_line(*name) + ")");
+  if (!score) {
+    throw bad_fact(facts, "score",
+                   fmt::format("expected one of {} (got {})", fmt::join(score_names(), ", "),
+                               one_line(*name)));
+  }
+  if (!cap || *score == *cap || *score == ScoreFunction::softmax) return cap ? cap : score;
+  throw bad_fact(facts, "softcap",
+                 fmt::format("is {}, but the score is {}", cap->cap, score_name(*score)));
 }
 
 ScoreFunction chosen_score(const CallFacts& facts, const FactOverrides& overrides) {
@@ -109,8 +124,8 @@ ScoreFunction chosen_score(const CallFacts& facts, const FactOverrides& override
     return recorded.value_or(overrides.score);
   }
   if (*recorded == overrides.score) return *recorded;
-  throw usage_error("--score " + std::string(score_name(overrides.score)) + ": " + facts.name() +
-                    " was recorded with score " + std::string(score_name(*recorded)));
+  throw usage_error("--score " + score_name(overrides.score) + ": " + facts.name() +
+                    " was recorded with score " + score_name(*recorded));
 }
 
 void check_normaliser(const TensorSource& normaliser, const HeadTensor& q) {
@@ -175,9 +190,11 @@ CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
 }
 
-/// True where --mask or --scale was given and is the way out that `shaping` names.
+/// True where an option was given that is the way out that `shaping` names.
 bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
   return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
+         (overrides.sinks && shaping.way_out.starts_with("--sinks")) ||
+         (overrides.score.cap != 0 && shaping.way_out.starts_with("--score")) ||
          (overrides.scale && shaping.way_out.starts_with("--scale"));
 }
 
@@ -263,6 +280,11 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   std::erase_if(call.unknown, [&](const std::string& what) {
     return what.starts_with("tensor ") && call.facts.ignores(unknown_key(what));
   });
+  if (call.tensors.sinks) {
+    for (const std::string& name : usual_names("sinks")) {
+      if (call.facts.ignores(name)) call.tensors.sinks = nullptr;
+    }
+  }
   const std::set<std::string> left_out = call.facts.ignored();
   for (const std::string& name : left_out) {
     // A copy says that it has no longer what shaped the map.
@@ -292,6 +314,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   CallMask mask = call_mask(turned.facts, call.tensors, heads, overrides, control, call.notes);
   const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width(), score.score);
   check_outputs(call.tensors, heads, facts.name());
+  Sinks sinks = call_sinks(call.tensors, heads.q, overrides, control, call.notes);
 
   CallEntry entry = describe_call(facts, call.tensors);
   entry.file = std::move(call.file);
@@ -314,7 +337,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
     const ShapingName* shaping = shaping_name(unknown_key(what));
     return shaping != nullptr && is_answered(*shaping, overrides);
   });
-  const bool options = overrides.mask || overrides.scale || overrides.layout ||
+  const bool options = overrides.mask || overrides.scale || overrides.layout || overrides.sinks ||
                        overrides.score != ScoreFunction::softmax;
   entry.problem = with_name(facts.name(), options ? ErrorCode::usage : ErrorCode::file, [&] {
     return std::make_shared<const AttentionProblem>(
@@ -324,6 +347,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                                 .scale = *facts.number("scale"),
                                 .score = score.score,
                                 .mask = std::move(mask.mask),
+                                .sinks = std::move(sinks),
                                 .query_tokens = tokens.queries,
                                 .key_tokens = tokens.keys,
                                 .id = id,

@@ -20,6 +20,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks, mask_spans;
   /// What codes of one byte in q, k and v are multiplied by (code_tensors.h).
   std::shared_ptr<const TensorSource> q_scale, k_scale, v_scale;
+  /// Logits that stand in the denominator alone (call_sinks.h).
+  std::shared_ptr<const TensorSource> sinks;
   /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
@@ -39,8 +41,8 @@ struct FoundTensors {
 };
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
-/// first. `role` is that name: q, k, v, mask, lse, out, out_rows, cu_seqlens_q, cu_seqlens_k; or
-/// qkv, kv of a fused tensor.
+/// first. `role` is that name: q, k, v, mask, sinks, lse, out, out_rows, cu_seqlens_q,
+/// cu_seqlens_k; or qkv, kv of a fused tensor.
 const std::vector<std::string>& usual_names(std::string_view role);
 
 /// A tensor that tells a mask, and where it stands.

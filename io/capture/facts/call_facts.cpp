@@ -27,7 +27,7 @@ struct FactName {
   std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 42> kFacts{{{"format", FactType::text, ""},
+constexpr std::array<FactName, 43> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -56,6 +56,7 @@ constexpr std::array<FactName, 42> kFacts{{{"format", FactType::text, ""},
                                            {"part", FactType::any, ""},
                                            {"chunk", FactType::integer},
                                            {"score", FactType::text, "--score"},
+                                           {"softcap", FactType::number, "--score"},
                                            {"forward", FactType::integer, ""},
                                            {"of_step", FactType::integer, ""},
                                            {"call", FactType::integer, ""},
@@ -213,6 +214,8 @@ void CallFacts::add_text(const std::string& key, const std::string& fact, const 
     }
     return;
   }
+  // "None", 0 and False say that there is none of it.
+  if (fact == "softcap" && says_nothing(*shaping_name(key), text)) return;
   const FactType type = find_fact(fact)->type;
   if (type == FactType::any && of == MetadataOf::capture) {
     record(fact, parse_strict_json(text, file, "metadata key " + key), file);

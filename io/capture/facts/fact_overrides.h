@@ -29,6 +29,7 @@ struct FactOverrides {
   /// What codes are multiplied by, FILE[:KEY] or a number, and what their bytes are:
   /// code_tensors.h.
   std::optional<std::string> q_scale, k_scale, q_dtype, k_dtype;
+  std::optional<std::string> sinks;  ///< "none", a logit or FILE[:KEY]: call_sinks.h
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
   /// Facts that are told of every call: values as --as has them, by the facts' names; call_facts.h
@@ -51,7 +52,7 @@ struct TextFact {
   /// True where the text is FILE or FILE:KEY.
   bool names_file(const std::string& text) const;
 };
-inline constexpr std::array<TextFact, 14> kTextFacts{{
+inline constexpr std::array<TextFact, 15> kTextFacts{{
     {"pattern", "--pattern", &FactOverrides::pattern},
     {"layout", "--layout", &FactOverrides::layout},
     {"grid", "--grid", &FactOverrides::grid},
@@ -66,6 +67,7 @@ inline constexpr std::array<TextFact, 14> kTextFacts{{
     {"k_scale", "--k-scale", &FactOverrides::k_scale, TextFact::Kind::number},
     {"q_dtype", "--q-dtype", &FactOverrides::q_dtype},
     {"k_dtype", "--k-dtype", &FactOverrides::k_dtype},
+    {"sinks", "--sinks", &FactOverrides::sinks, TextFact::Kind::number},
 }};
 
 /// "0,9,24": no name of a file.

@@ -58,6 +58,20 @@ void describe_text(const ExportGroup& group, GroupDescription& description) {
   }
 }
 
+void describe_sinks(const ExportGroup& group, GroupDescription& description) {
+  const Sinks& sinks = group.call->problem->sinks();
+  if (sinks.is_none()) return;
+  description.sinks_by_query = sinks.by_query();
+  const int64_t rows = sinks.by_query() ? group.num_rows() : 1;
+  for (const int64_t item : group.batch) {
+    for (const int64_t head : group.heads) {
+      for (int64_t i = 0; i < rows; ++i) {
+        description.sinks.push_back(static_cast<float>(sinks.logit(item, head, group.row_at(i))));
+      }
+    }
+  }
+}
+
 }  // namespace
 
 CallDescription describe_call(const ExportGroup& group, const std::string& backend) {
@@ -72,6 +86,7 @@ CallDescription describe_call(const ExportGroup& group, const std::string& backe
   d.layer_name = call.layer_name;
   d.score = score_name(problem.score());
   d.mask = problem.mask().describe();
+  if (!problem.sinks().is_none()) d.sinks = problem.sinks().describe();
   d.scale = problem.scale();
   d.head_dim = problem.head_dim();
   d.head_offset = call.head_offset;
@@ -102,6 +117,7 @@ GroupDescription describe_group(const ExportGroup& group) {
   description.query = describe_axis(problem.query_tokens(), std::move(rows), group.batch);
   description.key = describe_axis(problem.key_tokens(), std::move(keys), group.batch);
   describe_text(group, description);
+  describe_sinks(group, description);
   return description;
 }
 

@@ -62,6 +62,7 @@ OrderedJson call_description_json(const CallDescription& call) {
   json["model"] = known(call.model.empty(), call.model);
   if (call.queries) json["queries"] = *call.queries;
   if (call.keys) json["keys"] = *call.keys;
+  if (!call.sinks.empty()) json["sinks"] = call.sinks;
   return json;
 }
 
@@ -85,6 +86,7 @@ CallDescription parse_call_description(const OrderedJson& json) {
   for (const auto& [name, member] : kTexts) take_known(json.at(name), call.*member);
   if (json.contains("queries")) call.queries = json.at("queries").get<std::string>();
   if (json.contains("keys")) call.keys = json.at("keys").get<std::string>();
+  if (json.contains("sinks")) json.at("sinks").get_to(call.sinks);
   return call;
 }
 

@@ -44,7 +44,9 @@ Json read_call_attributes(const Hdf5Reader& reader, hid_t group) {
   for (const char* map : {"queries", "keys"}) {
     if (reader.has_attribute(group, map)) json[map] = reader.text(group, map);
   }
-  json["q_state"] = reader.has_attribute(group, "q_state") ? reader.text(group, "q_state") : "";
+  for (const char* fact : {"q_state", "sinks"}) {
+    json[fact] = reader.has_attribute(group, fact) ? reader.text(group, fact) : "";
+  }
   json["step"] = reader.integer(group, "step");
   json["layer"] = reader.integer(group, "layer");
   for (const char* fact : {"block", "slot"}) {
@@ -80,6 +82,7 @@ StoredFacts call_attributes(const Json& json) {
   facts.kind = json["kind"].get<std::string>();
   facts.score = json["score"].get<std::string>();
   facts.mask = json["mask"].get<std::string>();
+  facts.sinks = json["sinks"].get<std::string>();
   facts.model = json["model"].get<std::string>();
   facts.q_state = json["q_state"].get<std::string>();
   facts.place = {json["model_block"].get<std::string>(), json["model_slot"].get<std::string>(),

@@ -17,6 +17,7 @@ struct StoredFacts {
   std::string q_state;           ///< empty: not recorded
   ModelPlace place;              ///< empty where the file has none
   std::string mask;              ///< as Mask::describe(); "none" without one
+  std::string sinks;             ///< as Sinks::describe(); empty: none
   std::vector<int64_t> queries;  ///< the capture's index of each row, ascending
   IndexRange keys;               ///< the capture's indices of the columns
   /// The capture's sequences, as far as the file tells: without a grid they end with the last row

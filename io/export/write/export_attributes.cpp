@@ -1,5 +1,6 @@
 #include "io/export/write/export_attributes.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "core/base/version.h"
@@ -62,6 +63,7 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "kind", call.name.kind);
   writer.attribute(group, "score", call.score);
   writer.attribute(group, "mask", call.mask);
+  if (!call.sinks.empty()) writer.attribute(group, "sinks", call.sinks);
   writer.attribute(group, "scale", call.scale);
   writer.attribute(group, "head_dim", call.head_dim);
   writer.attribute(group, "head_offset", call.head_offset);
@@ -90,6 +92,16 @@ void write_part_call(const Hdf5Writer& writer, hid_t group, const ExportSpec& sp
                        .dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
+namespace {
+
+bool is_capped(const ExportLayout& layout) {
+  return std::any_of(layout.groups.begin(), layout.groups.end(), [](const ExportGroup& group) {
+    return describe_call(group, "").score.starts_with("softcap");
+  });
+}
+
+}  // namespace
+
 void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
                       const ExportLayout& layout) {
   const hid_t id = dataset.id();
@@ -101,7 +113,10 @@ void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
   const bool logits = layout.request.quantity == Quantity::logits;
   writer.attribute(
       id, "long_name",
-      logits ? "attention logit: scale * q.k + bias" : "attention weight of a key for a query");
+      !logits ? "attention weight of a key for a query"
+      : is_capped(layout)
+          ? "attention logit: c * tanh(scale * q.k / c) + bias, c of the score softcap:c"
+          : "attention logit: scale * q.k + bias");
   writer.attribute(id, "units", "1");
   if (layout.request.encoding == Encoding::f16_scaled) {
     writer.attribute(id, "scale_factor", 1.0f / kF16Scale);
@@ -115,10 +130,13 @@ void describe_entries(const Hdf5Writer& writer, const Hdf5Dataset& dataset,
 }
 
 void describe_lse(const Hdf5Writer& writer, const Hdf5Dataset& dataset, const ExportGroup& group) {
-  const bool linear = describe_call(group, "").is_linear();
+  const CallDescription call = describe_call(group, "");
   writer.attribute(dataset.id(), "long_name",
-                   linear ? "natural logarithm of the row's normaliser over all keys"
-                          : "natural logarithm of the row's sum of exp(logit) over all keys");
+                   call.is_linear() ? "natural logarithm of the row's normaliser over all keys"
+                   : call.sinks.empty()
+                       ? "natural logarithm of the row's sum of exp(logit) over all keys"
+                       : "natural logarithm of the row's sum of exp(logit) over all keys and the "
+                         "row's sink");
   writer.attribute(dataset.id(), "units", "1");
   writer.attribute(dataset.id(), "coordinates", kQueryCoordinates);
 }

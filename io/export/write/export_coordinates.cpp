@@ -91,6 +91,24 @@ void write_text_tokens(const Hdf5Writer& writer, hid_t parent, const GroupDescri
   writer.attach_scales(dataset, scales);
 }
 
+/// [batch, head] or [batch, head, query].
+void write_sinks(const Hdf5Writer& writer, hid_t parent, const ExportGroup& group,
+                 const GroupDescription& description, const ExportScales& scales) {
+  if (description.sinks.empty()) return;
+  std::vector<int64_t> shape{std::ssize(group.batch), std::ssize(group.heads)};
+  std::vector<const Hdf5Dataset*> axes{&scales.batch, &scales.head};
+  if (description.sinks_by_query) {
+    shape.push_back(group.num_rows());
+    axes.push_back(&scales.query);
+  }
+  const Hdf5Dataset dataset =
+      writer.write<float>(parent, "sinks", std::span(description.sinks), std::span(shape));
+  writer.attribute(dataset.id(), "long_name",
+                   "logit of the row's sink, which has no key and is part of lse");
+  writer.attribute(dataset.id(), "units", "1");
+  writer.attach_scales(dataset, axes);
+}
+
 /// The first index of each chunk along an axis.
 std::vector<int32_t> chunk_starts(const std::vector<int32_t>& indices, int64_t chunk) {
   std::vector<int32_t> starts;
@@ -142,6 +160,7 @@ ExportScales write_coordinates(const Hdf5Writer& writer, hid_t parent, const Exp
     write_segments(writer, parent, axis, scales.batch);
   }
   write_text_tokens(writer, parent, description, scales.batch);
+  write_sinks(writer, parent, group, description, scales);
   return scales;
 }
 

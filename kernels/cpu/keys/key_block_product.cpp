@@ -35,7 +35,7 @@ bool is_narrow(const float* bounds, const float* references, int64_t rows) {
 }  // namespace
 
 int64_t blocks_of_run(const PackedHead& head, const RowGroup& group, IndexRange blocks) {
-  if (head.format.products != PackedProducts::tiles || head.panels == nullptr ||
+  if (head.format.products != PackedProducts::tiles || head.panels == nullptr || head.cap_factors ||
       !all_by_table(head, group)) {
     return 0;
   }
@@ -77,6 +77,8 @@ KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyProducts& source,
     return;
   }
   product_.k = source.panels(block);
+  // The fused kernels know no caps.
+  if (head.cap_factors) plain_ = false;
   // The fused kernel of the tile unit knows the table only.
   if (head.format.products == PackedProducts::tiles) plain_ = plain_ && all_by_table(head, group);
 }
@@ -156,11 +158,15 @@ void KeyBlockProduct::logits() const {
 }
 
 void KeyBlockProduct::products() const {
-  if (streamed_.first == nullptr) return head_.products.raw(product_);
-  for (int64_t row = 0; row < product_.rows; ++row) {
-    std::copy_n(streamed_.first + row * streamed_.stride, kBlockKeys,
-                product_.out + row * product_.out_stride);
+  if (streamed_.first == nullptr) {
+    head_.products.raw(product_);
+  } else {
+    for (int64_t row = 0; row < product_.rows; ++row) {
+      std::copy_n(streamed_.first + row * streamed_.stride, kBlockKeys,
+                  product_.out + row * product_.out_stride);
+    }
   }
+  if (head_.cap_factors) head_.kernels.cap_pass(product_, *head_.cap_factors);
 }
 
 void KeyBlockProduct::exponent_maxima(float (&maxima)[kMaxGroupRows]) const {

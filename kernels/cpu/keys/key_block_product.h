@@ -64,7 +64,7 @@ class KeyBlockProduct {
   void linear(RowReferences& rows) const;
   void sigmoid() const;
   void logits() const;
-  /// Raw products, as the output of their own.
+  /// Raw products, as the output of their own; of capped logits those that make them.
   void products() const;
   /// The largest exponents of the rows (see CpuKernels::exponent_maxima); leaves products().
   void exponent_maxima(float (&maxima)[kMaxGroupRows]) const;

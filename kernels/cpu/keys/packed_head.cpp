@@ -18,6 +18,12 @@ SplitFactor split(double factor) {
   return {high, static_cast<float>(factor - static_cast<double>(high))};
 }
 
+std::optional<CapFactors> cap_factors_of(const AttentionProblem& call) {
+  const double cap = call.score().cap;
+  if (cap == 0) return std::nullopt;
+  return CapFactors{split(call.scale() / cap), split(cap / call.scale())};
+}
+
 /// In large pages where the system has them: touching 30 MB in pages of 4 KiB takes as long as
 /// packing it.
 PanelMemory allocate_panels(int64_t elements) {
@@ -49,6 +55,7 @@ PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t
       products(isa_products),
       exponent_factor(split(call.scale() * std::numbers::log2e)),
       logit_factor(split(call.scale())),
+      cap_factors(cap_factors_of(call)),
       threads(most_threads),
       known(known_products),
       largest_key(known.largest_key) {}

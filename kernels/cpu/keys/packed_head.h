@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "core/base/index_range.h"
 #include "core/problem/attention_problem.h"
@@ -57,6 +58,8 @@ struct PackedHead {
   const CpuKernels::Products products;
   const SplitFactor exponent_factor;  ///< scale·log₂(e)
   const SplitFactor logit_factor;     ///< scale
+  /// Of logits that are capped.
+  const std::optional<CapFactors> cap_factors;
   const int threads;
   const KnownProducts known;  ///< where they are, there are no panels
   PanelMemory panels;         ///< null where K is streamed

@@ -150,6 +150,7 @@ const CpuKernels& kernels() {
     }
     k.largest_bits = largest_bits;
     k.split_rows = split_rows;
+    k.cap_pass = cap_pass;
     k.softmax_pass = softmax_pass;
     k.far_softmax_pass = far_softmax_pass;
     k.exponent_maxima = exponent_maxima;

@@ -54,6 +54,13 @@ struct SplitFactor {
   float low = 0;
 };
 
+/// Of logits that are capped at ±C: what products are multiplied by before the tangent, and the
+/// tangent after it.
+struct CapFactors {
+  SplitFactor into;  ///< scale/C
+  SplitFactor back;  ///< C/scale
+};
+
 /// The input of a softmax block beside the product, and its results. One entry a row of a group.
 struct RowReferences {
   /// Entries are 2^(t − reference), t = log₂(e)·logit; an integer.
@@ -258,6 +265,9 @@ struct CpuKernels {
   /// f16 and f32 are split in parts as for a packed head; finite numbers only.
   void (*split_rows)(const SplitRows& rows);
 
+  /// In place over raw products: product = C/scale·tanh(product·scale/C), of which the other passes
+  /// make capped logits. NaN for a product that is infinite or NaN.
+  void (*cap_pass)(const ProductBlock& block, const CapFactors& factors);
   /// In place over raw products, [rows, kBlockKeys]: the entries of Products::softmax with a
   /// mask or bias. Panels that were not computed become 0, here and below.
   void (*softmax_pass)(const ProductBlock& block, SplitFactor factor, const BlockBias& bias,

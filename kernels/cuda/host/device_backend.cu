@@ -52,6 +52,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
 
   std::string name() const override { return tf32() ? "cuda-tf32" : kernels_name(); }
   std::string name_for(const AttentionProblem& problem) const override {
+    if (is_for_the_host(problem)) return fallback_->name_for(problem);
     return tf32() && problem.q().dtype() == DType::f32 ? "cuda-tf32" : kernels_name();
   }
 
@@ -147,6 +148,12 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
                                     checked_->notice};
       return std::make_unique<DeviceHead>(problem, batch, head, place, DeviceHead::Trust());
     }
+    if (is_for_the_host(problem)) {
+      if (!told_of_host_.exchange(true)) {
+        notice_("cuda: heads with capped logits or sinks are computed by the cpu");
+      }
+      return fallback_->bind(problem, batch, head);
+    }
     if (tf32() && problem.q().dtype() != DType::f32 && !told_of_tf32_.exchange(true)) {
       notice_("cuda: --tf32 changes nothing for " + std::string(dtype_name(problem.q().dtype())) +
               " tensors");
@@ -176,6 +183,10 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   }
 
  private:
+  /// The kernels know neither.
+  static bool is_for_the_host(const AttentionProblem& problem) {
+    return problem.score().cap != 0 || !problem.sinks().is_none();
+  }
   /// A device that cannot be used is left out: its neighbours can.
   void try_device(int index, const std::function<void()>& use) {
     const auto leave_out = [&](const char* why) {
@@ -312,6 +323,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   std::exception_ptr left_out_;  ///< why the first device that cannot be used was left out
   std::vector<std::string> left_out_lines_;  ///< to be told
   mutable std::atomic<bool> told_of_tf32_{false};
+  mutable std::atomic<bool> told_of_host_{false};
 };
 
 }  // namespace

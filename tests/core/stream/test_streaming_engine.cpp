@@ -170,7 +170,7 @@ Mask random_mask(std::mt19937_64& random, int64_t queries, int64_t keys) {
 /// A small random stream.
 struct SmallStream {
   explicit SmallStream(std::mt19937_64& random) {
-    const auto score = static_cast<ScoreFunction>(pick(random, 0, 3));
+    const ScoreFunction score{static_cast<ScoreFunction::Form>(pick(random, 0, 3))};
     request.entries = score == ScoreFunction::sigmoid || pick(random, 0, 4) > 0;
     request.norms = !request.entries || pick(random, 0, 3) > 0;
     if (request.entries && pick(random, 0, 3) == 0) request.quantity = Quantity::logits;

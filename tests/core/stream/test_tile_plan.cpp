@@ -39,7 +39,7 @@ Mask block_mask(std::mt19937_64& random, int64_t queries, int64_t keys, int64_t 
 /// A random stream: problems of different shapes, several heads, crops and row lists.
 struct RandomStream {
   explicit RandomStream(std::mt19937_64& random, int64_t largest) {
-    const auto score = static_cast<ScoreFunction>(pick(random, 0, 3));
+    const ScoreFunction score{static_cast<ScoreFunction::Form>(pick(random, 0, 3))};
     request.entries = pick(random, 0, 3) > 0;
     if (!request.entries && score == ScoreFunction::sigmoid) request.entries = true;
     request.quantity =

@@ -115,6 +115,22 @@ TEST_CASE("device memory stays within its limit: steps are halved, then the CPU 
   CHECK(seen.size() == 3);
 }
 
+TEST_CASE("capped logits and sinks are the processor's, which is told once") {
+  for (const auto& [score, sinks] :
+       {std::pair{ScoreFunction::softcap(5), "none"}, {ScoreFunction::softmax, "query"}}) {
+    AttentionCase description = kCase;
+    description.score = score;
+    description.sinks = sinks;
+    const Oracle oracle(description);
+    Bench bench;
+    CHECK(worst_weight(oracle, *bench.backend) <= 1);
+    CHECK(worst_weight(oracle, *bench.backend, 1) <= 1);
+    CHECK(bench.backend->name_for(oracle.problem()).starts_with("cpu"));
+    CHECK(bench.notices == std::vector<std::string>{
+                               "cuda: heads with capped logits or sinks are computed by the cpu"});
+  }
+}
+
 TEST_CASE("an allocation that the driver refuses is no error") {
   const Oracle oracle(kCase);
   for (const int every : {2, 3, 5, 7}) {

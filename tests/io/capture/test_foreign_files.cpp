@@ -279,11 +279,11 @@ TEST_CASE("an index of safetensors files is one file of their tensors") {
     CallFile()
         .version(0)
         .fact("format", "pt")
-        .fact("softcap", file[2] == '1' ? "30" : "50")
+        .fact("alibi_slopes", file[2] == '1' ? "30" : "50")
         .tensor(file[2] == '1' ? "q" : "k", "F32", {1, 2, 6, 4}, ramp(48))
         .write(folder.path() / file);
   }
-  CHECK(contains(shaping_fault(Capture::open(index)), "--ignore softcap"));
+  CHECK(contains(shaping_fault(Capture::open(index)), "--ignore alibi_slopes"));
   const auto refusal = [&] { return thrown_text(ErrorCode::file, [&] { Capture::open(index); }); };
   for (const char* outside : {"../a-1.safetensors", "/etc/passwd", ""}) {
     write(R"("q":")" + std::string(outside) + "\"");

@@ -215,13 +215,13 @@ TEST_CASE("what shapes a map and is not understood is an error, unless it is ign
   const TemporaryFolder folder;
   const std::string two = raw(std::vector<float>{2, 4});
   for (const std::string name :
-       {"sinks", "s_aux", "softcap", "logits_soft_cap", "attn_bias", "position_bias",
-        "alibi_slopes", "window_size", "key_padding_mask", "attn.sinks"}) {
+       {"score_mod", "head_mask", "attn_bias", "position_bias", "alibi_slopes", "window_size",
+        "key_padding_mask", "attn.alibi_slopes"}) {
     INFO(name);
     const std::string path = write_npz(folder, name, npy_member("(2,)", two));
     const Capture capture = Capture::open(path);
     const std::string text = refusal([&] { require_computable(capture); });
-    const std::string plain = name == "attn.sinks" ? "sinks" : name;
+    const std::string plain = name == "attn.alibi_slopes" ? "alibi_slopes" : name;
     CHECK(contains(text, "dump.npz: "));
     CHECK(contains(text, name + ": "));
     CHECK(contains(text, "--ignore " + plain + " makes the map without it"));
@@ -238,17 +238,19 @@ TEST_CASE("what shapes a map and is not understood is an error, unless it is ign
   window.mask = "window:2";
   const std::string windowed = write_npz(folder, "window_size", npy_member("(2,)", two));
   CHECK_NOTHROW(require_computable(Capture::open(windowed, window)));
-  const std::string several = write_dump(folder, {{"softcap", "50.0"}, {"window_size", "[8, 8]"}});
+  const std::string several =
+      write_dump(folder, {{"head_mask", "50.0"}, {"window_size", "[8, 8]"}});
   CHECK(contains(refusal([&] { require_computable(Capture::open(several)); }),
-                 "metadata key softcap (and window_size): the logits are capped, c*tanh(s/c), "
-                 "before the softmax, which is not supported: --ignore softcap --ignore "
-                 "window_size makes the map without it"));
+                 "metadata key head_mask (and window_size): weights of heads are multiplied by it, "
+                 "which is not supported: --ignore head_mask --ignore window_size makes the map "
+                 "without it"));
 }
 
 TEST_CASE("what says that there is nothing of it shapes no map") {
   const TemporaryFolder folder;
   for (const auto& [name, text] : Values{{"softcap", "0.0"},
                                          {"logits_soft_cap", "None"},
+                                         {"soft_cap", "False"},
                                          {"window_size", "[-1, -1]"},
                                          {"window_size", "(-1, -1)"},
                                          {"alibi_slopes", "None"},

@@ -111,6 +111,60 @@ TEST_CASE("a causal mask that was not recorded, or was recorded and not used") {
   CHECK(culprit_of(call) == "mask");
 }
 
+TEST_CASE("sinks that were not recorded are told as the rows tell them") {
+  for (const double sink : {-1.0, 1.5, 2.3456789, 6.0}) {
+    RecordedCall call(20);
+    call.sinks = {sink, 0.5, sink + 1, 2};
+    call.attend();
+    Recording recording;
+    recording.add(call);
+    const Suspect suspect = recording.culprit();
+    INFO(suspect.explanation);
+    CHECK(suspect.culprit == "sinks");
+    CHECK(suspect.error < 1e-4);
+    // Of the head that differs most.
+    const size_t at = suspect.explanation.find("--sinks ");
+    REQUIRE(at != std::string::npos);
+    const double told = std::stod(suspect.explanation.substr(at + 8));
+    CHECK(std::any_of(call.sinks.begin(), call.sinks.end(),
+                      [&](double each) { return std::fabs(each - told) < 2e-3; }));
+  }
+}
+
+TEST_CASE("capped logits that were not recorded are told with their cap") {
+  for (const double cap : {0.5, 2.0, 7.3}) {
+    RecordedCall call(21);
+    for (float& value : call.q) value *= 2;
+    call.cap = cap;
+    call.attend();
+    Recording recording;
+    recording.add(call);
+    const Suspect suspect = recording.culprit();
+    INFO(suspect.explanation);
+    CHECK(suspect.culprit == "softcap");
+    CHECK(suspect.error < 1e-3);
+    const size_t at = suspect.explanation.find("softcap:");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stod(suspect.explanation.substr(at + 8)) == Approx(cap).epsilon(0.01));
+  }
+}
+
+TEST_CASE("what is recorded of caps and sinks agrees") {
+  RecordedCall call(22);
+  call.cap = 3;
+  call.sinks = {1, -1, 2, 0};
+  call.attend();
+  const TemporaryFolder folder;
+  call.file()
+      .fact("softcap", "3")
+      .tensor("sinks", "F32", {4}, raw(std::vector<float>{1, -1, 2, 0}))
+      .write(folder.path() / "call.safetensors");
+  const Capture capture = Capture::open(folder.path());
+  const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
+  CHECK(check.verdict == CheckVerdict::agrees);
+  CHECK(check.error < 1e-4);
+}
+
 TEST_CASE("heads and tokens the other way round in memory") {
   RecordedCall call(7);
   call.attend();

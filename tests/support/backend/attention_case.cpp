@@ -315,6 +315,22 @@ std::vector<double> features(ScoreFunction score, const std::vector<float>& valu
   return result;
 }
 
+Sinks sinks_of(const AttentionCase& c) {
+  if (c.sinks == "none") return {};
+  const Shape& s = c.shape;
+  const bool by_query = c.sinks == "query";
+  const Sinks::Shape shape{by_query ? s.batch : 1, s.heads, by_query ? s.queries : 1};
+  std::vector<float> logits;
+  for (int64_t b = 0; b < shape[0]; ++b) {
+    for (int64_t h = 0; h < shape[1]; ++h) {
+      for (int64_t i = 0; i < shape[2]; ++i) {
+        logits.push_back(static_cast<float>(sink_of(c, b, h, i)));
+      }
+    }
+  }
+  return {shape, std::move(logits)};
+}
+
 /// Also gives the features of the values that were stored.
 AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
                        std::vector<double>& q_features, std::vector<double>& k_features,
@@ -354,6 +370,7 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
   parts.scale = c.scale;
   parts.score = c.score;
   parts.mask = mask.mask;
+  parts.sinks = sinks_of(c);
   parts.id.kind = CallKind::cross;  // queries and keys may differ in number
   if (c.grid[0] > 0) {
     TokenGrid tokens = TokenGrid::video(s.keys, c.grid, c.text, c.place);
@@ -382,6 +399,14 @@ std::string to_text(const Shape& s) {
          " Nk=" + std::to_string(s.keys) + " d=" + std::to_string(s.head_dim);
 }
 
+double sink_of(const AttentionCase& description, int64_t batch, int64_t head, int64_t query) {
+  if (description.sinks == "far") return 1000;
+  const bool by_query = description.sinks == "query";
+  if (description.sinks == "none" || (by_query && query % 7 == 3)) return kMasked;
+  const int64_t at = by_query ? 5 * batch + 3 * head + query : head + 1;
+  return double{kSinkLevels[static_cast<size_t>(at) % std::size(kSinkLevels)]};
+}
+
 MaskCase mask_case(std::string_view name, const Shape& shape) {
   MaskCase mask = build_mask(name, shape);
   mask.name = name;
@@ -403,8 +428,9 @@ double Oracle::value(int64_t batch, int64_t head, int64_t key, int64_t channel) 
 
 std::string Oracle::text() const {
   return to_text(case_.shape) + " " + std::string(dtype_name(case_.dtype)) + " " +
-         std::string(score_name(case_.score)) + " mask " + mask_.name + " amplitude " +
-         std::to_string(case_.amplitude) + far_text(case_.far);
+         score_name(case_.score) + " mask " + mask_.name + " amplitude " +
+         std::to_string(case_.amplitude) + " sinks " + std::string(case_.sinks) +
+         far_text(case_.far);
 }
 
 std::vector<std::byte> Oracle::query_rows(int64_t batch, int64_t head,
@@ -436,7 +462,9 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
       magnitude += std::fabs(product);
     }
     const double bias = mask_.bias(batch, head, query, j);
-    row.logits.push_back(problem_.scale() * dot + bias);
+    const double cap = case_.score.cap;
+    const double logit = problem_.scale() * dot;
+    row.logits.push_back((cap == 0 ? logit : cap * std::tanh(logit / cap)) + bias);
     products.push_back(bias == kMasked ? 0 : dot);
     if (bias != kMasked) {
       row.magnitude = std::max(row.magnitude, problem_.scale() * magnitude + std::fabs(bias));
@@ -445,6 +473,8 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
   row.one_sign = case_.common_channel != 0;
   row.logit_error =
       0x1p-24 * row.magnitude * (row.one_sign ? static_cast<double>(s.head_dim) + 2 : 1.0);
+  // Roundings on the way to the tangent and back.
+  row.logit_error += 0x1p-21 * std::min(case_.score.cap, row.magnitude);
   const double largest = *std::max_element(row.logits.begin(), row.logits.end());
   for (size_t j = 0; j < row.logits.size(); ++j) {
     if (linear) {
@@ -457,8 +487,13 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
     sum += row.weights.back();
   }
   if (case_.score == ScoreFunction::sigmoid) return row;
-  for (double& weight : row.weights) weight = sum == 0 ? 0 : weight / sum;
-  row.lse = std::log(sum) + (linear || largest == kMasked ? 0 : largest);
+  const double of_keys = std::log(sum) + (linear || largest == kMasked ? 0 : largest);
+  const double sink = sink_of(case_, batch, head, query);
+  const double more = std::max(of_keys, sink);
+  row.lse =
+      more == kMasked ? kMasked : more + std::log(std::exp(of_keys - more) + std::exp(sink - more));
+  const double share = std::exp(of_keys - row.lse);
+  for (double& weight : row.weights) weight = sum == 0 ? 0 : weight / sum * share;
   return row;
 }
 

@@ -59,6 +59,9 @@ struct AttentionCase {
   DType dtype = DType::f32;
   ScoreFunction score = ScoreFunction::softmax;
   std::string_view mask = "none";
+  /// "none", "head" (one of kSinkLevels a head), "query" (one a batch item, head and query), "far"
+  /// (so far above that no weight is left).
+  std::string_view sinks = "none";
   /// Standard deviation of q and k.
   double amplitude = 1;
   double scale = 0;
@@ -79,6 +82,11 @@ struct AttentionCase {
   /// A bias takes the place of `mask`.
   FarKeys far = {};
 };
+
+/// Sinks far below, among and far above the logits.
+inline constexpr float kSinkLevels[] = {-200, -1, 0, 2.5f, 30, 60};
+/// The sink of a row; −∞ where the case has none.
+double sink_of(const AttentionCase& description, int64_t batch, int64_t head, int64_t query);
 
 /// A problem with random q and k, the values that were stored, and its entries computed directly
 /// in double.

@@ -22,6 +22,11 @@ struct NamedBackend {
     return (bf16_dots && dtype != DType::bf16) || (f16_dots && dtype != DType::f16);
   }
 
+  /// True where a device leaves the problem to the processor.
+  bool leaves(const AttentionProblem& problem) const {
+    return backend->name().starts_with("cuda") && !backend->name_for(problem).starts_with("cuda");
+  }
+
   /// Backends of one kind give the same bits.
   std::string kind() const {
     return backend->name() + (bf16_dots ? " emulated" : "") + (on_device ? " on a device" : "");

@@ -309,8 +309,9 @@ class DivergenceJob : public MapJob {
     return found == head.divergences.end() ? nullptr : found->second.get();
   }
   static bool has_distributions(const HeadCache& head) {
-    return is_normalised(head.reader ? head.reader->calls()[static_cast<size_t>(head.id.call)].score
-                                     : head.problem->score());
+    if (!head.reader) return head.problem->rows_add_up();
+    const MapSource& call = head.reader->calls()[static_cast<size_t>(head.id.call)];
+    return is_normalised(call.score) && !call.sinks;
   }
   static int64_t sample_size(const HeadCache& head) {
     return std::min(kDivergenceSample, head.geometry.rows);

@@ -26,6 +26,7 @@ MapSource exported_call(const StoredFacts& facts, const std::vector<int64_t>& ba
   call.queries = facts.query_tokens;
   call.keys = facts.key_tokens;
   if (facts.mask != "none") call.mask = one_line(facts.mask);
+  call.sinks = !facts.sinks.empty();
   call.score = parse_score(facts.score).value_or(ScoreFunction::softmax);
   return call;
 }

@@ -48,6 +48,7 @@ std::vector<MapSource> map_sources(const Capture& capture) {
     call.keys = problem.key_tokens();
     call.tokens = entry.tokens;
     call.score = problem.score();
+    call.sinks = !problem.sinks().is_none();
     if (is_signed(call.score)) {
       call.weights = false;  // a weight is its logit
       call.about = "weights of either sign";
@@ -63,9 +64,11 @@ std::vector<MapSource> map_sources(const Capture& capture) {
 }
 
 std::string softmax_text(const MapSource& call) {
-  if (call.score != ScoreFunction::softmax) return "";
-  if (!call.mask.empty()) return "softmax over " + kept_keys_text({&call.mask, 1});
-  return call.about.empty() ? "softmax over all keys" : "";
+  if (!is_softmax(call.score) || (call.mask.empty() && !call.about.empty())) return "";
+  const std::string keys = call.mask.empty() ? "all keys" : kept_keys_text({&call.mask, 1});
+  const std::string capped =
+      call.score.cap == 0 ? "" : fmt::format(" of logits within ±{:g}", call.score.cap);
+  return "softmax" + capped + " over " + keys + (call.sinks ? " and a sink" : "");
 }
 
 std::u32string shown_letters(std::span<const MapSource> calls) {

@@ -26,6 +26,7 @@ struct MapSource {
   TokenGrid queries, keys;            ///< the whole sequences, also where only a part is there
   std::vector<std::vector<std::string>> tokens;  ///< [batch item or 1][text token]; may be empty
   ScoreFunction score = ScoreFunction::softmax;
+  bool sinks = false;  ///< stand in its rows' denominators, which then add up to less than 1
 
   std::string mask;  ///< what leaves keys out of the softmax, as Mask::describe(); empty: nothing
 

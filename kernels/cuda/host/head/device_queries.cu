@@ -13,15 +13,15 @@ namespace attnscope::cuda {
 namespace {
 
 ScoreKind kind_of(ScoreFunction score) {
-  switch (score) {
-    case ScoreFunction::softmax:
+  switch (score.form) {
+    case ScoreFunction::Form::softmax:
       return ScoreKind::softmax;
-    case ScoreFunction::sigmoid:
+    case ScoreFunction::Form::sigmoid:
       return ScoreKind::sigmoid;
-    case ScoreFunction::linear_elu1:
-    case ScoreFunction::linear_relu:
+    case ScoreFunction::Form::linear_elu1:
+    case ScoreFunction::Form::linear_relu:
       return ScoreKind::linear;
-    case ScoreFunction::linear_normaliser:
+    case ScoreFunction::Form::linear_normaliser:
       break;  // only its logits are computed here, which all kinds have alike
   }
   return ScoreKind::softmax;

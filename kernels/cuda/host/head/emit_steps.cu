@@ -117,8 +117,7 @@ void DeviceHead::emit(const QueryBlock& queries, std::span<const RowNorm> norms,
                       Quantity quantity, const EmitTarget& target,
                       std::span<std::byte> workspace) const {
   if (quantity == Quantity::logits && is_linear(format_.score)) {
-    throw usage_error(problem_.name() + ": score " + std::string(score_name(format_.score)) +
-                      " has no logits");
+    throw usage_error(problem_.name() + ": score " + score_name(format_.score) + " has no logits");
   }
   if (quantity == Quantity::weights) require_one_sign(problem_, "what is asked of the device");
   assert(norms.size() ==

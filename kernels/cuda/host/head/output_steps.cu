@@ -59,7 +59,7 @@ void DeviceHead::outputs(const QueryBlock& queries, std::span<RowNorm> norms,
                          std::span<std::byte> workspace) const {
   if (is_signed(format_.score)) {
     throw usage_error(problem_.name() + ": backend cuda does not compute outputs of score " +
-                      std::string(score_name(format_.score)) + ": --backend cpu");
+                      score_name(format_.score) + ": --backend cpu");
   }
   const auto elsewhere = [&](const BoundHead& head) {
     const QueryBlock rows = on_host(queries, workspace);

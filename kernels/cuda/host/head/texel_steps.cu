@@ -130,8 +130,7 @@ void DeviceHead::launch_texels(Lane& lane, const Rows& rows, TexelArgs& args,
 bool DeviceHead::pool(const QueryBlock& queries, std::span<const RowNorm> norms,
                       const TexelRequest& request, const TexelTarget& target) const {
   if (request.quantity == Quantity::logits && is_linear(format_.score)) {
-    throw usage_error(problem_.name() + ": score " + std::string(score_name(format_.score)) +
-                      " has no logits");
+    throw usage_error(problem_.name() + ": score " + score_name(format_.score) + " has no logits");
   }
   if (request.quantity == Quantity::weights)
     require_one_sign(problem_, "what is asked of the device");

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/problem/sinks.h"
+#include "core/tensor/layout.h"
+#include "io/capture/call/call_tensors.h"
+#include "io/capture/facts/fact_overrides.h"
+#include "io/files/read_progress.h"
+
+namespace attnscope {
+
+/// The sinks that a tensor tells of calls with these batch items, heads and queries: a logit a head
+/// [H], or what broadcasts to [B, H, Nq] or [B, H, Nq, 1]. Throws Error(file), Error(value).
+Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call);
+
+/// The call's sinks: those of --sinks (none, a logit for all rows, or FILE[:KEY]), else the tensor
+/// that stands beside q. A note where the option replaces a tensor. Throws Error(usage),
+/// Error(file) where they are of another type or shape, or fit in two ways; Error(value) where one
+/// is no number.
+Sinks call_sinks(const CallTensors& tensors, const HeadTensor& q, const FactOverrides& overrides,
+                 const ReadControl& control, std::vector<std::string>& notes);
+
+}  // namespace attnscope

@@ -1,0 +1,166 @@
+// Capped logits and sinks, as captures, files in no format of ours and options tell them.
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "core/base/error.h"
+#include "io/capture/capture.h"
+#include "io/capture/computable.h"
+#include "tests/support/call_file.h"
+#include "tests/support/catch.h"
+#include "tests/support/helpers.h"
+#include "tests/support/temporary_folder.h"
+
+using namespace attnscope;
+using namespace attnscope::test;
+
+namespace {
+
+/// q and k of two batch items, three heads and four tokens.
+CallFile plain_call(int version) {
+  CallFile call;
+  return call.version(version).pair({2, 3, 4, 8}, {2, 3, 4, 8});
+}
+
+std::vector<float> counted(int64_t count) {
+  std::vector<float> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 4;
+  return values;
+}
+
+Capture opened(const TemporaryFolder& folder, const CallFile& call,
+               const FactOverrides& overrides = {}) {
+  call.write(folder.path() / "call.safetensors");
+  return Capture::open(folder / "call.safetensors", overrides);
+}
+
+AttentionProblem problem_of(const CallFile& call, const FactOverrides& overrides = {}) {
+  const TemporaryFolder folder;
+  return *opened(folder, call, overrides).calls().front().problem;
+}
+
+void refuse(const CallFile& call, ErrorCode code, const std::vector<std::string>& parts,
+            const FactOverrides& overrides = {}) {
+  const TemporaryFolder folder;
+  CHECK(refused([&] { (void)opened(folder, call, overrides); }, code, parts) == "");
+}
+
+}  // namespace
+
+TEST_CASE("a cap is a score, a fact of its own, or a value by one of its usual names") {
+  CHECK(problem_of(plain_call(2).fact("score", "softcap:50")).score() ==
+        ScoreFunction::softcap(50));
+  CHECK(problem_of(plain_call(1).fact("softcap", "30")).score() == ScoreFunction::softcap(30));
+  for (const char* name : {"softcap", "soft_cap", "logits_soft_cap", "attn_logit_softcapping"}) {
+    INFO(name);
+    const AttentionProblem problem = problem_of(plain_call(0).fact(name, "20.5"));
+    CHECK(score_name(problem.score()) == "softcap:20.5");
+    CHECK(problem_of(plain_call(0).fact(name, "0")).score() == ScoreFunction::softmax);
+    CHECK(problem_of(plain_call(0).fact(name, "None")).score() == ScoreFunction::softmax);
+  }
+  const TemporaryFolder folder;
+  const Capture capture = opened(folder, plain_call(0).fact("softcap", "5"));
+  CHECK_NOTHROW(require_computable(capture));
+  CHECK(capture.calls().front().unknown_keys.empty());
+  FactOverrides told;
+  told.score = ScoreFunction::softcap(7);
+  CHECK(problem_of(plain_call(1), told).score() == ScoreFunction::softcap(7));
+}
+
+TEST_CASE("a cap that is none, or told in two ways, is refused") {
+  for (const char* score : {"softcap", "softcap:", "softcap:0", "softcap:-3", "softcap:nan",
+                            "softcap:inf", "softcap:50x"}) {
+    INFO(score);
+    refuse(plain_call(2).fact("score", score), ErrorCode::file, {"score", "softcap:C", score});
+  }
+  refuse(plain_call(1).fact("softcap", "-1"), ErrorCode::file, {"softcap", "above 0", "-1"});
+  refuse(plain_call(2).fact("score", "softcap:50").fact("softcap", "30"), ErrorCode::file,
+         {"softcap", "30", "softcap:50"});
+  refuse(plain_call(2).fact("score", "sigmoid").fact("softcap", "30"), ErrorCode::file,
+         {"softcap", "30", "sigmoid"});
+  FactOverrides other;
+  other.score = ScoreFunction::softcap(7);
+  refuse(plain_call(2).fact("score", "softcap:50"), ErrorCode::usage,
+         {"--score softcap:7", "softcap:50"}, other);
+}
+
+TEST_CASE("sinks stand beside q in every format, in whatever shape broadcasts") {
+  const auto with = [](int version, const char* name, const std::vector<int64_t>& shape,
+                       std::vector<float> values) {
+    return problem_of(plain_call(version).tensor(name, "F32", shape, raw(values))).sinks();
+  };
+  for (const int version : {0, 1, 2}) {
+    const Sinks sinks = with(version, "sinks", {3}, {1, 2, 3});
+    CHECK(sinks.describe() == "a logit a head");
+    CHECK(sinks.logit(1, 2, 3) == 3);
+  }
+  CHECK(with(0, "s_aux", {3}, {1, 2, 3}).logit(0, 1, 0) == 2);
+  CHECK(with(0, "attn.learnable_sink", {3}, {1, 2, 3}).logit(0, 1, 0) == 2);
+  CHECK(with(1, "sinks", {}, {4}).logit(1, 2, 3) == 4);
+  CHECK(with(1, "sinks", {1}, {4}).logit(1, 2, 3) == 4);
+  CHECK(with(1, "sinks", {3, 1, 1}, {1, 2, 3}).logit(1, 2, 3) == 3);
+  CHECK(with(1, "sinks", {1, 3, 1, 1}, {1, 2, 3}).logit(1, 2, 3) == 3);
+  CHECK(with(1, "sinks", {2, 3}, counted(6)).logit(1, 0, 2) == 0.75);
+  CHECK(with(1, "sinks", {3, 4}, counted(12)).logit(1, 2, 1) == 2.25);
+  const Sinks all = with(1, "sinks", {2, 3, 4, 1}, counted(24));
+  CHECK(all.describe() == "a logit a query");
+  CHECK(all.logit(1, 2, 3) == 5.75);
+  CHECK(with(1, "sinks", {2, 1, 4}, counted(8)).logit(1, 2, 3) == 1.75);
+  const float none = -std::numeric_limits<float>::infinity();
+  CHECK(with(1, "sinks", {3}, {1, none, 3}).logit(0, 1, 0) == double{none});
+}
+
+TEST_CASE("sinks that fit no call, fit in two ways, or are no numbers are refused") {
+  const auto with = [](const std::vector<int64_t>& shape, std::vector<float> values) {
+    return plain_call(1).tensor("sinks", "F32", shape, raw(values));
+  };
+  refuse(with({4}, counted(4)), ErrorCode::file, {"sinks", "[3]", "[2, 3, 4]", "got [4]"});
+  refuse(with({2, 3, 4, 2}, counted(48)), ErrorCode::file, {"sinks", "got [2, 3, 4, 2]"});
+  refuse(plain_call(1).tensor("sinks", "I64", {3}), ErrorCode::file, {"sinks", "i64"});
+  const float inf = std::numeric_limits<float>::infinity();
+  refuse(with({3}, {1, inf, 2}), ErrorCode::value, {"sinks", "head 1", "inf"});
+  refuse(with({3}, {1, 2, std::nanf("")}), ErrorCode::value, {"sinks", "head 2", "nan"});
+  refuse(with({3}, {1, 2, 3e6f}), ErrorCode::value, {"sinks", "head 2", "2900000"});
+  // Three heads and three queries, and as many batch items.
+  CallFile square;
+  square.pair({3, 3, 3, 8}, {3, 3, 3, 8}).tensor("sinks", "F32", {3, 3}, raw(counted(9)));
+  refuse(square, ErrorCode::file, {"[batch, heads] and [heads, queries]", "three axes"});
+  refuse(plain_call(2).fact("score", "sigmoid").tensor("sinks", "F32", {3}), ErrorCode::file,
+         {"score sigmoid has no sinks"});
+}
+
+TEST_CASE("sinks are told by an option, and left out") {
+  const CallFile recorded =
+      plain_call(1).tensor("sinks", "F32", {3}, raw(std::vector<float>{1, 2, 3}));
+  FactOverrides overrides;
+  overrides.sinks = "0";
+  const TemporaryFolder folder;
+  const Capture told = opened(folder, recorded, overrides);
+  CHECK(told.calls().front().problem->sinks().logit(0, 2, 0) == 0);
+  CHECK(told.notes().back().find("--sinks 0 overrides the recorded") != std::string::npos);
+  overrides.sinks = "none";
+  CHECK(problem_of(recorded, overrides).sinks().is_none());
+  overrides.sinks = "nan";
+  refuse(plain_call(1), ErrorCode::value, {"--sinks", "nan"}, overrides);
+  CallFile()
+      .tensor("s_aux", "F32", {3}, raw(std::vector<float>{7, 8, 9}))
+      .write(folder / "s.safetensors");
+  overrides.sinks = folder / "s.safetensors";
+  CHECK(problem_of(plain_call(1), overrides).sinks().logit(0, 2, 0) == 9);
+  FactOverrides without;
+  without.told["sinks"] = "none";
+  CHECK(problem_of(recorded, without).sinks().is_none());
+}
+
+TEST_CASE("caps and sinks are part of what a call is") {
+  const auto stamp = [](const CallFile& call) {
+    const TemporaryFolder folder;
+    const Capture capture = opened(folder, call);
+    return capture.call_hashes(capture.select({}), true, {}).front();
+  };
+  const std::string plain = stamp(plain_call(1));
+  const std::string capped = stamp(plain_call(1).fact("softcap", "5"));
+  const std::string one = stamp(plain_call(1).tensor("sinks", "F32", {3}));
+  const std::string other = stamp(plain_call(1).tensor("sinks", "F32", {3}, raw(counted(3))));
+  CHECK(std::set<std::string>{plain, capped, one, other}.size() == 4);
+}
