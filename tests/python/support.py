@@ -82,6 +82,7 @@ def read_capture(folder: Path) -> list[Recorded]:
     for call in calls:
         second = call.facts["mask"] not in ("none", "causal", "tensor")
         second |= any(name in call.facts for name in ("block", "queries", "approximation", "part", "score", "forward"))
+        second |= "sinks" in call.tensors
         assert call.facts["format"] == f"attnscope-capture/{2 if second else 1}", call.facts
     return calls
 
@@ -128,11 +129,18 @@ def weights(call: Recorded) -> torch.Tensor:
         products = q.relu() @ k.relu().transpose(2, 3)
         return products / products.sum(-1, keepdim=True).clamp(min=1e-300)
     logits = call.facts["scale"] * q @ k.transpose(2, 3)
+    word, _, cap = call.facts.get("score", "softmax").partition(":")
+    assert word in ("softmax", "softcap"), word
+    if cap:
+        logits = float(cap) * torch.tanh(logits / float(cap))
     if call.facts["mask"] == "tensor" and call["mask"].dtype != torch.bool:
         logits = logits + call["mask"].double()
     else:
         logits = logits.masked_fill(~kept_entries(call), -torch.inf)
-    return logits.softmax(-1).masked_fill(~logits.isfinite().any(-1, keepdim=True), 0)
+    sums = logits.logsumexp(-1, keepdim=True)
+    if "sinks" in call.tensors:
+        sums = torch.logaddexp(sums, call["sinks"].double()[..., None])
+    return (logits - sums).exp().masked_fill(~logits.isfinite().any(-1, keepdim=True), 0)
 
 
 def output_error(call: Recorded) -> float:

@@ -137,11 +137,11 @@ class Registry(CaptureTest):
         self.addCleanup(AttentionInterface._global_mapping.pop, "linear")
         with self.refused("transformers attention linear", "not softmax"):
             self.run_model("linear", "d")
-        with self.refused("softcap", "sdpa"):
-            transformers_call("flex_attention", None, {"softcap": 30.0}, None)
+        with self.refused("something", "sdpa"):
+            transformers_call("flex_attention", None, {"something": 30.0}, None)
 
     def test_arguments_that_nobody_knows(self) -> None:
-        """Arguments are refused unless known to change no weight: with sinks, some rows look like plain softmax."""
+        """Arguments are refused unless a capture states them or they are known to change no weight."""
         q = torch.randn(1, 2, 5, 8)
         tensors = {"query": q, "key": q, "value": q}
         out = F.scaled_dot_product_attention(q, q, q, is_causal=True).transpose(1, 2)
@@ -149,10 +149,10 @@ class Registry(CaptureTest):
         neutral |= {"cu_seq_lens_q": torch.tensor([0, 5]), "max_length_q": 5, "sliding_window": 4, "softcap": None}
         call = transformers_call("mine", None, {**tensors, **neutral}, (out, None))
         self.assertTrue(call.q is q and call.causal)
-        for name in ("sinks", "s_aux", "position_bias", "indices", "cache", "head_mask", "something"):
+        for name in ("indices", "cache", "head_mask", "something"):
             with self.refused("transformers attention mine", f"argument {name} "):
                 transformers_call("mine", None, {**tensors, name: torch.zeros(1, 2, 5, 1)}, (out, None))
-        for name in ("sinks", "position_bias"):  # sdpa itself leaves out what it does not know
+        for name in ("softcap", "sinks", "position_bias"):  # sdpa itself leaves out what it does not know
             transformers_call("sdpa", None, {**tensors, "something": 1}, (out, None))
             with self.refused("transformers attention sdpa", f"argument {name} "):
                 transformers_call("sdpa", None, {**tensors, "something": 1, name: q}, (out, None))

@@ -205,9 +205,21 @@ class Transformers(CaptureTest):
             )
 
     def test_other_attention(self) -> None:
+        """An eager function is seen as it is, with the mask and the keys that it was given."""
         model = bert()
-        model.set_attn_implementation("eager")
-        with self.refused("eager", "sdpa"), capture(model, self.folder / "d"):
+        inputs = {"input_ids": IDS[:1]}
+        recorded = []
+        for name in ("sdpa", "eager"):
+            model.set_attn_implementation(name)
+            with torch.no_grad(), capture(model, self.folder / name):
+                model(**inputs)
+            recorded.append(read_capture(self.folder / name))
+        for sdpa, eager in zip(*recorded, strict=True):
+            self.assertTrue(torch.allclose(sdpa["q"], eager["q"], atol=1e-4))
+            self.assertLess(output_error(eager), TOLERANCE[torch.float32])
+            self.assertEqual(eager.facts["extra"]["attention"], "transformers attention eager")
+        model.config._attn_implementation = "paged|sdpa"
+        with self.refused("paged", "sdpa"), capture(model, self.folder / "paged"):
             pass
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -17,6 +18,8 @@ ARGUMENTS = {
     "causal": ("is_causal", "causal"),
     "scale": ("scale", "softmax_scale", "scaling", "sm_scale"),
     "dropout": ("dropout_p", "dropout"),
+    "cap": ("softcap", "soft_cap", "logits_soft_cap", "attn_logit_softcapping"),
+    "sinks": ("sinks", "s_aux", "learnable_sink"),
 }
 # Arguments that change no weight.
 NEUTRAL = ("enable_gqa", "deterministic", "return_lse", "return_attn_probs", "kernel_options")
@@ -45,9 +48,15 @@ NEUTRAL_NAMED = (
 )
 # Those that transformers' own sdpa function would have to hand on; what else it does not know, it leaves out.
 SHAPING = ("softcap", "s_aux", "sinks", "position_bias", "indices", "head_mask", "cache")
+# Of those, what a capture can state.
+STATED = ("softcap", "s_aux", "sinks", "position_bias")
 # Those that transformers_call() and dispatched_call() look at.
 READ_NAMED = ("query", "key", "value", "attention_mask", "is_causal", "dropout", "scaling")
 READ_DISPATCHED = ("query", "key", "value", "attn_mask", "is_causal", "dropout_p", "scale", "_parallel_config")
+
+
+# The functions of models' own files, which transformers takes where no other is asked for.
+EAGER = "eager"
 
 
 def is_exchanged(given: Mapping[str, Any]) -> bool:
@@ -123,28 +132,50 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     shaping = _unread(given, (*READ_NAMED, *NEUTRAL_NAMED))
     if name == "sdpa":
         shaping = [n for n in shaping if n in SHAPING]
+    else:
+        shaping = [n for n in shaping if n not in STATED]
     if "flash" in name and given.get("sliding_window") is not None:
         shaping.append("sliding_window")
     if shaping:
         raise CaptureError(
             f"{source}: what its argument {', '.join(shaping)} does to the map cannot be recorded: load the model with "
-            'attn_implementation="sdpa", where its class has it'
+            f'attn_implementation="{"eager" if name == "sdpa" else "sdpa"}", where its class has it'
         )
     q, k, v, mask = (given.get(n) for n in ("query", "key", "value", "attention_mask"))
     causal = given.get("is_causal")
     causal = getattr(module, "is_causal", True) if causal is None else causal
     # A mask of queries and keys has the causal part in it.
     causal = bool(causal) and q.shape[2] > 1 and (mask is None or getattr(mask, "ndim", 4) == 2)
-    if name == "flex_attention":
+    if name in ("flex_attention", EAGER):  # these look at the mask alone
         causal = False
     if isinstance(mask, torch.Tensor) and mask.ndim == 2:
         mask = mask.bool()[:, None, None]
         if causal:
             earlier = torch.ones(q.shape[2], k.shape[2], dtype=torch.bool, device=q.device).tril()
             mask, causal = mask & earlier, False
+    mask = _with_bias(mask, given.get("position_bias"), k.shape[2])
     dropout = float(given.get("dropout") or 0.0)
     out, scale = result[0].transpose(1, 2), given.get("scaling")
-    return Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name))
+    call = Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name))
+    return replace(call, cap=float(given.get("softcap") or 0.0), sinks=_sinks(given, q.shape[1]))
+
+
+def _with_bias(mask: Any, bias: Any, keys: int) -> Any:
+    """The mask and the bias that an eager function adds to the logits beside it, as one mask of `keys` keys."""
+    if bias is None:
+        return mask
+    if mask is None:
+        return bias
+    mask = mask[..., :keys]
+    return bias.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else bias + mask
+
+
+def _sinks(given: Mapping[str, Any], heads: int) -> torch.Tensor | None:
+    """[1 or B, H, 1 or N] of learnt sinks [H], or of those of each query, [B, H, N, 1]."""
+    learnt, of_queries = given.get("s_aux"), given.get("sinks")
+    if of_queries is not None:
+        return of_queries.reshape(of_queries.shape[:3])
+    return None if learnt is None else learnt.reshape(1, heads, 1)
 
 
 def _approximation(backend: str) -> str | None:
@@ -186,5 +217,8 @@ def own_call(
             raise CaptureError(f"{source}: what its argument {name}={value!r} does to the map is not known")
     q, k, v, out = (t.transpose(1, 2) if layout == "bshd" else t for t in tensors)
     dropout, causal = float(found.get("dropout") or 0.0), bool(found.get("causal", False))
-    mask, scale = found.get("mask"), found.get("scale")
-    return Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)
+    mask, scale, sinks = found.get("mask"), found.get("scale"), found.get("sinks")
+    if sinks is not None:
+        sinks = _sinks({"sinks" if sinks.ndim == 4 else "s_aux": sinks}, q.shape[1])
+    call = Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)
+    return replace(call, cap=float(found.get("cap") or 0.0), sinks=sinks)

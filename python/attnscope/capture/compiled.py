@@ -113,6 +113,11 @@ def hand_out(tell: Callable[[], Call]) -> None:
                 "a BlockMask is no tensor, which is all that leaves a compiled graph: capture the model as "
                 'it was before torch.compile, or under torch.compiler.set_stance("force_eager")'
             )
+        if call.cap or call.sinks is not None:
+            raise CaptureError(
+                f"{call.source}: a soft cap or sinks do not leave a compiled graph: capture the model as it was "
+                'before torch.compile, or under torch.compiler.set_stance("force_eager")'
+            )
     except CaptureError as refusal:
         refuse_compiled(str(refusal))
         return

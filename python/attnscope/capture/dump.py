@@ -152,7 +152,7 @@ class Dump:
             **_kernel_facts(call, part),
         }
         name = self._name(facts, slot, call_name)
-        if mask.second_format or any(n in facts for n in NEW_FACTS):
+        if mask.second_format or call.sinks is not None or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first
@@ -324,11 +324,12 @@ class Dump:
 
 def _kernel_facts(call: Call, part: CallPart | None) -> dict[str, Any]:
     """How the call's weights are made, where that is no exact softmax."""
-    if call.score is not None and part is not None:
-        raise CaptureError(
-            f"{call.source}: linear attention split over processes cannot be recorded: run the model in one"
-        )
-    facts = {"approximation": call.approximation, "score": call.score}
+    special = call.score is not None or call.cap or call.sinks is not None
+    if special and part is not None:
+        what = "linear attention" if call.score is not None else "attention with a soft cap or sinks"
+        raise CaptureError(f"{call.source}: {what} split over processes cannot be recorded: run the model in one")
+    score = f"softcap:{call.cap!r}" if call.cap else call.score
+    facts = {"approximation": call.approximation, "score": score}
     return {name: value for name, value in facts.items() if value is not None}
 
 

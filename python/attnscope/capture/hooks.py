@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch.overrides import has_torch_function
 
-from .calls import dispatched_call, is_exchanged, own_call, transformers_call
+from .calls import EAGER, dispatched_call, is_exchanged, own_call, transformers_call
 from .compiled import (
     COMPILED_MEANWHILE,
     TRACED,
@@ -183,8 +183,28 @@ class CallHooks:
         for name, real in list(transformers_functions().items()):
             watched = self._transformers(name, real)
             stack.enter_context(replaced_item(transformers_functions(), name, watched))
+        self._watch_eager(stack)
         _LISTENING.append(self)
         stack.callback(_LISTENING.remove, self)
+
+    def _watch_eager(self, stack: contextlib.ExitStack) -> None:
+        """Watches the functions that models hand to transformers' table as what it has for "eager"."""
+        interface = attention_interface()
+        real = getattr(interface, "get_interface", None)
+        if real is None:
+            return
+        watched: dict[Callable[..., Any], Callable[..., Any]] = {}
+
+        @functools.wraps(real)
+        def get_interface(table: Any, attn_implementation: str, default: Callable[..., Any]) -> Callable[..., Any]:
+            found = real(table, attn_implementation, default)
+            if found is not default:
+                return found
+            if default not in watched:
+                watched[default] = self._transformers(EAGER, default)
+            return watched[default]
+
+        stack.enter_context(replaced(interface, "get_interface", get_interface))
 
     def _see(self, tell: Callable[[], Call]) -> None:
         try:
@@ -284,8 +304,12 @@ _LISTENING: list[CallHooks] = []  # of the capture that runs
 
 def transformers_functions() -> dict[str, Callable[..., Any]]:
     """The attention functions that models of transformers look up by name; empty without transformers."""
-    interface = getattr(sys.modules.get("transformers.modeling_utils"), "AttentionInterface", None)
-    return getattr(interface, "_global_mapping", {})
+    return getattr(attention_interface(), "_global_mapping", {})
+
+
+def attention_interface() -> Any:
+    """The class of transformers' tables of attention functions; None without transformers."""
+    return getattr(sys.modules.get("transformers.modeling_utils"), "AttentionInterface", None)
 
 
 def wrap(

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import torch
 
+from .calls import EAGER
 from .compiled import is_compiled
 from .errors import CaptureError
-from .hooks import transformers_functions
+from .hooks import attention_interface, transformers_functions
 from .slots import Model
 
 
@@ -18,6 +19,8 @@ def check_runnable(model: torch.nn.Module) -> None:
             "transformer.disable_cache() before the capture"
         )
     wanted = getattr(getattr(model, "config", None), "_attn_implementation", None)
+    if wanted == EAGER and hasattr(attention_interface(), "get_interface"):
+        return
     if wanted is not None and (wanted not in transformers_functions() or wanted.startswith("paged")):
         raise CaptureError(
             f'the model uses attention "{wanted}", which passes no function that can be watched: load it '

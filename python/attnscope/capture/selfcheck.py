@@ -66,6 +66,8 @@ def _errors(call: Call, item: int, heads: tuple[int, int], rows: torch.Tensor) -
     k, v = (t[item, shared].to(call.out.dtype).double() for t in (call.k, call.v))
     scale = call.q.shape[3] ** -0.5 if call.scale is None else call.scale
     logits = (scale * q.reshape(len(k), -1, q.shape[2]) @ k.mT).view(end - first, len(rows), keys)
+    if call.cap:
+        logits = call.cap * torch.tanh(logits / call.cap)
     if call.causal:
         later = torch.arange(keys, device=k.device) > rows[:, None]
         logits = logits.masked_fill(later, -torch.inf)
@@ -73,7 +75,13 @@ def _errors(call: Call, item: int, heads: tuple[int, int], rows: torch.Tensor) -
         mask = mask_rows(call.mask, item, heads, rows, (call.q.shape[2], keys)).to(logits.device)
         logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
     used = logits.isfinite().any(-1, keepdim=True)  # what a kernel makes of a row without keys says nothing
-    expected = (logits.softmax(-1).reshape(len(k), -1, keys) @ v).view(end - first, len(rows), -1)
+    sums = logits.logsumexp(-1, keepdim=True)
+    if call.sinks is not None:
+        sinks = call.sinks[item if len(call.sinks) > 1 else 0, first:end]
+        sinks = sinks[:, rows] if sinks.shape[1] > 1 else sinks
+        sums = torch.logaddexp(sums, sinks.double()[..., None].to(sums.device))
+    weights = torch.where(used, (logits - sums).exp(), 0)
+    expected = (weights.reshape(len(k), -1, keys) @ v).view(end - first, len(rows), -1)
     got = call.out[item, first:end][:, rows].double()
     away = torch.where(used, expected - got, 0).abs().amax((1, 2))
     return away / torch.where(used, got, 0).abs().amax((1, 2)).clamp(min=1e-30)

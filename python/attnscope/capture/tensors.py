@@ -48,6 +48,8 @@ class Call:
     answered: bool = False  # a torch function mode or a tensor's type may have answered it, as it likes
     score: str | None = None  # the fact, where weights are no softmax
     normaliser: torch.Tensor | None = None  # [B, H, N], what each query's weights were divided by
+    cap: float = 0.0  # logits become cap·tanh(logit/cap) before the mask; 0: they stay
+    sinks: torch.Tensor | None = None  # [1 or B, H, 1 or N], logits in the softmax's denominator alone
 
     def with_batch(self) -> Call:
         """The call with a batch axis: [H, N, d] is one item."""
@@ -100,6 +102,8 @@ class Call:
         for name, tensor in (("q", self.q), ("k", self.k), ("v", self.v)):
             if not tensor.numel():
                 raise CaptureError(f"{where}: {name} {list(tensor.shape)} is empty: there is no map to record")
+        if not (math.isfinite(self.cap) and self.cap >= 0):
+            raise CaptureError(f"{where}: a soft cap has to be finite and above 0 (got {self.cap})")
         if self.scale is not None and not (math.isfinite(self.scale) and self.scale > 0):
             raise CaptureError(f"{where}: the scale has to be finite and above 0 (got {self.scale})")
 
@@ -118,6 +122,8 @@ class Call:
             "q": chosen_part(self.q, items, heads).to(kernel),
             "k": chosen_part(self.k, items, key_heads).to(kernel),
         }
+        if self.sinks is not None:
+            parts["sinks"] = chosen_part(self.sinks, items if len(self.sinks) > 1 else [0], heads).float()
         if self.normaliser is not None:
             parts["normaliser"] = chosen_part(self.normaliser, items, heads)
         if values:

@@ -1,0 +1,163 @@
+"""Capped logits and sinks of real classes: what is recorded, against the models' own results and the program."""
+
+from __future__ import annotations
+
+import json
+import unittest
+from typing import Any
+
+import torch
+
+from attnscope_capture import CaptureError, Call, capture, check_result, wrap
+from support import TOLERANCE, CaptureTest, Recorded, has_program, output_error, program, read_capture, weights
+
+TEXT = {"input_ids": torch.arange(3, 27)[None]}
+SIZES = {
+    "num_hidden_layers": 2,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "vocab_size": 100,
+}
+TOKENS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+
+
+def made(cls: str, config: str, **given: Any) -> Any:
+    """A model with small random weights and the functions of its own file."""
+    import transformers
+
+    torch.manual_seed(7)
+    made_of = getattr(transformers, config)(**given)
+    model = getattr(transformers, cls)._from_config(made_of, attn_implementation="eager").eval()
+    for name, parameter in model.named_parameters():
+        if "sink" in name:  # of a model that nobody trained they are whatever memory held
+            torch.nn.init.normal_(parameter, 1.0, 1.0)
+        elif parameter.ndim > 1:
+            torch.nn.init.normal_(parameter, 0.0, 0.25)
+    return model
+
+
+class Models(CaptureTest):
+    def record(self, model: Any, inputs: dict[str, Any]) -> list[Recorded]:
+        folder = self.folder / type(model).__name__
+        with torch.no_grad():
+            plain = model(**inputs)[0]
+            with capture(model, folder):
+                again = model(**inputs)[0]
+        self.assertTrue(torch.equal(plain, again))
+        calls = read_capture(folder)
+        for call in calls:
+            self.assertLess(output_error(call), TOLERANCE[torch.float32])
+        if has_program():
+            report = json.loads(program("verify", folder, "--json").stdout)
+            self.assertEqual([c["verdict"] for c in report["calls"]], ["agrees"] * len(calls))
+            self.assertLess(max(c["error"] for c in report["calls"]), 1e-3)
+        return calls
+
+    def test_gpt_oss(self) -> None:
+        model = made(
+            "GptOssModel",
+            "GptOssConfig",
+            **SIZES,
+            **TOKENS,
+            head_dim=16,
+            num_local_experts=2,
+            num_experts_per_tok=1,
+            sliding_window=8,
+        )
+        calls = self.record(model, TEXT)
+        for layer, call in zip(model.layers, calls, strict=True):
+            self.assertTrue(torch.equal(call["sinks"][0, :, 0], layer.self_attn.sinks.detach()))
+            self.assertLess(float(weights(call).sum(-1).max()), 1)
+            self.assertNotIn("score", call.facts)
+
+    def test_gemma_2(self) -> None:
+        sizes = {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 3.0}
+        calls = self.record(made("Gemma2Model", "Gemma2Config", **SIZES, **TOKENS, **sizes), TEXT)
+        for call in calls:
+            self.assertEqual(call.facts["score"], "softcap:3.0")
+            self.assertNotIn("sinks", call.tensors)
+            plain = Recorded(call.file, {**call.facts, "score": "softmax"}, call.tensors)
+            self.assertGreater(output_error(plain), 0.01)  # the cap is no formality
+
+    def test_sinks_of_some_layers(self) -> None:
+        calls = self.record(made("GraniteSWAModel", "GraniteSWAConfig", **SIZES, **TOKENS), TEXT)
+        self.assertTrue(any("sinks" in call.tensors for call in calls))
+        calls = self.record(made("MiMoV2FlashModel", "MiMoV2FlashConfig", **SIZES, **TOKENS, head_dim=16), TEXT)
+        self.assertEqual(len(calls), 2)
+
+    def test_video_prism(self) -> None:
+        model = made(
+            "VideoPrismVisionModel",
+            "VideoPrismVisionConfig",
+            image_size=32,
+            num_frames=4,
+            patch_size=16,
+            hidden_size=64,
+            intermediate_size=64,
+            num_attention_heads=4,
+            num_spatial_layers=2,
+            num_temporal_layers=1,
+            tubelet_size=[1, 16, 16],
+        )
+        calls = self.record(model, {"pixel_values_videos": torch.randn(1, 4, 3, 32, 32)})
+        self.assertEqual({call.facts["score"] for call in calls}, {"softcap:50.0"})
+
+    def test_relative_biases(self) -> None:
+        sizes = {"num_layers": 2, "d_model": 64, "d_kv": 16, "d_ff": 64, "num_heads": 4, "vocab_size": 100}
+        calls = self.record(made("T5EncoderModel", "T5Config", **sizes), TEXT)
+        for call in calls:
+            self.assertEqual((call.facts["mask"], call["mask"].dtype), ("tensor", torch.float32))
+            self.assertEqual(call.facts["scale"], 1.0)
+
+
+class Functions(CaptureTest):
+    def call(self, **more: Any) -> Call:
+        torch.manual_seed(1)
+        q, k, v = (2 * torch.randn(2, 3, 9, 8) for _ in range(3))
+        logits = q @ k.mT * 8**-0.5
+        if more.get("cap"):
+            logits = more["cap"] * torch.tanh(logits / more["cap"])
+        sums = logits.logsumexp(-1, keepdim=True)
+        if more.get("sinks") is not None:
+            sums = torch.logaddexp(sums, more["sinks"][..., None])
+        return Call(q, k, v, (logits - sums).exp() @ v, None, 0.0, False, None, "mine", **more)
+
+    def test_results_are_checked_with_them(self) -> None:
+        sinks = torch.randn(2, 3, 9)
+        for more in ({"cap": 1.5}, {"sinks": sinks}, {"sinks": sinks[:1, :, :1]}, {"cap": 1.5, "sinks": sinks}):
+            check_result(self.call(**more), [0, 1], (0, 3))
+            for name in more:
+                call = self.call(**more)
+                setattr(call, name, 0.0 if name == "cap" else None)
+                with self.assertRaisesRegex(CaptureError, "not softmax"):
+                    check_result(call, [0, 1], (0, 3))
+
+    def test_a_wrapped_function(self) -> None:
+        made_of = self.call(cap=1.5, sinks=torch.tensor([0.5, 1.0, -1.0]).view(1, 3, 1))
+
+        def kernel(q: Any, k: Any, v: Any, softcap: float = 0.0, s_aux: Any = None) -> torch.Tensor:
+            return made_of.out
+
+        with capture(None, self.folder / "d"):
+            wrap(kernel)(made_of.q, made_of.k, made_of.v, softcap=1.5, s_aux=torch.tensor([0.5, 1.0, -1.0]))
+        (call,) = read_capture(self.folder / "d")
+        self.assertEqual(call.facts["score"], "softcap:1.5")
+        self.assertLess(output_error(call), TOLERANCE[torch.float32])
+        with self.refused("not softmax"), capture(None, self.folder / "without"):
+            wrap(kernel)(made_of.q, made_of.k, made_of.v)
+
+    def test_a_compiled_function_says_that_they_do_not_leave_its_graph(self) -> None:
+        made_of = self.call(cap=1.5)
+
+        def kernel(q: Any, k: Any, v: Any, softcap: float) -> torch.Tensor:
+            return made_of.out
+
+        run = torch.compile(lambda q, k, v: wrap(kernel)(q, k, v, softcap=1.5), backend="eager")
+        with self.refused("soft cap", "force_eager"), capture(None, self.folder / "d"):
+            run(made_of.q, made_of.k, made_of.v)
+
+
+if __name__ == "__main__":
+    unittest.main()
