@@ -9,6 +9,10 @@ constexpr ImU32 rgb(unsigned hex, unsigned alpha = 255) {
   return IM_COL32(hex >> 16 & 0xff, hex >> 8 & 0xff, hex & 0xff, alpha);
 }
 
+/// Of any colour that lies beside one of these with a black edge, one of the two has a contrast of
+/// 3 with it at least.
+constexpr ImU32 kQueryMark = rgb(0x62b4ff), kKeyMark = rgb(0xff9f43);
+
 constexpr Theme kDark{.window = rgb(0x101214),
                       .pane = rgb(0x16191d),
                       .border = rgb(0x262b31),
@@ -20,6 +24,10 @@ constexpr Theme kDark{.window = rgb(0x101214),
                       .query = rgb(0x4aa8ff),
                       .key = rgb(0xff9f43),
                       .side_b = rgb(0xc678dd),
+                      .query_mark = kQueryMark,
+                      .key_mark = kKeyMark,
+                      .plain_mark = rgb(0xffffff),
+                      .mark_edge = rgb(0x000000),
                       .problem = rgb(0xe5686f),
                       .nothing = rgb(0x070809),
                       .hatch = rgb(0x40454a),
@@ -40,6 +48,10 @@ constexpr Theme kLight{.window = rgb(0xeceff2),
                        .query = rgb(0x1479d6),
                        .key = rgb(0xd96c06),
                        .side_b = rgb(0x9a45b8),
+                       .query_mark = kQueryMark,
+                       .key_mark = kKeyMark,
+                       .plain_mark = rgb(0xffffff),
+                       .mark_edge = rgb(0x000000),
                        .problem = rgb(0xc2333c),
                        .nothing = rgb(0xdfe3e7),
                        .hatch = rgb(0x40454a),

@@ -13,6 +13,9 @@ struct Theme {
   ImU32 text, secondary;
   ImU32 raised, hovered, pressed;  ///< controls: at rest, under the mouse, held or chosen
   ImU32 query, key, side_b;
+  /// Of query and key, and of anything else, on data: each beside `mark_edge` is seen on every
+  /// colour. The data have the same colours in both themes, and so have these.
+  ImU32 query_mark, key_mark, plain_mark, mark_edge;
   ImU32 problem;
   ImU32 nothing;  ///< of cells that the scale cannot show: 0 on a log scale
   ImU32 hatch;    ///< lines in cells that have no value

@@ -1,9 +1,11 @@
 #include "viewer/panels/map/crosshair.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/number_words.h"
 #include "core/products/differences/map_difference.h"
+#include "viewer/panels/map/token_lines.h"
 
 namespace attnscope {
 
@@ -33,17 +35,22 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   if (x1 <= map.x0 || x0 >= map.x1 || y1 <= map.y0 || y0 >= map.y1) return;
   const float x = std::round((x0 + x1) / 2), y = std::round((y0 + y1) / 2);
   const bool cells = x1 - x0 >= ui.px(8) && y1 - y0 >= ui.px(8);
-  const ImU32 row = faded(ui.theme.query, 0.75f), column = faded(ui.theme.key, 0.75f);
-  // Lines end at the cell where it is large enough to be seen as one.
-  const float left = cells ? x0 : x, right = cells ? x1 : x;
-  const float above = cells ? y0 : y, below = cells ? y1 : y;
-  draw.AddLine({map.x0, y}, {left, y}, row);
-  draw.AddLine({right, y}, {map.x1, y}, row);
-  draw.AddLine({x, map.y0}, {x, above}, column);
-  draw.AddLine({x, below}, {x, map.y1}, column);
-  if (cells) draw.AddRect({x0, y0}, {x1, y1}, ui.theme.text, 0, 0, ui.px(1));
+  const auto is_picked = [&](bool keys, int64_t token) {
+    if (!scene.state.query || scene.state.reverse != keys) return false;
+    const auto& tokens = scene.state.query->tokens;
+    return std::binary_search(tokens.begin(), tokens.end(), token);
+  };
+  for (const bool keys : {false, true}) {
+    const int64_t token = keys ? r.point.key : r.point.query;
+    if (is_picked(keys, token)) continue;
+    mark_tokens(ui, scene, view, {&token, 1}, keys, MarkStroke::dashed);
+  }
+  const ScreenRect entry{x0, y0, x1, y1};
+  if (cells) mark_frames(ui, {&entry, 1}, ui.theme.plain_mark);
   if (!r.entry) return;
   if (scene.state.against() && !r.other) return;
+  const float left = cells ? x0 : x, right = cells ? x1 : x;
+  const float above = cells ? y0 : y, below = cells ? y1 : y;
   const double value = shown_value(scene, r);
   const std::string text = number_words(value, 4);
   const ImVec2 size = text_size(ui.fonts.mono, text);

@@ -5,8 +5,8 @@
 
 namespace attnscope {
 
-/// Lines through the entry under the mouse, and its weight beside it; the scene must have a
-/// readout.
+/// Dashed lines through the entry under the mouse, where its row or column is not the picked one,
+/// and its weight beside it; the scene must have a readout.
 void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view);
 
 }  // namespace attnscope

@@ -8,6 +8,7 @@
 #include "viewer/panels/legend.h"
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/rulers.h"
+#include "viewer/panels/map/token_lines.h"
 #include "viewer/panels/pin_mark.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
@@ -380,31 +381,17 @@ void MatrixPanel::draw_evicted(const Ui& ui, const Scene& scene, const ViewTrans
   }
 }
 
-/// The picked tokens' rows, or columns where the view is reversed.
-void MatrixPanel::draw_query_line(const Ui& ui, const Scene& scene,
-                                  const ViewTransform& view) const {
+/// The rows, or columns, that are dragged over.
+void MatrixPanel::draw_brushed(const Ui& ui, const Scene& scene, const ViewTransform& view) const {
+  if (brushed_.empty()) return;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
-  if (!brushed_.empty()) {
-    const double from = static_cast<double>(brushed_.begin), to = static_cast<double>(brushed_.end);
-    if (scene.state.reverse) {
-      draw.AddRectFilled({view.x(from), view.area.y0}, {view.x(to), view.area.y1},
-                         faded(ui.theme.key, 0.3f));
-    } else {
-      draw.AddRectFilled({view.area.x0, view.y(from)}, {view.area.x1, view.y(to)},
-                         faded(ui.theme.query, 0.3f));
-    }
-  }
-  if (!scene.state.query) return;
-  for (const int64_t token : scene.state.query->tokens) {
-    const PlacedSide& side = scene.state.reverse ? *scene.placed.keys : *scene.placed.rows;
-    const double from = static_cast<double>(side.place(token));
-    if (scene.state.reverse) {
-      const float x = std::round((view.x(from) + view.x(from + 1)) / 2);
-      draw.AddLine({x, view.area.y0}, {x, view.area.y1}, ui.theme.key, ui.px(1));
-    } else {
-      const float y = std::round((view.y(from) + view.y(from + 1)) / 2);
-      draw.AddLine({view.area.x0, y}, {view.area.x1, y}, ui.theme.query, ui.px(1));
-    }
+  const double from = static_cast<double>(brushed_.begin), to = static_cast<double>(brushed_.end);
+  if (scene.state.reverse) {
+    draw.AddRectFilled({view.x(from), view.area.y0}, {view.x(to), view.area.y1},
+                       faded(ui.theme.key, 0.3f));
+  } else {
+    draw.AddRectFilled({view.area.x0, view.y(from)}, {view.area.x1, view.y(to)},
+                       faded(ui.theme.query, 0.3f));
   }
 }
 
@@ -488,7 +475,8 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (same_part) draw.PopClipRect();
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
-  draw_query_line(ui, scene, view);
+  draw_brushed(ui, scene, view);
+  draw_picked(ui, scene, view);
   draw_pins(ui, scene, view);
   if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
@@ -510,6 +498,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   tracks_.draw(ui, scene, view, areas.tracks, requests);
   draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
   draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
+  name_picked(ui, scene, view, {areas.top, areas.left});
   if (areas.has_footer) {
     draw_footer(ui, areas.footer, scene);
     interacting_ = mini_.draw(ui, areas.mini, scene, requests) || interacting_;

@@ -63,7 +63,7 @@ class MatrixPanel {
   void brush(const Scene& scene, double along, PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
-  void draw_query_line(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
+  void draw_brushed(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
 
   TileTextures* textures_;

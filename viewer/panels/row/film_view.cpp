@@ -8,6 +8,7 @@
 
 #include "core/products/tokens/token_box.h"
 #include "io/pictures/shader_scale.h"
+#include "viewer/panels/data_marks.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/pin_mark.h"
 #include "viewer/textures/tile_textures.h"
@@ -264,29 +265,26 @@ void FilmView::draw_evicted(const Ui& ui, int64_t slot, bool over) const {
 }
 
 void FilmView::draw_outlines(const Ui& ui, const Scene& scene, const Filmed& filmed) const {
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  const auto outline = [&](int64_t token, ImU32 colour, float line, bool shadow) {
-    const auto at = filmed.tokens.coord(token);
-    for (int64_t slot = 0; at && slot < film_.frames; ++slot) {
-      if (latent_of_slot(static_cast<size_t>(slot)) != at->t) continue;
-      const ScreenRect cell = film_.cell_rect(slot, at->y, at->x);
-      // A cell of a pixel or two is outlined from outside, so that it stays to be seen.
-      const float grow = std::max(1.0f, (ui.px(6) - cell.width()) / 2);
-      if (shadow) {
-        draw.AddRect({cell.x0 - grow - 2, cell.y0 - grow - 2},
-                     {cell.x1 + grow + 2, cell.y1 + grow + 2}, IM_COL32(0, 0, 0, 150), 0, 0,
-                     ui.px(2));
+  const auto outline = [&](std::span<const int64_t> tokens, ImU32 colour, float line) {
+    std::vector<ScreenRect> frames;
+    for (const int64_t token : tokens) {
+      const auto at = filmed.tokens.coord(token);
+      for (int64_t slot = 0; at && slot < film_.frames; ++slot) {
+        if (latent_of_slot(static_cast<size_t>(slot)) != at->t) continue;
+        const ScreenRect cell = film_.cell_rect(slot, at->y, at->x);
+        // A cell of a pixel or two is outlined from outside, so that it stays to be seen.
+        const float grow = std::max(ui.px(line), (ui.px(6) - cell.width()) / 2);
+        frames.push_back({cell.x0 - grow, cell.y0 - grow, cell.x1 + grow, cell.y1 + grow});
       }
-      draw.AddRect({cell.x0 - grow, cell.y0 - grow}, {cell.x1 + grow, cell.y1 + grow}, colour, 0, 0,
-                   line);
     }
+    mark_frames(ui, frames, colour, line);
   };
-  for (const int64_t token : filmed.outlined) outline(token, filmed.outline, ui.px(2), true);
+  outline(filmed.outlined, filmed.outline, 2);
   // The other end of the entry under the mouse.
   if (!scene.readout || filmed.other == 0) return;
   const bool reverse = filmed.line->request.reverse;
-  outline(reverse ? scene.readout->point.query : scene.readout->point.key, filmed.other, ui.px(1),
-          false);
+  const MapPoint& point = scene.readout->point;
+  outline({reverse ? &point.query : &point.key, 1}, filmed.other, 1);
 }
 
 /// The pins' ends that the film has: keys, or queries where it is of these.

@@ -83,8 +83,8 @@ void QueryPanel::draw_film(const Ui& ui, const ScreenRect& area, const Scene& sc
   if (filmed.picks) {
     if (!words) filmed.outlined = request.tokens;
     if (words && scene.state.query) filmed.outlined = scene.state.query->tokens;
-    filmed.outline = keys ? ui.theme.key : ui.theme.query;
-    filmed.other = request.reverse ? ui.theme.query : ui.theme.key;
+    filmed.outline = keys ? ui.theme.key_mark : ui.theme.query_mark;
+    filmed.other = request.reverse ? ui.theme.query_mark : ui.theme.key_mark;
   }
   film_.take(scene, filmed);
   film_.draw(ui, area, scene, filmed, requests);

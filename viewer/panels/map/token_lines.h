@@ -1,0 +1,26 @@
+#pragma once
+
+#include <span>
+
+#include "viewer/panels/data_marks.h"
+#include "viewer/panels/map/view_transform.h"
+
+namespace attnscope {
+
+/// Where the rulers stand, on which picked tokens are named.
+struct RulerAreas {
+  ScreenRect top, left;
+};
+
+/// Marks rows of the map (`keys`: columns) through their middles; those that are high enough to be
+/// read in are marked at both sides. `tokens` in any order.
+void mark_tokens(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                 std::span<const int64_t> tokens, bool keys, MarkStroke stroke);
+
+/// The picked tokens' rows, or columns where the view is reversed.
+void draw_picked(const Ui& ui, const Scene& scene, const ViewTransform& view);
+/// Their name at the ruler: "q 3,5,6", "k text 4 «red»", "q mean of 12"; where they are seen.
+void name_picked(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                 const RulerAreas& rulers);
+
+}  // namespace attnscope
