@@ -62,6 +62,9 @@ IndexRange block_around(const PlacedSide& side, const TokenGrid& tokens, int64_t
     const int64_t first = tokens.index_of({coord->t, 0, 0});
     return {first, first + tokens.height() * tokens.width()};
   }
+  for (const TokenSegment& segment : tokens.other_segments()) {
+    if (segment.tokens.contains(place)) return segment.tokens;
+  }
   const IndexRange text = tokens.text_range();
   return text.contains(place) ? text : IndexRange{0, tokens.tokens()};
 }

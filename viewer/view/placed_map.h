@@ -31,8 +31,8 @@ struct PlacedSide {
 PlacedSide placed_side(const TokenOrder& order, const TokenGrid& tokens);
 
 /// The block of an order around a place, which is within the sequence: of the stored one a frame of
-/// the video or the text; of others the block, or what stands outside of all of them. Where there
-/// are none, all of the side.
+/// the video, the text or another segment; of others the block, or what stands outside of all of
+/// them. Where there are none, all of the side.
 IndexRange block_around(const PlacedSide& side, const TokenGrid& tokens, int64_t place);
 
 struct PlacedMap {

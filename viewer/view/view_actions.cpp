@@ -20,8 +20,6 @@ namespace {
 
 /// How narrow a column of the window may become.
 constexpr float kLeastShare = 0.1f;
-/// More in one step is more than any map has levels.
-constexpr double kMostZoom = 1e6;
 
 bool range_suits(const ColourRange& range, ScaleKind scale) {
   if (range.automatic || scale == ScaleKind::linear || scale == ScaleKind::symlog) return true;
@@ -69,20 +67,18 @@ class Applier {
     if (!std::isfinite(a.factor) || !(a.factor > 0)) {
       throw usage_error(fmt::format("zoom by {}: expected a factor above 0", a.factor));
     }
-    const MapRect& now = state_.rect;
-    const auto about = [&](double value, double centre, double by) {
-      return centre + (value - centre) / by;
+    const auto zoomed = [&](double& begin, double& end, double centre, int64_t count) {
+      // A factor that goes too far is cut about the cursor too, so that the entry stays there.
+      const double wanted = std::clamp((end - begin) / a.factor, 1.0, static_cast<double>(count));
+      const MapRect possible = clamped_rect({0, wanted, 0, 1}, count, 1);
+      const double by = (end - begin) / (possible.q1 - possible.q0);
+      begin = centre + (begin - centre) / by;
+      end = centre + (end - centre) / by;
     };
-    const auto scaled = [&](double by) {
-      return MapRect{about(now.q0, a.query, by), about(now.q1, a.query, by),
-                     about(now.k0, a.key, by), about(now.k1, a.key, by)};
-    };
-    // A factor that goes too far is cut about the cursor too, so that the entry stays there.
-    const double factor = std::clamp(a.factor, 1 / kMostZoom, kMostZoom);
-    const MapRect wanted = scaled(factor);
-    const MapRect possible = clamped_rect(wanted, call().rows, call().cols);
-    const double cut = (wanted.q1 - wanted.q0) / (possible.q1 - possible.q0);
-    show(scaled(factor * cut));
+    MapRect rect = state_.rect;
+    if (a.side != action::MapSide::keys) zoomed(rect.q0, rect.q1, a.query, call().rows);
+    if (a.side != action::MapSide::rows) zoomed(rect.k0, rect.k1, a.key, call().cols);
+    show(rect);
   }
 
   void operator()(const action::Pan& a) {
@@ -303,18 +299,11 @@ class Applier {
     check_pin_number(a.number);
     const std::optional<Pin> pin = state_.pins.at(a.number);
     if (!pin) throw usage_error(fmt::format("pin {0}: there is no pin {0}", a.number));
-    // The view goes beyond the map's edges for its sake no more than it did.
-    const auto centred = [](int64_t token, double begin, double end, int64_t count) {
-      const double size = end - begin;
-      const double most = static_cast<double>(count) - size;
-      if (most <= 0) return begin;
-      return std::clamp(static_cast<double>(token) + 0.5 - size / 2, 0.0, most);
-    };
     const MapRect& now = state_.rect;
     const Pin at = a.stands_at.value_or(*pin);
-    const double q0 = centred(at.query, now.q0, now.q1, call().rows);
-    const double k0 = centred(at.key, now.k0, now.k1, call().cols);
-    show({q0, q0 + now.q1 - now.q0, k0, k0 + now.k1 - now.k0});
+    const double queries = static_cast<double>(at.query) + 0.5 - (now.q0 + now.q1) / 2;
+    const double keys = static_cast<double>(at.key) + 0.5 - (now.k0 + now.k1) / 2;
+    (*this)(action::Pan{queries, keys});
     state_.query = ChosenQuery{{state_.reverse ? pin->key : pin->query}};
   }
 

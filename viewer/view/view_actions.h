@@ -17,9 +17,13 @@ struct SelectHead {
 struct SetRect {
   MapRect rect;
 };
-/// Keeps the entry under the cursor in its place; a factor above 1 shows less of the map, larger.
+/// Sides of the map: an action without one is about both.
+enum class MapSide : uint8_t { rows, keys };
+/// Keeps the entry under the cursor in its place, as far as the map goes; a factor above 1 shows
+/// less of the map, larger.
 struct ZoomAt {
   double query, key, factor;
+  std::optional<MapSide> side = {};
 };
 /// Moves the view by so many entries: towards later queries and keys where they are positive.
 struct Pan {
@@ -57,8 +61,7 @@ struct Switch {
   bool ViewState::*part;
   bool on;
 };
-/// Sides of the map: a side without one both, of which those that have a grid take the order.
-enum class MapSide : uint8_t { rows, keys };
+/// Of both sides, those that have a grid take the order.
 struct SetOrder {
   TokenOrder order;
   std::optional<MapSide> side = {};

@@ -11,17 +11,30 @@ namespace {
 
 /// Entries across that a view shows at least.
 constexpr double kLeastEntries = 4;
-/// Sizes of the map that a view shows at most, on the axis on which it shows fewer.
-constexpr double kMostMaps = 2;
 
-/// [begin, end) moved so that it lies beyond 0 … extent by at most half of its size on each side.
+/// [begin, end) with a size that can be shown of `extent` entries, changed about its middle, and
+/// moved within them.
 void move_within(double& begin, double& end, double extent) {
+  // Rounding is no change: clamping again what was clamped changes nothing.
+  constexpr double kSame = 1e-9;
   const double size = end - begin;
-  const double moved = std::clamp(begin, -size / 2, extent - size / 2);
-  // Rounding is no move: clamping again what was clamped changes nothing.
-  if (std::abs(moved - begin) <= 1e-9 * size) return;
-  begin = moved;
-  end = moved + size;
+  const double wanted = std::clamp(size, std::min(kLeastEntries, extent), extent);
+  if (std::abs(wanted - size) > kSame * wanted) {
+    begin = (begin + end) / 2 - wanted / 2;
+    end = begin + wanted;
+  }
+  if (wanted >= extent * (1 - kSame)) {
+    begin = 0;
+    end = extent;
+    return;
+  }
+  if (begin < 0) {
+    begin = 0;
+    end = wanted;
+  } else if (end > extent) {
+    end = extent;
+    begin = extent - wanted;
+  }
 }
 
 }  // namespace
@@ -61,22 +74,9 @@ MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols) {
   if (!finite || !(height > 0) || !(width > 0) || !std::isfinite(height) || !std::isfinite(width)) {
     throw usage_error("the view is empty: expected Q0 < Q1 and K0 < K1");
   }
-  const auto map_height = static_cast<double>(rows);
-  const auto map_width = static_cast<double>(cols);
-  const double largest = kMostMaps / std::min(height / map_height, width / map_width);
-  const double smallest = std::max(std::min(kLeastEntries, map_height) / height,
-                                   std::min(kLeastEntries, map_width) / width);
-  // Where both cannot be had (a sliver of a rectangle), the one that shows more.
-  const double factor = std::max(std::min(1.0, largest), smallest);
   MapRect result = rect;
-  if (std::abs(factor - 1) > 1e-9) {
-    const double q = (rect.q0 + rect.q1) / 2;
-    const double k = (rect.k0 + rect.k1) / 2;
-    result = {q - height * factor / 2, q + height * factor / 2, k - width * factor / 2,
-              k + width * factor / 2};
-  }
-  move_within(result.q0, result.q1, map_height);
-  move_within(result.k0, result.k1, map_width);
+  move_within(result.q0, result.q1, static_cast<double>(rows));
+  move_within(result.k0, result.k1, static_cast<double>(cols));
   return result;
 }
 

@@ -167,11 +167,9 @@ struct ViewLimits {
 /// The whole map.
 MapRect fit_rect(int64_t rows, int64_t cols);
 
-/// `rect` as it can be shown on a map of this size: at least 4 entries across on both axes (fewer
-/// where the map has fewer), at most so much that the map takes half of the view on the axis on
-/// which it takes more, and beyond each edge of the map by at most half of the rectangle's own
-/// size. Sizes are changed about the middle and keep their ratio. Throws Error(usage) for an empty
-/// rectangle or one that is not finite.
+/// `rect` as it can be shown on a map of this size: on each axis within the map, with at least 4
+/// entries (fewer where the map has fewer) and at most all of them. Sizes are changed about the
+/// middle, then it is moved. Throws Error(usage) for an empty rectangle or one that is not finite.
 MapRect clamped_rect(const MapRect& rect, int64_t rows, int64_t cols);
 
 /// The scale that a product is shown on first: logits (which may be negative) linear, others log.

@@ -94,6 +94,11 @@ TEST_CASE("a hand moves the map, picks, pins, and goes through heads, orders and
   CHECK(near.q1 - near.q0 < all.q1 - all.q0);
   seen.drag("Matrix/Map", 0.5, 0.5, 0.7, 0.5);
   CHECK(seen.state().rect.k0 < near.k0);
+  seen.tap('0');
+  seen.click("Keys/t2");
+  CHECK(seen.state().rect == MapRect{0, 1024, 16 + 2 * 144, 16 + 3 * 144});
+  seen.double_click("Matrix/Keys");
+  CHECK(seen.state().rect == all);
   seen.click("Matrix/Map");
   CHECK(seen.state().query);
   seen.tap('p');

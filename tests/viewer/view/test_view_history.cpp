@@ -98,13 +98,13 @@ TEST_CASE("another action, a released button and a step back end a gesture") {
 
 TEST_CASE("a move against the edge does not swallow the step before it") {
   ViewHistory history(opened_view(kLimits));
-  history.apply(action::SetRect{{-50, 50, 0, 100}}, kLimits, 0);
+  history.apply(action::SetRect{{0, 100, 0, 100}}, kLimits, 0);
   history.apply(action::SetPool{Pool::mean}, kLimits, 1);
   history.apply(action::Pan{-10, 0}, kLimits, 2);
   history.apply(action::Pan{10, 0}, kLimits, 2.1);
-  CHECK(history.now().rect.q0 == -40);
+  CHECK(history.now().rect.q0 == 10);
   history.undo();
-  CHECK(history.now().rect.q0 == -50);
+  CHECK(history.now().rect.q0 == 0);
   CHECK(history.now().pool == Pool::mean);
 }
 

@@ -34,6 +34,7 @@ std::vector<HelpLine> help_lines() {
   }
   lines.push_back({"", "Mouse"});
   lines.push_back({"wheel", "zoom at the cursor"});
+  lines.push_back({"on a ruler", "wheel: zoom its side; drag: what is seen of it; click: a frame"});
   lines.push_back({"drag", "move the map, a splitter, the colours' ends"});
   lines.push_back({"click", "pick the token under the mouse as query"});
   lines.push_back({"right click", "release the query"});

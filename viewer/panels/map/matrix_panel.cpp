@@ -34,6 +34,15 @@ RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
   return {scene.queries, *scene.placed.rows, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
 }
 
+/// Moves and zooms what is seen: of B (`of_other`) its own part of the map, where it has one.
+void move_view(const Scene& scene, bool of_other, const Action& by, PanelRequests& requests) {
+  if (!of_other || scene.state.other->lock_zoom) return requests.act(by);
+  ViewState moved = *scene.other_state;
+  const CallLimits size{scene.geometry.rows, scene.geometry.cols, 1, 1};
+  moved.head = {};
+  requests.act(action::SetOtherRect{apply_action(moved, by, {{size}}).rect});
+}
+
 /// The caption of a difference's colours: of which heads, of how many entries, taken how.
 std::string difference_caption(const Scene& scene, int level) {
   const ViewState& s = scene.state;
@@ -291,18 +300,10 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsItemActivated() || !ImGui::IsItemActive()) {
     on_other_ = scene.other_state && io.MousePos.x > line_x(scene, whole);
   }
-  const bool own_zoom = on_other_ && !scene.state.other->lock_zoom;
   const ViewTransform view{on_other_ ? scene.other_state->rect : whole.rect, whole.area};
   const double key = view.key(io.MousePos.x);
   const double query = view.query(io.MousePos.y);
-  /// Moves and zooms B's own part of the map, by what would do so with A's.
-  const auto move = [&](const Action& by) {
-    if (!own_zoom) return requests.act(by);
-    ViewState moved = *scene.other_state;
-    const CallLimits size{scene.geometry.rows, scene.geometry.cols, 1, 1};
-    moved.head = {};
-    requests.act(action::SetOtherRect{apply_action(moved, by, {{size}}).rect});
-  };
+  const auto move = [&](const Action& by) { move_view(scene, on_other_, by, requests); };
   const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
                       query < static_cast<double>(scene.geometry.rows);
   interacting_ = false;
@@ -323,7 +324,7 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   }
   if (hovered && io.MouseWheel != 0) {
     interacting_ = true;
-    move(action::ZoomAt{query, key, std::pow(1.25, static_cast<double>(io.MouseWheel))});
+    move(action::ZoomAt{query, key, std::pow(kWheelZoom, static_cast<double>(io.MouseWheel))});
   }
   if (!hovered || !inside) return;
   const MapPoint point{scene.placed.rows->token(static_cast<int64_t>(query)),
@@ -435,6 +436,40 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
 }
 
+/// Where B shows another part of the map, its keys have a ruler of their own over its half.
+void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& scene,
+                              const ViewTransform& view, PanelRequests& requests) {
+  std::optional<int64_t> query, key;
+  if (scene.readout) {
+    query = scene.readout->point.query;
+    key = scene.readout->point.key;
+  }
+  const auto along = [&](RulerHand& hand, const ScreenRect& ruler, const RulerAxis& axis,
+                         const ViewTransform& shown, std::optional<int64_t> mark, bool of_other) {
+    const ImU32 colour = axis.vertical ? ui.theme.query : ui.theme.key;
+    draw_ruler(ui, ruler, axis, mark, colour);
+    const std::optional<Action> wanted = hand.take(ui, ruler, axis, shown);
+    if (wanted) move_view(scene, of_other, *wanted, requests);
+    interacting_ = interacting_ || wanted;
+  };
+  along(rows_hand_, areas.left, query_axis(scene, view), view, query, false);
+  const RulerAxis keys = key_axis(scene, view);
+  if (!scene.other_state || scene.other_state->rect == scene.state.rect) {
+    along(keys_hand_, areas.top, keys, view, key, false);
+  } else {
+    const float end = line_x(scene, view);
+    const ViewTransform other{scene.other_state->rect, view.area};
+    ScreenRect left = areas.top, right = areas.top;
+    left.x1 = right.x0 = end;
+    if (left.width() >= 1) along(keys_hand_, left, keys.part(keys.low, end), view, key, false);
+    const RulerAxis others = key_axis(scene, other);
+    if (right.width() >= 1) {
+      along(other_keys_hand_, right, others.part(end, others.high), other, key, true);
+    }
+  }
+  name_picked(ui, scene, view, {areas.top, areas.left});
+}
+
 void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                        PanelRequests& requests) {
   begin_pane(ui, "matrix", rect);
@@ -483,6 +518,11 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (scene.other_state) {
     draw.PushClipRect({end, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
     of_other.draw(ui, notation_);
+    if (!same_part) {
+      const ViewTransform other{scene.other_state->rect, areas.map};
+      draw_frame_lines(ui, areas.map, key_axis(scene, other));
+      draw_frame_lines(ui, areas.map, query_axis(scene, other));
+    }
     draw.PopClipRect();
     draw_split_line(ui, scene, view, requests);
   }
@@ -490,15 +530,8 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     put_problem(ui, "Matrix", areas.map, "This map cannot be shown", scene.tiles_problem);
   }
   draw.PopClipRect();
-  std::optional<int64_t> query, key;
-  if (scene.readout) {
-    query = scene.readout->point.query;
-    key = scene.readout->point.key;
-  }
   tracks_.draw(ui, scene, view, areas.tracks, requests);
-  draw_ruler(ui, areas.top, key_axis(scene, view), key, ui.theme.key);
-  draw_ruler(ui, areas.left, query_axis(scene, view), query, ui.theme.query);
-  name_picked(ui, scene, view, {areas.top, areas.left});
+  draw_rulers(ui, areas, scene, view, requests);
   if (areas.has_footer) {
     draw_footer(ui, areas.footer, scene);
     interacting_ = mini_.draw(ui, areas.mini, scene, requests) || interacting_;

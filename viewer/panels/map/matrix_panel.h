@@ -5,6 +5,7 @@
 #include "viewer/panels/map/mask_brushing.h"
 #include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/mini_map.h"
+#include "viewer/panels/map/ruler_hand.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
@@ -61,6 +62,8 @@ class MatrixPanel {
   void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                   PanelRequests& requests);
   void brush(const Scene& scene, double along, PanelRequests& requests);
+  void draw_rulers(const Ui& ui, const Areas& areas, const Scene& scene, const ViewTransform& view,
+                   PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_brushed(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
@@ -72,6 +75,7 @@ class MatrixPanel {
   MapLayer map_layer_, other_layer_;
   MiniMap mini_;
   MapTracks tracks_;
+  RulerHand rows_hand_{"Queries"}, keys_hand_{"Keys"}, other_keys_hand_{"Keys of B"};
   PaneSize pane_;
   SeenExactness seen_;
   int other_level_ = 0;    ///< of side B's tiles, right of a split line

@@ -19,6 +19,11 @@ struct RulerAxis {
   float at(double token) const {
     return low + static_cast<float>((token - first) * pixels_per_token());
   }
+  double place(float pixel) const { return first + (pixel - low) / pixels_per_token(); }
+  /// The part from one pixel to another.
+  RulerAxis part(float from, float to) const {
+    return {tokens, side, from, to, place(from), place(to), vertical};
+  }
 };
 
 /// A ruler of frames and the text, and under it rows or single tokens where they have room. `rect`

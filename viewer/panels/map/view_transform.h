@@ -5,6 +5,9 @@
 
 namespace attnscope {
 
+/// By which a notch of the wheel zooms.
+inline constexpr double kWheelZoom = 1.25;
+
 /// From entries of the map to pixels and back, where `rect` fills `area` from edge to edge.
 struct ViewTransform {
   MapRect rect;
