@@ -161,6 +161,7 @@ ViewState Document::shown() const {
   } else if (preview && *preview != now.head) {
     state = apply_action(now, action::SelectHead{*preview}, limits);
   }
+  state.magnifier = state.magnifier || magnifies;
   if (!state.order.is_stored()) state.order_number = tiles->order_number(placed(state).places());
   return state;
 }

@@ -98,6 +98,8 @@ struct Document {
   std::optional<HeadId> preview = {};
   /// Side B is seen in place of A, as long as its key is held.
   bool shows_other = false;
+  /// The magnifier is seen, as long as its key is held.
+  bool magnifies = false;
   mutable PlacedMaps orders = {};
 
   /// True where its maps are computed, and not read from an export.

@@ -64,6 +64,9 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
   masses_wanted_.reset();
   if (document_.tiles->offers(MassRequest{})) masses_wanted_ = words_masses(state, call);
   ask_for(masses_wanted_);
+  other_shown_.reset();
+  if (state.other && state.other->split) other_shown_ = seen_as_other(state);
+  ask_for_magnified();
   ask_for_tiles(pane, exact);
   ask_for(mask_wanted_ = wanted_mask());
   for (const FrameRequest& picture : pictures_) wishes_.push_back({picture});
@@ -91,14 +94,40 @@ void DocumentFrame::ask(PaneSize pane, std::span<const HeadId> seen_heads, doubl
 void DocumentFrame::ask_for_tiles(PaneSize pane, Wishes& exact) {
   tiles_ = wanted_tiles(shown_, geometry(), pane);
   exact.push_back({tile_of(shown_, geometry().top_level, 0, 0), Stage::exact});
-  other_shown_.reset();
-  if (shown_.other && shown_.other->split) {
-    other_shown_ = seen_as_other(shown_);
+  if (other_shown_) {
     const auto tiles = wanted_tiles(*other_shown_, geometry(), pane);
     tiles_.insert(tiles_.end(), tiles.begin(), tiles.end());
     exact.push_back({tile_of(*other_shown_, geometry().top_level, 0, 0), Stage::exact});
   }
   for (const TileId& id : tiles_) wishes_.push_back({id});
+}
+
+/// Where the mouse is on B's half, B is magnified.
+const ViewState& DocumentFrame::magnified_state() const {
+  return hovered_on_other_ && other_shown_ ? *other_shown_ : shown_;
+}
+
+/// Single entries around the one under the mouse, where the map is seen on a coarser level.
+void DocumentFrame::ask_for_magnified() {
+  magnified_at_.reset();
+  const MapGeometry sizes = geometry();
+  const bool there = hovered_ && hovered_->query < sizes.rows && hovered_->key < sizes.cols;
+  if (!shown_.magnifier || !there) return;
+  const PlacedMap placed = document_.placed(shown_);
+  magnified_at_ = {placed.rows->place(hovered_->query), placed.keys->place(hovered_->key)};
+  const ViewState& state = magnified_state();
+  for (const TileId& id :
+       magnified_tiles(state, sizes, magnified_at_->first, magnified_at_->second)) {
+    wishes_.push_back({id});
+  }
+}
+
+std::optional<Magnified> DocumentFrame::magnified() const {
+  if (!magnified_at_) return std::nullopt;
+  Magnified seen = attnscope::magnified(magnified_state(), geometry(), *document_.tiles,
+                                        magnified_at_->first, magnified_at_->second);
+  seen.of_other = &magnified_state() != &shown_;
+  return seen;
 }
 
 /// Of the head that is shown; nothing where it can have none.

@@ -64,6 +64,10 @@ class DocumentFrame {
   bool has_words_line() const { return !words_line_wanted_ || words_line_is_wanted_; }
   bool has_masses() const { return !masses_wanted_ || words_key_.masses != nullptr; }
   const std::optional<PointReadout>& readout() const { return readout_; }
+  /// The entries around the one that is read; nothing without one, and while they are not shown.
+  std::optional<Magnified> magnified() const;
+  /// True unless some of them are still to come exactly.
+  bool is_magnified_exact() const { return !magnified_at_ || magnified()->exact; }
   /// B as it is seen right of a split line; nothing without one.
   const std::optional<ViewState>& other_shown() const { return other_shown_; }
   const std::shared_ptr<const MapLine>& line() const { return line_; }
@@ -123,6 +127,8 @@ class DocumentFrame {
   std::optional<ProbedEntry> found_entry(const ProbeRequest& request) const;
   std::optional<HeadsCompared> compared() const;
   std::string any_problem(std::initializer_list<std::optional<Ask>> asks) const;
+  void ask_for_magnified();
+  const ViewState& magnified_state() const;
   void ask_for_tiles(PaneSize pane, Wishes& exact);
   std::vector<HeadId> wanted_atlas(std::span<const HeadId> seen);
   void ask_for_sketches(const std::vector<HeadId>& atlas);
@@ -143,9 +149,10 @@ class DocumentFrame {
   const std::function<void()> wake_;
   ViewState shown_;
   std::optional<ViewState> other_shown_;
-  std::optional<LineRequest> other_line_wanted_;          ///< of B, where a difference is shown
-  std::shared_ptr<const MapLine> line_of_a_, line_of_b_;  ///< that the difference was made of
-  std::optional<Against> line_against_;                   ///< of line_
+  std::optional<std::pair<int64_t, int64_t>> magnified_at_;  ///< row and column
+  std::optional<LineRequest> other_line_wanted_;             ///< of B, where a difference is shown
+  std::shared_ptr<const MapLine> line_of_a_, line_of_b_;     ///< that the difference was made of
+  std::optional<Against> line_against_;                      ///< of line_
   bool mouse_on_other_ = false, hovered_on_other_ = false;
   std::optional<AtlasCells> atlas_;
   Timeline timeline_;

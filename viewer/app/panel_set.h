@@ -4,6 +4,7 @@
 #include "viewer/panels/dialogs/warning_banner.h"
 #include "viewer/panels/frames_panel.h"
 #include "viewer/panels/histogram_panel.h"
+#include "viewer/panels/map/magnifier.h"
 #include "viewer/panels/map/matrix_panel.h"
 #include "viewer/panels/mask_panel.h"
 #include "viewer/panels/ranked_panel.h"
@@ -51,6 +52,7 @@ class PanelSet {
   Toolbar toolbar_;
   AtlasPanel atlas_;
   MatrixPanel matrix_;
+  Magnifier magnifier_;
   QueryPanel query_;
   VolumePanel volume_;
   TimelinePanel timeline_;

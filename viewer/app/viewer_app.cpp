@@ -284,6 +284,7 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .readout = frame_->readout(),
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
+      .magnified = frame_->magnified(),
       .atlas = frame_->atlas() ? &*frame_->atlas() : nullptr,
       .words = frame_->words() ? &*frame_->words() : nullptr,
       .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
@@ -464,7 +465,8 @@ bool ViewerApp::reached(WaitFor what) const {
       return followed;
     case WaitFor::exact:
       return exact() && followed && frame_->has_masses() && has_film() &&
-             frame_->are_tracks_exact() && window_->frames_due() == 0 && !again_at_;
+             frame_->are_tracks_exact() && frame_->is_magnified_exact() &&
+             window_->frames_due() == 0 && !again_at_;
     case WaitFor::atlas:
       return has_atlas();
     case WaitFor::mask:

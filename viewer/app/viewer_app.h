@@ -94,6 +94,8 @@ class ViewerApp {
   void release(const KeyChord& chord);
   /// Side B is seen in place of A.
   void show_other(bool on);
+  /// The magnifier is seen beside the mouse, as long as that is on.
+  void magnify(bool on);
   /// Reads the next smaller or larger entry of the row that is shown; see DocumentFrame::walk().
   void walk_entry(bool larger);
   /// `replaces`: a file of this name, as `force` does. Throws Error(usage) where no capture is

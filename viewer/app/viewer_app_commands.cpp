@@ -138,6 +138,8 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
     if (!document_) return;
     const ViewState& state = document_->history.now();
     act_or_tell(go_to_pin(state, document_->call_of(state.head), number));
+  } else if (command == CommandId::magnify) {
+    magnify(true);
   } else if (command) {
     run_command(*command);
   } else if (chord.key == Key::escape && document_) {

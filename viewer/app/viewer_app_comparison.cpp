@@ -34,6 +34,14 @@ void ViewerApp::open_other(const std::filesystem::path& path) {
 void ViewerApp::release(const KeyChord& chord) {
   // With or without the keys that were held beside it.
   if (chord.key == command_chord(CommandId::hold_other).key) show_other(false);
+  if (chord.key == command_chord(CommandId::magnify).key) magnify(false);
+}
+
+void ViewerApp::magnify(bool on) {
+  if (!document_ || document_->magnifies == on) return;
+  document_->magnifies = on;
+  changed_ = true;
+  window_->request_frames();
 }
 
 void ViewerApp::show_other(bool on) {

@@ -157,6 +157,8 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
       return action::FlipOrder{};
     case CommandId::toggle_equal_axes:
       return action::Switch{&ViewState::equal_axes, !state.equal_axes};
+    case CommandId::magnify:
+      return action::Switch{&ViewState::magnifier, !state.magnifier};
     case CommandId::toggle_histogram:
       return toggled("histogram", state);
     case CommandId::toggle_atlas:

@@ -82,6 +82,7 @@ std::span<const ViewCommand> commands() {
        "show or hide the mass of each key beside the keys",
        {"Shift+N"}},
       {toggle_frames, "toggle-frames", "Look", "show or hide the mass between frames", {"Shift+F"}},
+      {magnify, "magnify", "Look", "entries around the mouse, while it is held", {"Z"}},
       {hold_other, "hold-other", "Look", "side B in place of A while it is held", {"B"}},
       {difference, "difference", "Look", "next difference: signed, size, ratio, none", {"X"}},
       {play, "play", "Look", "play the film of the query through time", {"Space"}},

@@ -56,6 +56,7 @@ enum class CommandId : uint8_t {
   next_row_track,
   next_key_track,
   toggle_frames,
+  magnify,
   hold_other,
   difference,
   reverse,

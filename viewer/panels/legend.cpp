@@ -20,16 +20,6 @@ bool is_seen(const EvictedKeys& evicted, const MapRect& rect) {
   return overlap(evicted.queries, rect.q0, rect.q1) && overlap(evicted.keys, rect.k0, rect.k1);
 }
 
-/// Dots, as the map has them where the mask leaves entries out.
-void draw_dots(const Ui& ui, ImDrawList& draw, ImVec2 low, float side) {
-  for (float y = ui.px(3); y < side; y += ui.px(6)) {
-    for (float x = ui.px(3); x < side; x += ui.px(6)) {
-      const ImVec2 at{std::floor(low.x + x), std::floor(low.y + y)};
-      draw.AddRectFilled(at, {at.x + ui.px(1), at.y + ui.px(1)}, ui.theme.masked_dot);
-    }
-  }
-}
-
 /// Ticks of a bar of `width` pixels that are as far apart as their widest label needs.
 std::vector<ScaleTick> roomy_ticks(const Ui& ui, const ColourScale& scale, float width) {
   const auto ticks = [&](float room) {
@@ -90,6 +80,15 @@ void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float fr
     draw.AddLine({x, rect.y1}, {x + side, rect.y0}, ui.theme.hatch, ui.px(2));
   }
   draw.PopClipRect();
+}
+
+void draw_dots(const Ui& ui, ImDrawList& draw, ImVec2 low, float width, float height) {
+  for (float y = ui.px(3); y < height; y += ui.px(6)) {
+    for (float x = ui.px(3); x < width; x += ui.px(6)) {
+      const ImVec2 at{std::floor(low.x + x), std::floor(low.y + y)};
+      draw.AddRectFilled(at, {at.x + ui.px(1), at.y + ui.px(1)}, ui.theme.masked_dot);
+    }
+  }
 }
 
 void draw_ticks(const Ui& ui, const ColourScale& scale, float x0, float x1, float y, float tick) {
@@ -189,7 +188,7 @@ void draw_swatches(const Ui& ui, float x, float y, float width, const SeenSpecia
   };
   if (seen.zeros) swatch(ui.theme.nothing, "0", [](ImVec2) {});
   if (seen.masked) {
-    swatch(ui.theme.masked, "masked", [&](ImVec2 low) { draw_dots(ui, draw, low, side); });
+    swatch(ui.theme.masked, "masked", [&](ImVec2 low) { draw_dots(ui, draw, low, side, side); });
   }
   if (seen.missing) {
     swatch(ui.theme.nothing, "not in the file", hatch);

@@ -47,6 +47,8 @@ SeenSpecials seen_specials(const Scene& scene);
 /// Diagonal lines in a rectangle, as the map has them where nothing is stored or a key was evicted.
 /// One of them meets the lower edge, or what goes on with it, at x = `from`.
 void draw_hatch(const Ui& ui, ImDrawList& draw, const ScreenRect& rect, float from);
+/// Dots, as the map has them where the mask leaves entries out.
+void draw_dots(const Ui& ui, ImDrawList& draw, ImVec2 low, float width, float height);
 /// Over blocks that a sparse mask drops.
 ImU32 dropped_colour(const Theme& theme);
 /// Over a dropped block that loses this share (0 … 1) of the most weight that any block loses.

@@ -16,6 +16,7 @@
 #include "viewer/view/heads/head_atlas.h"
 #include "viewer/view/heads/head_picker.h"
 #include "viewer/view/heads/timeline.h"
+#include "viewer/view/magnified.h"
 #include "viewer/view/maps/tile_source.h"
 #include "viewer/view/placed_map.h"
 #include "viewer/view/query_words.h"
@@ -60,10 +61,11 @@ struct Scene {
   /// The line that the query volume shows; it may lag behind the mouse by a moment.
   std::shared_ptr<const MapLine> line;
   bool line_pending = false;
-  const AtlasCells* atlas = nullptr;  ///< null: not shown
-  const WordsView* words = nullptr;   ///< null: neither shown nor any chosen
-  bool words_pending = false;         ///< some of their numbers are still to come
-  HeadId locked = {};                 ///< that is seen when the mouse points at no other
+  std::optional<Magnified> magnified = {};  ///< around the readout's point; nothing: not shown
+  const AtlasCells* atlas = nullptr;        ///< null: not shown
+  const WordsView* words = nullptr;         ///< null: neither shown nor any chosen
+  bool words_pending = false;               ///< some of their numbers are still to come
+  HeadId locked = {};                       ///< that is seen when the mouse points at no other
   /// The latent frame that each picture of the video belongs to.
   std::span<const int64_t> pictures = {};
   bool plays_film = false;  ///< of the query

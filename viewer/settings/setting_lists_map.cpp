@@ -357,6 +357,9 @@ std::vector<Setting> map_settings() {
       switch_setting("frame_matrix", "frames on|off",
                      "the mass that each frame's queries put on each frame, as a small matrix",
                      kOnOff, &ViewState::show_frames),
+      switch_setting("magnifier", "magnify on|off",
+                     "the entries around the mouse with their numbers, beside it", kOnOff,
+                     &ViewState::magnifier),
   };
   // The theme is whose window it is.
   const auto is_theme = [](const Setting& setting) { return setting.name == "theme"; };

@@ -112,6 +112,7 @@ struct ViewState {
   TimelineLook timeline = {};
   TracksLook tracks = {};
   bool show_frames = false;  ///< the mass between frames
+  bool magnifier = false;    ///< the entries around the mouse, beside it
   Pins pins = {};            ///< of the map, whichever head of its size is shown
   WordsLook words = {};
   FilmLook film = {};

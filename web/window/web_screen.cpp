@@ -301,9 +301,10 @@ class WebScreen : public Screen {
                            down_.fill(false);
                            take_modifiers({});
                          }});
-    // A key that is held for as long as something is seen.
-    if (const auto held = chord_of_command(CommandId::hold_other)) {
-      add(KeyEvent::What::up, held, -1, {});
+    // Keys that are held for as long as something is seen.
+    for (const CommandId command : {CommandId::hold_other, CommandId::magnify}) {
+      const auto held = chord_of_command(command);
+      if (held) add(KeyEvent::What::up, held, -1, {});
     }
     touch();
   }

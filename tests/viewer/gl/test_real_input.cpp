@@ -101,6 +101,12 @@ TEST_CASE("a hand moves the map, picks, pins, and goes through heads, orders and
   CHECK(seen.state().rect == all);
   seen.click("Matrix/Map");
   CHECK(seen.state().query);
+  seen.hand.key('z', true);
+  seen.settle();
+  CHECK(seen.there("Magnifier/Panel"));
+  seen.hand.key('z', false);
+  seen.settle();
+  CHECK_FALSE(seen.there("Magnifier/Panel"));
   seen.tap('p');
   REQUIRE(seen.state().pins.at(1));
   CHECK(seen.there("Matrix/Pin 1"));

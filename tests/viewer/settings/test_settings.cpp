@@ -59,8 +59,9 @@ class RandomStates {
     ViewState state = opened_view(limits_);
     // Every member has to be named here: a new one does not compile until it is random too.
     auto& [head, rect, query, reverse, segment, product, pool, scale, colormap, range, theme,
-           maximised, show_histogram, atlas, volume, timeline, tracks, show_frames, pins, words,
-           film, mask, order, other_order, order_number, equal_axes, split_query, other] = state;
+           maximised, show_histogram, atlas, volume, timeline, tracks, show_frames, magnifier, pins,
+           words, film, mask, order, other_order, order_number, equal_axes, split_query, other] =
+        state;
     head = random_head();
     rect = random_rect();
     if (chance()) query = ChosenQuery{tokens(kTokens)};
@@ -79,6 +80,7 @@ class RandomStates {
     timeline = random_timeline();
     tracks = {static_cast<RowTrack>(whole(0, 3)), static_cast<KeyTrack>(whole(0, 1))};
     show_frames = chance();
+    magnifier = chance();
     for (int64_t number = 1; number <= kPins; ++number) {
       if (chance()) pins.set(number, Pin{whole(0, kTokens - 1), whole(0, kTokens - 1)});
     }

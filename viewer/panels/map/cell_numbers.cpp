@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "viewer/panels/legend.h"
 #include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
@@ -11,13 +12,17 @@ namespace {
 /// Of a cell, down; across it is the digits that need room.
 constexpr float kLeastHeight = 24;
 
-/// Dark text on bright cells, bright text on dark ones.
-ImU32 contrasting(Rgb c) {
-  const double luminance = 0.2126 * c.r + 0.7152 * c.g + 0.0722 * c.b;
-  return luminance > 120 ? IM_COL32(0, 0, 0, 220) : IM_COL32(255, 255, 255, 220);
+}  // namespace
+
+ImU32 ink_on(ImU32 ground) {
+  const ImVec4 c = to_vec4(ground);
+  const float luminance = 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z;
+  return luminance > 120.0f / 255 ? IM_COL32(0, 0, 0, 220) : IM_COL32(255, 255, 255, 220);
 }
 
-}  // namespace
+int room_in_cell(const Ui& ui, float width) {
+  return static_cast<int>((width - ui.px(2)) / text_size(ui.fonts.mono, "0").x);
+}
 
 CellNumbers CellNumbers::of(const Ui& ui, const Scene& scene, const ViewState& state,
                             const ColourScale& scale, const ViewTransform& view, int level) {
@@ -25,7 +30,7 @@ CellNumbers CellNumbers::of(const Ui& ui, const Scene& scene, const ViewState& s
   const float width = static_cast<float>(1 / view.keys_per_pixel());
   const float height = static_cast<float>(1 / view.queries_per_pixel());
   if (level != 0 || scene.call.block > 1 || height < ui.px(kLeastHeight)) return numbers;
-  numbers.characters_ = static_cast<int>((width - ui.px(2)) / text_size(ui.fonts.mono, "0").x);
+  numbers.characters_ = room_in_cell(ui, width);
   // Of fewer characters no notation makes two digits.
   if (cell_notation({}, numbers.characters_).characters == 0) return {};
   const MapRect& r = view.rect;
@@ -49,7 +54,7 @@ CellNumbers CellNumbers::of(const Ui& ui, const Scene& scene, const ViewState& s
       numbers.middles_.push_back(
           {(view.x(static_cast<double>(k)) + view.x(static_cast<double>(k + 1))) / 2,
            (view.y(static_cast<double>(q)) + view.y(static_cast<double>(q + 1))) / 2});
-      numbers.inks_.push_back(contrasting(scale.colour(value)));
+      numbers.inks_.push_back(ink_on(to_u32(scale.colour(value))));
     }
   }
   return numbers;

@@ -47,7 +47,8 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   }
   const ScreenRect entry{x0, y0, x1, y1};
   if (cells) mark_frames(ui, {&entry, 1}, ui.theme.plain_mark);
-  if (!r.entry) return;
+  // The magnifier has the number.
+  if (!r.entry || scene.magnified) return;
   if (scene.state.against() && !r.other) return;
   const float left = cells ? x0 : x, right = cells ? x1 : x;
   const float above = cells ? y0 : y, below = cells ? y1 : y;

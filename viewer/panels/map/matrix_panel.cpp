@@ -142,6 +142,31 @@ void choose_order(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   requests.act(action::SetOrder{name == now ? shown : TokenOrder::parse(name)});
 }
 
+constexpr const char* kMagnify = "Magnify";
+
+/// Where the button of the magnifier begins; nothing where the header has no room.
+std::optional<float> magnify_x(const Ui& ui, const ScreenRect& rect,
+                               const std::optional<float>& orders) {
+  const float right = orders ? *orders - ui.px(8) : rect.x1 - ui.px(12);
+  const float left = right - text_size(ui.fonts.secondary, kMagnify).x - ui.px(16);
+  if (left < rect.x0 + ui.px(240)) return std::nullopt;
+  return left;
+}
+
+void switch_magnifier(const Ui& ui, const ScreenRect& rect, float left, const Scene& scene,
+                      PanelRequests& requests) {
+  ImGui::PushFont(ui.fonts.secondary);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+  ImGui::SetCursorScreenPos({left, rect.y0 + ui.px(4)});
+  const bool on = scene.state.magnifier;
+  if (tool_button(ui, "Matrix/Magnify", kMagnify, on,
+                  "11 \u00d7 11 entries around the mouse with their numbers (hold Z)")) {
+    requests.act(action::Switch{&ViewState::magnifier, !on});
+  }
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+}
+
 }  // namespace
 
 std::string resolution_text(const SeenExactness& seen, const MapSource& call, Pool pool) {
@@ -480,10 +505,13 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   double progress = -1;
   if (work.busy) progress = work.exact_progress > 0 ? work.exact_progress : 1;
   const std::optional<float> orders = order_list_x(ui, rect, scene);
-  pane_header(ui, rect,
-              {"Matrix", sizes_text(ui, rect, scene), ViewPane::matrix, progress,
-               orders ? rect.x1 - *orders : 0},
-              scene.state, requests);
+  const std::optional<float> magnify = magnify_x(ui, rect, orders);
+  const float controls = magnify.value_or(orders.value_or(rect.x1));
+  pane_header(
+      ui, rect,
+      {"Matrix", sizes_text(ui, rect, scene), ViewPane::matrix, progress, rect.x1 - controls},
+      scene.state, requests);
+  if (magnify) switch_magnifier(ui, rect, *magnify, scene, requests);
   choose_order(ui, rect, scene, requests);
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);

@@ -40,6 +40,11 @@ struct HeadMask {
   /// [query_blocks, key_blocks]: the mean over a block's rows of the weight on its keys; empty
   /// until it is known. In the stored order alone.
   std::vector<float> mass;
+
+  /// True where anything is kept of the block that an entry lies in, by its places.
+  bool keeps(int64_t row, int64_t col) const {
+    return kept[static_cast<size_t>(row / block * key_blocks + col / block)] != 0;
+  }
 };
 
 /// The largest HeadMask::mass of a block that is dropped; 0 where none is, or none is known.
