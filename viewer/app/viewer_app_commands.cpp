@@ -147,10 +147,13 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
   }
 }
 
-/// The words that were chosen last, else the query.
+/// Leads back from what hides the most: a pane that is alone, then the film of words, then that of
+/// a query.
 void ViewerApp::release_choice() {
   const ViewState& state = document_->history.now();
-  if (!state.words.chosen.empty()) {
+  if (state.maximised) {
+    act(action::Maximise{});
+  } else if (!state.words.chosen.empty()) {
     WordsLook look = state.words;
     look.chosen.clear();
     act(action::SetWords{look});

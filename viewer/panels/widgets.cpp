@@ -307,8 +307,19 @@ float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header
   const float x = rect.x0 + ui.px(12);
   put_text(ui, title, x, rect.y0 + (height - title->FontSize) / 2, ui.theme.text, header.title);
   float end = x + text_size(title, header.title).x;
+  ImFont* const small = ui.fonts.secondary;
+  if (state.maximised == header.pane) {
+    ImGui::PushFont(small);
+    ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
+    ImGui::SetCursorScreenPos({end + ui.px(10), rect.y0 + ui.px(5)});
+    if (tool_button(ui, header.title + "/Back", "All panes", false, "all panes again (Esc)")) {
+      requests.act(action::Maximise{});
+    }
+    end = item_rect().x1;
+    ImGui::PopStyleVar();
+    ImGui::PopFont();
+  }
   if (!header.detail.empty()) {
-    ImFont* const small = ui.fonts.secondary;
     end += ui.px(12);
     end += put_fitting(ui, small, end, rect.y0 + (height - small->FontSize) / 2 + ui.px(2),
                        rect.x1 - ui.px(8) - header.taken - end, ui.theme.secondary, header.detail);

@@ -57,7 +57,8 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
            const std::vector<std::string>& words, int chosen, float width);
 
 /// The 28 px header of a pane: its title, and the line under it that moves while work is done.
-/// Double click maximises the pane. `progress` below 0: idle; above 1: how far is not known.
+/// Double click maximises the pane, whose header then has a button that leads back (TITLE/Back).
+/// `progress` below 0: idle; above 1: how far is not known.
 struct PaneHeader {
   std::string title;
   std::string detail;  ///< secondary text after the title, cut where it does not fit

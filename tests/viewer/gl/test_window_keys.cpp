@@ -138,3 +138,28 @@ TEST_CASE("what was saved is confirmed in the status line, with its path, for a 
   }
   CHECK_FALSE(hidden.app.labels().find("Status/Notice"));
 }
+
+TEST_CASE("Escape and a button of its header lead back from a pane that is alone") {
+  HiddenApp hidden;
+  open_zoomed(hidden);
+  REQUIRE(hidden.force_size({1200, 760}));
+  const ViewState before = hidden.state();
+  CHECK_FALSE(hidden.app.labels().find("Matrix/Back"));
+  for (const ViewPane pane : {ViewPane::matrix, ViewPane::query, ViewPane::histogram}) {
+    const std::string title = pane == ViewPane::matrix  ? "Matrix"
+                              : pane == ViewPane::query ? "Query"
+                                                        : "Histogram";
+    INFO(title);
+    hidden.app.act(action::Maximise{pane});
+    hidden.settle();
+    hidden.press("Escape");
+    CHECK(hidden.state() == before);
+    hidden.app.act(action::Maximise{pane});
+    hidden.settle();
+    hidden.click(title + "/Back");
+    CHECK(hidden.state() == before);
+  }
+  // The query goes with the next one.
+  hidden.press("Escape");
+  CHECK_FALSE(hidden.state().query);
+}
