@@ -3,6 +3,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <utility>
 
 #include "core/problem/problem_names.h"
@@ -18,11 +20,15 @@ constexpr std::array kScores{
     std::pair{std::string_view("linear:normaliser"), ScoreFunction::linear_normaliser}};
 constexpr std::string_view kSoftcap = "softcap:";
 
-/// The shortest text that is read as the same number.
+/// The shortest text that is read as the same number; the page's library has no to_chars of it.
 std::string number_text(double value) {
+  constexpr int kMostDigits = 17;  // any double
   std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  return {text.data(), end};
+  for (int digits = 1; digits <= kMostDigits; ++digits) {
+    std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+    if (std::strtod(text.data(), nullptr) == value) break;
+  }
+  return text.data();
 }
 
 }  // namespace
