@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "viewer/panels/offset_curves.h"
+#include "viewer/panels/pane_tabs.h"
 
 namespace attnscope {
 namespace {
@@ -11,8 +12,8 @@ namespace {
 constexpr float kGap = 4;  ///< between panes; where splitters are
 /// A right column that is lower has the query alone.
 constexpr float kLeastColumn = 240;
-/// Of the panes in it, the query and those below.
-constexpr float kLeastQuery = 200, kLeastPane = 120;
+/// Of the panes in it, the query and the one below.
+constexpr float kLeastQuery = 200, kLeastPane = 168;
 /// Of the right column, unless somebody has chosen another width, where the window has so much.
 constexpr float kLeastUsualWidth = 400, kMostUsualShare = 0.45f;
 /// The height that the strip of steps must leave to the panes, or it is left out.
@@ -64,46 +65,41 @@ ScreenRect PanelSet::draw_left(const Ui& ui, const ScreenRect& rect, const Scene
   return {atlas.x1 + gap, rect.y0, rect.x1, rect.y1};
 }
 
-/// The lower `share` of `column`, below a splitter that moves it, and what is left above: to the
-/// query and `left` panes more.
-PanelSet::Cut PanelSet::cut_below(const Ui& ui, const char* label, const ScreenRect& column,
-                                  int left, float& share) {
-  const float gap = ui.px(kGap);
-  // The height that the other panes leave, or an equal part of one that is too low for all of them.
-  const auto others = static_cast<float>(left);
-  const float room = column.height() - ui.px(kLeastQuery) - others * (ui.px(kLeastPane) + gap);
-  const float most = std::max({1.0f, room, column.height() / (others + 2) - gap});
-  const float least = std::min(ui.px(kLeastPane), most);
-  const float wanted = std::max(column.height() * share, least);
-  const float height = std::round(std::min({wanted, most, column.height() * 0.7f}));
-  const ScreenRect below{column.x0, column.y1 - height, column.x1, column.y1};
-  const ScreenRect above{column.x0, column.y0, column.x1, below.y0 - gap};
-  const float moved = splitter(ui, label, {column.x0, above.y1, column.x1, below.y0}, false);
-  if (moved != 0) share = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
-  return {above, below};
+float& PanelSet::share_below(ViewPane pane) {
+  switch (pane) {
+    case ViewPane::ranked:
+      return ranked_share_;
+    case ViewPane::mask:
+      return mask_share_;
+    case ViewPane::frames:
+      return frames_share_;
+    default:
+      return histogram_share_;
+  }
 }
 
-/// The panes that are asked for take the foot of `column`; gives what they leave to the query.
-ScreenRect PanelSet::draw_below(const Ui& ui, ScreenRect column, const Scene& scene,
+/// The pane that stands below the query takes the foot of `column`, with its tabs above it; gives
+/// what it leaves to the query.
+ScreenRect PanelSet::draw_below(const Ui& ui, const ScreenRect& column, const Scene& scene,
                                 PanelRequests& requests) {
-  const bool ranked = scene.chosen.other && scene.chosen.other->ranked;
-  int left =
-      (scene.state.mask.shown ? 1 : 0) + (scene.state.show_frames ? 1 : 0) + (ranked ? 1 : 0);
-  const auto place = [&](const char* label, float& share) {
-    const Cut cut = cut_below(ui, label, column, --left, share);
-    column = cut.above;
-    return cut.below;
-  };
-  if (scene.state.mask.shown) {
-    mask_.draw(ui, place("Split/Mask", mask_share_), scene, requests);
-  }
-  if (scene.state.show_frames) {
-    frames_.draw(ui, place("Split/Frames", frames_share_), scene, requests);
-  }
-  if (ranked) {
-    ranked_.draw(ui, place("Split/Ranked", ranked_share_), scene, requests);
-  }
-  return column;
+  const std::optional<ViewPane> pane = pane_below(scene.chosen);
+  // A low column has the query alone, unless a pane was asked for.
+  const bool low = column.height() < ui.px(kLeastColumn);
+  if (!pane || (low && pane == ViewPane::histogram)) return column;
+  float& share = share_below(*pane);
+  const float gap = ui.px(kGap);
+  const float most = std::max(column.height() - ui.px(kLeastQuery) - gap, column.height() / 2);
+  const float least = std::min(ui.px(kLeastPane), most);
+  const float height = std::round(
+      std::clamp(column.height() * share, least, std::min(most, column.height() * 0.7f)));
+  const ScreenRect below{column.x0, column.y1 - height, column.x1, column.y1};
+  const ScreenRect above{column.x0, column.y0, column.x1, below.y0 - gap};
+  const float moved = splitter(ui, "Split/Rows", {column.x0, above.y1, column.x1, below.y0}, false);
+  if (moved != 0) share = std::clamp((height - moved) / column.height(), 0.1f, 0.7f);
+  draw_pane_tabs(ui, below, scene, requests);
+  draw_pane(*pane, ui, {below.x0, below.y0 + ui.px(kTabsHeight), below.x1, below.y1}, scene,
+            requests);
+  return above;
 }
 
 void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
@@ -124,25 +120,39 @@ void PanelSet::draw_split(const Ui& ui, const ScreenRect& whole, const Scene& sc
     const float share = (right_width - moved) / rect.width();
     requests.act(action::SetSplit{std::clamp(share, 0.1f, 0.9f)});
   }
-  const float column = query.height();
   query = draw_below(ui, query, scene, requests);
-  // Two panes below the query need more height than one.
-  const float least_column = query.height() < column ? 2 * kLeastColumn : kLeastColumn;
-  if (state.show_histogram && query.height() >= ui.px(least_column)) {
-    const float height = std::round(
-        std::clamp(query.height() * histogram_share_, ui.px(110), query.height() * 0.6f));
-    const float histogram_column = query.height();
-    const ScreenRect histogram{middle, query.y1 - height, rect.x1, query.y1};
-    query.y1 = histogram.y0 - gap;
-    moved = splitter(ui, "Split/Rows", {middle, query.y1, rect.x1, histogram.y0}, false);
-    if (moved != 0) histogram_share_ = (height - moved) / histogram_column;
-    histogram_.draw(ui, histogram, scene, requests);
-  }
   matrix_.draw(ui, left, scene, requests);
   if (state.volume.shown) {
     volume_.draw(ui, query, scene, requests);
   } else {
     query_.draw(ui, query, scene, requests);
+  }
+}
+
+void PanelSet::draw_pane(ViewPane pane, const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                         PanelRequests& requests) {
+  switch (pane) {
+    case ViewPane::query:
+      return query_.draw(ui, rect, scene, requests);
+    case ViewPane::histogram:
+      return histogram_.draw(ui, rect, scene, requests);
+    case ViewPane::atlas:
+      return atlas_.draw(ui, rect, scene, requests);
+    case ViewPane::volume:
+      return volume_.draw(ui, rect, scene, requests);
+    case ViewPane::timeline:
+      return timeline_.draw(ui, rect, scene, requests);
+    case ViewPane::mask:
+      return mask_.draw(ui, rect, scene, requests);
+    case ViewPane::frames:
+      return frames_.draw(ui, rect, scene, requests);
+    case ViewPane::ranked:
+      return ranked_.draw(ui, rect, scene, requests);
+    case ViewPane::words:
+      if (scene.words != nullptr) words_.draw(ui, rect, scene, requests);
+      return;
+    case ViewPane::matrix:
+      return matrix_.draw(ui, rect, scene, requests);
   }
 }
 
@@ -171,41 +181,10 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
     timeline_.draw_strip(ui, {rest.x0, rest.y0, rest.x1, rest.y0 + strip}, scene, requests);
     rest.y0 += strip + gap;
   }
-  switch (scene.state.maximised.value_or(ViewPane::matrix)) {
-    case ViewPane::query:
-      query_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::histogram:
-      histogram_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::atlas:
-      atlas_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::volume:
-      volume_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::timeline:
-      timeline_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::mask:
-      mask_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::frames:
-      frames_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::ranked:
-      ranked_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::words:
-      if (scene.words != nullptr) words_.draw(ui, rest, scene, requests);
-      break;
-    case ViewPane::matrix:
-      if (scene.state.maximised) {
-        matrix_.draw(ui, rest, scene, requests);
-      } else {
-        draw_split(ui, rest, scene, requests);
-      }
-      break;
+  if (scene.state.maximised) {
+    draw_pane(*scene.state.maximised, ui, rest, scene, requests);
+  } else {
+    draw_split(ui, rest, scene, requests);
   }
   std::string tracks = offset_readout(scene);
   const bool is_map_drawn = scene.state.maximised.value_or(ViewPane::matrix) == ViewPane::matrix;

@@ -38,14 +38,12 @@ class PanelSet {
                        PanelRequests& requests);
   void draw_split(const Ui& ui, const ScreenRect& whole, const Scene& scene,
                   PanelRequests& requests);
-  struct Cut {
-    ScreenRect above, below;
-  };
-  Cut cut_below(const Ui& ui, const char* label, const ScreenRect& column, int left, float& share);
-  /// The ranked rows, the mass between frames and the sparse mask at the foot of `column`, where
-  /// they are shown; gives what is left above.
-  ScreenRect draw_below(const Ui& ui, ScreenRect column, const Scene& scene,
+  /// The share of the right column's height that this pane takes below the query.
+  float& share_below(ViewPane pane);
+  ScreenRect draw_below(const Ui& ui, const ScreenRect& column, const Scene& scene,
                         PanelRequests& requests);
+  void draw_pane(ViewPane pane, const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                 PanelRequests& requests);
   /// A bar to drag along x (or y); gives how far it was dragged.
   float splitter(const Ui& ui, const char* label, const ScreenRect& rect, bool upright);
 
@@ -60,13 +58,11 @@ class PanelSet {
   WordsPanel words_;
   RankedPanel ranked_;
   MaskPanel mask_;
-  float mask_share_ = 0.36f;  ///< of the right column's height
   FramesPanel frames_;
-  float ranked_share_ = 0.32f;     ///< of the right column's height
-  float frames_share_ = 0.42f;     ///< the same
-  float histogram_share_ = 0.27f;  ///< of the right column's height
-  float atlas_share_ = 0.26f;      ///< of the window's width
-  float words_share_ = 0.45f;      ///< of the left column's height, below the atlas
+  // Shares of the right column's height.
+  float ranked_share_ = 0.36f, mask_share_ = 0.46f, frames_share_ = 0.44f, histogram_share_ = 0.3f;
+  float atlas_share_ = 0.26f;  ///< of the window's width
+  float words_share_ = 0.45f;  ///< of the left column's height, below the atlas
 };
 
 }  // namespace attnscope

@@ -160,6 +160,10 @@ std::optional<Action> command_action(CommandId id, const ViewState& state,
     case CommandId::magnify:
       return action::Switch{&ViewState::magnifier, !state.magnifier};
     case CommandId::toggle_histogram:
+      // One that another pane stands before comes to the front.
+      if (pane_below(state) != ViewPane::histogram) {
+        return action::Switch{&ViewState::show_histogram, true};
+      }
       return toggled("histogram", state);
     case CommandId::toggle_atlas:
       return toggled("atlas", state);

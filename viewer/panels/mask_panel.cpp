@@ -17,7 +17,9 @@ namespace {
 /// The largest width of a line, so that its name and its number do not lie too far apart.
 constexpr float kMostWidth = 480;
 constexpr float kMaskLine = 26;
-constexpr const char* kOff = "off";
+/// No mask, and one that keeps everything: the list has one word for both.
+constexpr const char* kDense = "dense";
+constexpr const char* kKeepsAll = "none";
 
 std::string percent(const std::optional<double>& value) {
   return value ? fmt::format("{:.2f} %", 100 * *value) : "\u2013";
@@ -37,21 +39,17 @@ void set_text(const Scene& scene, const std::string& text, bool dragged, PanelRe
   requests.act(action::SetMask{look, dragged});
 }
 
-/// A file by its name alone: folders are long.
-std::string shown_name(const std::string& text) {
-  return is_mask_file(text) ? std::filesystem::path(text).filename().string()
-                            : mask_pattern_name(text);
-}
-
 }  // namespace
 
 /// The pattern by its name; a file that is open is one of the list.
 void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests) const {
   const std::string& text = scene.state.mask.text;
-  std::vector<std::string> names{kOff};
-  for (const std::string& name : mask_pattern_names()) names.push_back(name);
-  const std::string now = text.empty() ? kOff : shown_name(text);
+  std::vector<std::string> names{kDense};
+  for (const std::string& name : mask_pattern_names()) {
+    if (name != kKeepsAll) names.push_back(name);
+  }
+  const std::string now = text.empty() || text == kKeepsAll ? kDense : mask_short_name(text);
   auto at = std::find(names.begin(), names.end(), now);
   if (at == names.end()) at = names.insert(names.end(), now);
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
@@ -61,7 +59,7 @@ void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& s
       choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), room);
   if (taken < 0 || names[static_cast<size_t>(taken)] == now) return;
   const std::string& name = names[static_cast<size_t>(taken)];
-  set_text(scene, name == kOff ? "" : first_mask_text(name), false, requests);
+  set_text(scene, name == kDense ? "" : first_mask_text(name), false, requests);
 }
 
 /// A field for the mask as the command line takes it: a pattern with its settings, or a file.

@@ -99,21 +99,13 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   begin_pane(ui, "ranked", rect);
   rank(scene);
   const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
-  const float close = text_size(ui.fonts.secondary, "Close").x + ui.px(17);
   const std::string detail = of_ ? progress_text(*of_) : "";
   const bool waits = scene.divergence_problem.empty() && !(of_ && of_->exact);
   const double progress =
       !waits ? -1
       : of_  ? static_cast<double>(of_->computed) / static_cast<double>(of_->rows.size())
              : 0;
-  pane_header(ui, rect, {"Rows", detail, ViewPane::ranked, progress, close + ui.px(12)},
-              scene.state, requests);
-  ImGui::PushFont(ui.fonts.secondary);
-  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
-  ImGui::SetCursorScreenPos({right - close, rect.y0 + ui.px(4)});
-  if (tool_button(ui, "Rows/Close", "Close", false, "")) requests.act(action::ShowRanked{false});
-  ImGui::PopStyleVar();
-  ImGui::PopFont();
+  pane_header(ui, rect, {"Rows", detail, ViewPane::ranked, progress}, scene.chosen, requests);
   const float top = rect.y0 + ui.px(kHeaderHeight + 8);
   if (!scene.divergence_problem.empty()) {
     put_problem(ui, "Rows", {left, top, right, rect.y1}, "These rows cannot be compared",

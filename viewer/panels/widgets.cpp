@@ -59,7 +59,9 @@ ScreenRect write_line(const Ui& ui, ImFont* font, float x, float y, ImU32 colour
   draw.AddText(font, font->FontSize, {x, y}, colour, text.data(), text.data() + text.size());
   const ScreenRect rect{x, y, x + width, y + font->FontSize};
   const ImVec2 low = draw.GetClipRectMin(), high = draw.GetClipRectMax();
-  const bool seen = rect.y1 > low.y && rect.y0 < high.y && rect.x1 > low.x && rect.x0 < high.x;
+  // A line that is half beyond the edge is scrolled to, and read then.
+  const float middle = (rect.y0 + rect.y1) / 2;
+  const bool seen = middle > low.y && middle < high.y && rect.x1 > low.x && rect.x0 < high.x;
   if (seen) ui.labels.write({whole, rect, text != whole, x < low.x - 1 || rect.x1 > high.x + 1});
   return rect;
 }
@@ -305,10 +307,16 @@ float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header
   ui.labels.add(header.title + "/Header", {rect.x0, rect.y0, rect.x1, rect.y0 + height});
   ImFont* const title = ui.fonts.title;
   const float x = rect.x0 + ui.px(12);
-  put_text(ui, title, x, rect.y0 + (height - title->FontSize) / 2, ui.theme.text, header.title);
-  float end = x + text_size(title, header.title).x;
   ImFont* const small = ui.fonts.secondary;
-  if (state.maximised == header.pane) {
+  const bool alone = state.maximised == header.pane;
+  // A tab names it already.
+  const bool named = pane_below(state) == header.pane && !alone;
+  float end = x;
+  if (!named) {
+    put_text(ui, title, x, rect.y0 + (height - title->FontSize) / 2, ui.theme.text, header.title);
+    end += text_size(title, header.title).x;
+  }
+  if (alone) {
     ImGui::PushFont(small);
     ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(8), ui.px(2)));
     ImGui::SetCursorScreenPos({end + ui.px(10), rect.y0 + ui.px(5)});
@@ -320,7 +328,7 @@ float pane_header(const Ui& ui, const ScreenRect& rect, const PaneHeader& header
     ImGui::PopFont();
   }
   if (!header.detail.empty()) {
-    end += ui.px(12);
+    if (!named) end += ui.px(12);
     end += put_fitting(ui, small, end, rect.y0 + (height - small->FontSize) / 2 + ui.px(2),
                        rect.x1 - ui.px(8) - header.taken - end, ui.theme.secondary, header.detail);
   }

@@ -458,12 +458,11 @@ StoredSession parse_session_1(std::string_view text, const std::string& file,
   Fields view = fields.object("view");
   const Json& pane = view.at("maximised");
   const std::string alone = pane.is_null() ? "all" : view.text("maximised");
-  // Rows are ranked where there is a side B.
-  if (alone != "ranked") lines.say(view, "maximised", {"pane", alone});
   read_view(view, lines);
   view.check_all_known();
   if (fields.has("b")) read_other_side(fields.object("b"), folder, session);
-  if (alone == "ranked") lines.say(view, "maximised", {"pane", alone});
+  // Behind those that show other panes in its place.
+  lines.say(view, "maximised", {"pane", alone});
   fields.check_all_known();
   return session;
 }

@@ -63,6 +63,11 @@ std::string mask_pattern_name(const std::string& text) {
   return is_mask_file(text) ? text : text.substr(0, text.find(':'));
 }
 
+std::string mask_short_name(const std::string& text) {
+  return is_mask_file(text) ? std::filesystem::path(text).filename().string()
+                            : mask_pattern_name(text);
+}
+
 std::string first_mask_text(const std::string& name) {
   return has_bare_number(name) ? fmt::format("{}:{}", name, kFirstTokens) : name;
 }

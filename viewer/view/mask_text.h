@@ -29,5 +29,7 @@ std::string with_parameter(const std::string& text, const MaskParameter& paramet
 std::string first_mask_text(const std::string& name);
 /// The name of the pattern that a text has; of a file, all of it.
 std::string mask_pattern_name(const std::string& text);
+/// That of a file without its folder, as folders are long.
+std::string mask_short_name(const std::string& text);
 
 }  // namespace attnscope

@@ -183,6 +183,8 @@ class Applier {
   void operator()(const action::Switch& a) {
     if (a.part == &ViewState::show_frames && a.on) check_tracks("frames on");
     state_.*a.part = a.on;
+    if (a.on && a.part == &ViewState::show_frames) take_place_below(ViewPane::frames);
+    if (a.on && a.part == &ViewState::show_histogram) take_place_below(ViewPane::histogram);
     if (a.on) return;
     const auto hide = [&](bool ViewState::*part, ViewPane pane) {
       if (a.part == part && state_.maximised == pane) state_.maximised.reset();
@@ -230,7 +232,9 @@ class Applier {
 
   void operator()(const action::Maximise& a) {
     state_.maximised = a.pane;
-    if (a.pane == ViewPane::histogram) state_.show_histogram = true;
+    if (a.pane == ViewPane::histogram) {
+      (*this)(action::Switch{&ViewState::show_histogram, true});
+    }
     if (a.pane == ViewPane::atlas) state_.atlas.shown = true;
     if (a.pane == ViewPane::volume) state_.volume.shown = true;
     if (a.pane == ViewPane::query) state_.volume.shown = false;
@@ -241,7 +245,10 @@ class Applier {
       if (state_.timeline.metric.empty()) state_.timeline.metric = "entropy";
     }
     if (a.pane == ViewPane::words) state_.words.shown = true;
-    if (a.pane == ViewPane::mask) state_.mask.shown = true;
+    if (a.pane == ViewPane::mask) {
+      state_.mask.shown = true;
+      take_place_below(ViewPane::mask);
+    }
     if (a.pane == ViewPane::frames) (*this)(action::Switch{&ViewState::show_frames, true});
   }
 
@@ -352,6 +359,7 @@ class Applier {
     }
     if (a.of_this_head) check_mask_of_head(a.look);
     state_.mask = a.look;
+    if (a.look.shown) take_place_below(ViewPane::mask);
     if (!a.look.shown && state_.maximised == ViewPane::mask) state_.maximised.reset();
   }
 
@@ -419,6 +427,7 @@ class Applier {
     OtherSide& other = other_side();
     if (a.on) check_ranked();
     other.ranked = a.on;
+    if (a.on) take_place_below(ViewPane::ranked);
     if (!a.on && state_.maximised == ViewPane::ranked) state_.maximised.reset();
   }
 
@@ -541,6 +550,19 @@ class Applier {
     if (logits && state_.other->difference == Difference::log_ratio) {
       state_.other->difference = Difference::signed_difference;
     }
+  }
+
+  /// Of the panes that stand below the query in one place, hides the others. The histogram stands
+  /// behind them.
+  void take_place_below(ViewPane pane) {
+    const auto hide = [&](ViewPane other, bool& shown) {
+      if (other == pane) return;
+      shown = false;
+      if (state_.maximised == other) state_.maximised.reset();
+    };
+    hide(ViewPane::frames, state_.show_frames);
+    hide(ViewPane::mask, state_.mask.shown);
+    if (state_.other) hide(ViewPane::ranked, state_.other->ranked);
   }
 
   void show(const MapRect& rect) { state_.rect = clamped_rect(rect, call().rows, call().cols); }

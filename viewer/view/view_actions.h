@@ -174,7 +174,8 @@ using Action =
 ///   have no ratio, so that a log ratio of them becomes a difference; a split line shows both maps,
 ///   a difference one, so that each ends the other; the colours' range is the
 ///   difference's where one is shown, and of signed ones as far below 0 as above;
-/// - a pane that is maximised is shown, and one that is hidden is not maximised.
+/// - a pane that is maximised is shown, and one that is hidden is not maximised; of the panes that
+///   stand below the query in one place (pane_below()) one that is shown hides the others.
 /// Throws Error(usage), one line without a place, for what cannot be meant: a head, token or colour
 /// map that is not there, an empty rectangle or choice, a range, scale or number of the atlas that
 /// cannot be shown, a filter that cannot be read, a factor or share that is no positive number.

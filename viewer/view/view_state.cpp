@@ -62,6 +62,13 @@ const CallLimits& ViewLimits::of_call(const HeadId& head) const {
   return calls[static_cast<size_t>(head.call)];
 }
 
+std::optional<ViewPane> pane_below(const ViewState& state) {
+  if (state.other && state.other->ranked) return ViewPane::ranked;
+  if (state.mask.shown) return ViewPane::mask;
+  if (state.show_frames) return ViewPane::frames;
+  return state.show_histogram ? std::optional(ViewPane::histogram) : std::nullopt;
+}
+
 MapRect fit_rect(int64_t rows, int64_t cols) {
   return {0, static_cast<double>(rows), 0, static_cast<double>(cols)};
 }

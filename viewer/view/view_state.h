@@ -165,6 +165,11 @@ struct ViewLimits {
   const CallLimits& of_call(const HeadId& head) const;
 };
 
+/// The pane below the query: of ranked rows, mask, mass between frames and histogram the one that
+/// is shown. apply_action() sees to it that of the first three at most one is, and the histogram
+/// stands behind them; nothing: the query has the place.
+std::optional<ViewPane> pane_below(const ViewState& state);
+
 /// The whole map.
 MapRect fit_rect(int64_t rows, int64_t cols);
 

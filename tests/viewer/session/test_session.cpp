@@ -58,7 +58,6 @@ Session unusual(const path& capture) {
   session.view.mask = {
       true, "topk:block=32,keep=0.2", 128, {{0, 8, 2, 4, true}, {1, 2, 0, 8}}, true};
   session.view.tracks = {RowTrack::text, KeyTrack::mass};
-  session.view.show_frames = true;
   session.view.pins.set(2, Pin{3, 20});
   session.view.pins.set(8, Pin{0, 1});
   session.view.split_query = 0.41f;
@@ -105,7 +104,6 @@ other-order stored keys
 theme light
 histogram off
 column 0.41
-frames on
 atlas on
 atlas entropy
 atlas sort text_mass

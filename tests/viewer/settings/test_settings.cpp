@@ -232,18 +232,27 @@ class RandomStates {
     if (state.other && logits && state.other->difference == Difference::log_ratio) {
       state.other->difference = Difference::signed_difference;
     }
+    if (state.maximised == ViewPane::ranked && !state.other) state.maximised.reset();
+    const std::optional<ViewPane> below = pane_below(state);
+    if (below) show_below(state, *below);
     if (!state.maximised) return;
     const ViewPane pane = *state.maximised;
-    if (pane == ViewPane::histogram) state.show_histogram = true;
+    if (pane == ViewPane::histogram) show_below(state, pane);
     if (pane == ViewPane::atlas) state.atlas.shown = true;
     if (pane == ViewPane::volume) state.volume.shown = true;
     if (pane == ViewPane::query) state.volume.shown = false;
     if (pane == ViewPane::timeline) state.timeline.shown = true;
     if (pane == ViewPane::words) state.words.shown = true;
-    if (pane == ViewPane::mask) state.mask.shown = true;
-    if (pane == ViewPane::frames) state.show_frames = true;
-    if (pane == ViewPane::ranked && !state.other) state.maximised.reset();
-    if (pane == ViewPane::ranked && state.other) state.other->ranked = true;
+    if (pane == ViewPane::mask) show_below(state, pane);
+    if (pane == ViewPane::frames) show_below(state, pane);
+    if (pane == ViewPane::ranked) show_below(state, pane);
+  }
+  /// One pane alone stands below the query.
+  static void show_below(ViewState& state, ViewPane pane) {
+    state.show_histogram = state.show_histogram || pane == ViewPane::histogram;
+    state.show_frames = pane == ViewPane::frames;
+    state.mask.shown = pane == ViewPane::mask;
+    if (state.other) state.other->ranked = pane == ViewPane::ranked;
   }
 
   const ViewLimits& limits_;

@@ -207,6 +207,28 @@ TEST_CASE("the rest of the actions do what they say") {
   CHECK_FALSE(usage_text([&] { after(start, action::SetSplit{NAN}); }).empty());
 }
 
+TEST_CASE("of the panes below the query one is shown, before the histogram") {
+  const ViewState first = opened_view(three_calls());
+  CHECK(pane_below(first) == ViewPane::histogram);
+  const ViewState frames = after(first, action::Switch{&ViewState::show_frames, true});
+  CHECK(pane_below(frames) == ViewPane::frames);
+  const ViewState mask = after(frames, action::SetMask{{.shown = true, .text = "causal"}});
+  CHECK(pane_below(mask) == ViewPane::mask);
+  CHECK_FALSE(mask.show_frames);
+  const ViewState alone = after(mask, action::Maximise{ViewPane::mask});
+  const ViewState again = after(alone, action::Switch{&ViewState::show_frames, true});
+  CHECK(pane_below(again) == ViewPane::frames);
+  CHECK_FALSE(again.maximised);
+  CHECK(again.mask == MaskLook{.text = "causal"});
+  CHECK(pane_below(after(again, action::Switch{&ViewState::show_frames, false})) ==
+        ViewPane::histogram);
+  const ViewState histogram = after(again, action::Switch{&ViewState::show_histogram, true});
+  CHECK(pane_below(histogram) == ViewPane::histogram);
+  CHECK_FALSE(histogram.show_frames);
+  CHECK_FALSE(pane_below(after(histogram, action::Switch{&ViewState::show_histogram, false})));
+  CHECK(pane_below(after(mask, action::Maximise{ViewPane::histogram})) == ViewPane::histogram);
+}
+
 TEST_CASE("every name is read back, and no other") {
   for (const std::string& name : product_names()) CHECK(product_name(*parse_product(name)) == name);
   for (const std::string& name : pane_names()) CHECK(pane_name(*parse_pane(name)) == name);

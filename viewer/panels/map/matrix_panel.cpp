@@ -7,6 +7,7 @@
 
 #include "viewer/panels/legend.h"
 #include "viewer/panels/map/crosshair.h"
+#include "viewer/panels/map/mask_chip.h"
 #include "viewer/panels/map/rulers.h"
 #include "viewer/panels/map/token_lines.h"
 #include "viewer/panels/pin_mark.h"
@@ -433,7 +434,8 @@ void MatrixPanel::draw_pins(const Ui& ui, const Scene& scene, const ViewTransfor
   }
 }
 
-void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const {
+void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                              PanelRequests& requests) const {
   const ViewState& s = scene.state;
   std::string caption = map_caption(scene, seen_.level);
   if (notation_.power) caption += " \u00b7 numbers " + times_power_of_ten(*notation_.power);
@@ -458,7 +460,9 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
     if (!part.empty()) about += " \u00b7 " + part;
   }
   put_fitting(ui, small, area.x0, area.y0 + ui.px(70), room, ui.theme.secondary, about);
-  draw_swatches(ui, area.x0, area.y0 + ui.px(86), room, specials);
+  const float y = area.y0 + ui.px(86);
+  const float chip = draw_mask_chip(ui, area.x0 + room, y, room, scene, requests);
+  draw_swatches(ui, area.x0, y, room - chip, specials);
 }
 
 /// Where B shows another part of the map, its keys have a ruler of their own over its half.
@@ -561,7 +565,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   tracks_.draw(ui, scene, view, areas.tracks, requests);
   draw_rulers(ui, areas, scene, view, requests);
   if (areas.has_footer) {
-    draw_footer(ui, areas.footer, scene);
+    draw_footer(ui, areas.footer, scene, requests);
     interacting_ = mini_.draw(ui, areas.mini, scene, requests) || interacting_;
   }
   end_pane();

@@ -67,7 +67,8 @@ class MatrixPanel {
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_brushed(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
-  void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene) const;
+  void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene,
+                   PanelRequests& requests) const;
 
   TileTextures* textures_;
   MaskOverlay mask_;
