@@ -142,7 +142,7 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
     magnify(true);
   } else if (command) {
     run_command(*command);
-  } else if (chord.key == Key::escape && document_) {
+  } else if (chord.key == Key::escape && document_ && !ImGui::GetIO().WantTextInput) {
     release_choice();
   }
 }

@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
+#include "core/base/error.h"
+#include "core/base/number_words.h"
 #include "viewer/panels/legend.h"
+#include "viewer/settings/script_arguments.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
 namespace {
+
+/// Below the bars: the marks and the axis, all that stands there, and why a typed end is none.
+constexpr float kTicks = 26, kBelow = 48, kProblem = 16;
 
 /// The button for the range of all that is seen.
 constexpr const char* kWhole = "Min\u2013max";
@@ -105,6 +112,106 @@ void HistogramPanel::drag_ends(const Ui& ui, const ScreenRect& plot, const Scene
   if (!ImGui::IsMouseDown(0)) dragged_ = -1;
 }
 
+void HistogramPanel::take_typed(const Scene& scene, PanelRequests& requests) {
+  const ValueRange range = scene.scale.range();
+  ColourRange wanted{false, range.low, range.high};
+  try {
+    (typed_ == 0 ? wanted.low : wanted.high) = parse_script_number("range", text_.data());
+  } catch (const Error&) {
+    typed_problem_ = "expected a number, as 0.001 or 1e-3";
+    return;
+  }
+  if (!(wanted.low < wanted.high)) {
+    typed_problem_ = typed_ == 0 ? "expected less than " + number_words(range.high)
+                                 : "expected more than " + number_words(range.low);
+    return;
+  }
+  const bool against = scene.state.against().has_value();
+  if (!against && !range_suits(wanted, scene.state.scale)) {
+    typed_problem_ = "a log scale needs an end above 0, a sqrt scale one of 0 or more";
+    return;
+  }
+  requests.act(action::SetRange{wanted});
+  typed_ = -1;
+}
+
+void HistogramPanel::type_end(const Ui& ui, const ScreenRect& place, const Scene& scene,
+                              PanelRequests& requests) {
+  const bool opens = std::exchange(opens_, false);
+  ImGui::SetCursorScreenPos({place.x0, place.y0});
+  if (opens) {
+    ImGui::SetKeyboardFocusHere();
+    requests.draw_again = true;  // it has the keys in the next frame
+  }
+  ImGui::PushFont(ui.fonts.mono);
+  ImGui::PushStyleVar(ImGuiStyleVar_FramePadding, ImVec2(ui.px(4), ui.px(1)));
+  const std::string before = text_.data();
+  const bool entered =
+      text_field(ui, "Histogram/Field", "", place.width(), text_.data(), text_.size(),
+                 ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
+  const bool left = ImGui::IsItemDeactivated();
+  ImGui::PopStyleVar();
+  ImGui::PopFont();
+  if (before != text_.data()) typed_problem_.clear();
+  if (entered) {
+    take_typed(scene, requests);
+    opens_ = typed_ >= 0;
+    requests.draw_again = true;
+  } else if (left) {
+    typed_ = -1;
+  }
+}
+
+void HistogramPanel::draw_ends(const Ui& ui, const ScreenRect& plot, const Scene& scene,
+                               const ColourScale& axis, PanelRequests& requests) {
+  ImFont* const font = ui.fonts.mono;
+  const ValueRange range = scene.scale.range();
+  const std::string numbers[2]{number_words(range.low), number_words(range.high)};
+  const float air = ui.px(5), height = font->FontSize + ui.px(4);
+  float widths[2], lefts[2];
+  for (int end = 0; end < 2; ++end) {
+    widths[end] = text_size(font, numbers[end]).x + 2 * air;
+    if (end == typed_) widths[end] = std::max(widths[end], ui.px(88));
+    const float x = place(plot, axis, end == 0 ? range.low : range.high);
+    lefts[end] = std::clamp(x - widths[end] / 2, plot.x0, std::max(plot.x0, plot.x1 - widths[end]));
+  }
+  // Two that would touch move apart, as far as there is room.
+  const float overlap = lefts[0] + widths[0] + ui.px(4) - lefts[1];
+  if (overlap > 0) {
+    lefts[1] = std::min(lefts[1] + overlap, plot.x1 - widths[1]);
+    lefts[0] = std::max(plot.x0, std::min(lefts[0], lefts[1] - ui.px(4) - widths[0]));
+  }
+  for (int end = 0; end < 2; ++end) {
+    const ScreenRect rect{lefts[end], plot.y1 + ui.px(kTicks), lefts[end] + widths[end],
+                          plot.y1 + ui.px(kTicks) + height};
+    if (end == typed_) {
+      type_end(ui, rect, scene, requests);
+      continue;
+    }
+    ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+    ImGui::PushID(end);
+    const bool clicked = ImGui::InvisibleButton("number", {rect.width(), height});
+    ImGui::PopID();
+    mark(ui, end == 0 ? "Histogram/Low" : "Histogram/High");
+    const bool hovered = ImGui::IsItemHovered();
+    if (hovered) tooltip("click: type another end of the colours");
+    ImGui::GetWindowDrawList()->AddRectFilled({rect.x0, rect.y0}, {rect.x1, rect.y1},
+                                              hovered ? ui.theme.hovered : ui.theme.raised,
+                                              ui.px(3));
+    put_text(ui, font, rect.x0 + air, rect.y0 + ui.px(2), ui.theme.text, numbers[end]);
+    if (!clicked) continue;
+    typed_ = end;
+    opens_ = requests.draw_again = true;
+    typed_problem_.clear();
+    text_.fill(0);
+    std::copy_n(numbers[end].begin(), std::min(numbers[end].size(), text_.size() - 1),
+                text_.begin());
+  }
+  if (typed_ < 0 || typed_problem_.empty()) return;
+  put_fitting(ui, ui.fonts.secondary, plot.x0, plot.y1 + ui.px(kTicks) + height + ui.px(1),
+              plot.width(), ui.theme.problem, typed_problem_);
+}
+
 /// Why there are no bars.
 void HistogramPanel::draw_nothing(const Ui& ui, const ScreenRect& plot, const Scene& scene) const {
   if (!scene.tiles_problem.empty()) {
@@ -156,8 +263,9 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   }
   ImGui::PopStyleVar();
   ImGui::PopFont();
+  const bool tells = typed_ >= 0 && !typed_problem_.empty();
   const ScreenRect plot{rect.x0 + ui.px(12), rect.y0 + ui.px(kHeaderHeight + 12),
-                        rect.x1 - ui.px(12), rect.y1 - ui.px(32)};
+                        rect.x1 - ui.px(12), rect.y1 - ui.px(tells ? kBelow + kProblem : kBelow)};
   if (plot.height() < ui.px(8) || h.empty()) {
     if (h.empty()) draw_nothing(ui, plot, scene);
     end_pane();
@@ -171,6 +279,7 @@ void HistogramPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& sce
   draw.AddLine({plot.x0, plot.y1}, {plot.x1, plot.y1}, ui.theme.border);
   draw_ticks(ui, axis, plot.x0, plot.x1, plot.y1 + ui.px(10), 0);
   drag_ends(ui, plot, scene, axis, requests);
+  draw_ends(ui, plot, scene, axis, requests);
   end_pane();
 }
 

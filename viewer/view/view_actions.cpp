@@ -21,11 +21,6 @@ namespace {
 /// How narrow a column of the window may become.
 constexpr float kLeastShare = 0.1f;
 
-bool range_suits(const ColourRange& range, ScaleKind scale) {
-  if (range.automatic || scale == ScaleKind::linear || scale == ScaleKind::symlog) return true;
-  return scale == ScaleKind::log2 ? range.low > 0 : range.low >= 0;
-}
-
 /// One action applied to a copy of the state.
 class Applier {
  public:

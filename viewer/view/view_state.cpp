@@ -95,6 +95,11 @@ bool scale_suits(ScaleKind scale, ViewProduct product) {
   return product != ViewProduct::logits || (scale != ScaleKind::log2 && scale != ScaleKind::sqrt);
 }
 
+bool range_suits(const ColourRange& range, ScaleKind scale) {
+  if (range.automatic || scale == ScaleKind::linear || scale == ScaleKind::symlog) return true;
+  return scale == ScaleKind::log2 ? range.low > 0 : range.low >= 0;
+}
+
 ScaleKind difference_scale(ScaleKind scale, Difference how) {
   const bool bent = scale == ScaleKind::log2 || scale == ScaleKind::sqrt;
   if (!bent || how == Difference::off || how == Difference::absolute) return scale;

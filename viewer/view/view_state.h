@@ -185,6 +185,9 @@ void fit_product(ViewState& state, const CallLimits& call);
 /// True where all of a product's values have a place on a scale: logits have none on log and sqrt.
 bool scale_suits(ScaleKind scale, ViewProduct product);
 
+/// True where a range has a place on a scale: a log scale has none for 0, sqrt none below it.
+bool range_suits(const ColourRange& range, ScaleKind scale);
+
 /// The scale that a difference is shown on where weights are shown on `scale`: one that has a place
 /// for all of its values.
 ScaleKind difference_scale(ScaleKind scale, Difference how);

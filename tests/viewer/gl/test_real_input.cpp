@@ -436,3 +436,39 @@ TEST_CASE("a hand drags the histogram, masks, looks at frames, and asks the pale
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
   CHECK(seen.app.document()->picker.values(seen.state().head).head == 2);
 }
+
+TEST_CASE("a hand types an end of the colours") {
+  SeenApp seen;
+  const auto type_end = [&](const char* label, const std::string& text, uint32_t last) {
+    seen.click(label);
+    seen.hand.type(text);
+    seen.settle();
+    seen.tap(last);
+  };
+  type_end("Histogram/High", "0.5", RealInput::kReturn);
+  CHECK_FALSE(seen.state().range.automatic);
+  CHECK(seen.state().range.high == 0.5);
+  const ColourRange range = seen.state().range;
+  type_end("Histogram/Low", "1e-3", RealInput::kEscape);
+  CHECK(seen.state().range == range);
+  CHECK_FALSE(seen.there("Histogram/Field"));
+  type_end("Histogram/Low", "1e-3", RealInput::kReturn);
+  CHECK(seen.state().range == ColourRange{false, 1e-3, 0.5});
+  for (const auto& [text, why] :
+       {std::pair{"much", "expected a number"}, std::pair{"0.7", "expected less than 0.5"},
+        std::pair{"0", "a log scale needs an end above 0"}}) {
+    INFO(text);
+    type_end("Histogram/Low", text, RealInput::kReturn);
+    const auto& texts = seen.app.labels().texts();
+    CHECK(std::any_of(texts.begin(), texts.end(), [&](const WrittenText& each) {
+      return each.whole.find(why) != std::string::npos;
+    }));
+    CHECK(seen.there("Histogram/Field"));
+    seen.tap(RealInput::kEscape);
+    CHECK_FALSE(seen.there("Histogram/Field"));
+  }
+  CHECK(seen.state().range == ColourRange{false, 1e-3, 0.5});
+  seen.tap_with(RealInput::kControl, 'z');
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state().range.automatic);
+}
