@@ -12,11 +12,13 @@
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "viewer/commands/key_chord.h"
 #include "viewer/screen/imgui_mouse.h"
 #include "viewer/screen/mouse_events.h"
+#include "viewer/screen/window_icon.h"
 
 namespace attnscope {
 namespace {
@@ -125,6 +127,7 @@ class GlfwScreen : public Screen {
     }
     glfwSetWindowSizeLimits(window_, kLeastWindow.width, kLeastWindow.height, GLFW_DONT_CARE,
                             GLFW_DONT_CARE);
+    set_icon();
     glfwMakeContextCurrent(window_);
     glfwSwapInterval(visible ? 1 : 0);
     listen();
@@ -178,6 +181,17 @@ class GlfwScreen : public Screen {
  private:
   static GlfwScreen& of(GLFWwindow* window) {
     return *static_cast<GlfwScreen*>(glfwGetWindowUserPointer(window));
+  }
+
+  /// In the sizes that desktops ask for.
+  void set_icon() {
+    std::vector<std::vector<uint8_t>> pixels;
+    std::vector<GLFWimage> images;
+    for (const int side : {16, 32, 48, 128}) {
+      pixels.push_back(window_icon(side));
+      images.push_back({side, side, pixels.back().data()});
+    }
+    glfwSetWindowIcon(window_, static_cast<int>(images.size()), images.data());
   }
 
   void listen() {
