@@ -180,6 +180,19 @@ bool tool_button(const Ui& ui, const std::string& label, const std::string& text
   return clicked;
 }
 
+void lacking_button(const Ui& ui, const std::string& label, const std::string& text,
+                    const std::string& why) {
+  ImGui::PushID(label.c_str());
+  ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 0.4f);
+  ImGui::BeginDisabled();
+  styled_button(ui, text, false);
+  ImGui::EndDisabled();
+  ImGui::PopStyleVar();
+  ImGui::PopID();
+  mark(ui, label);
+  if (ImGui::IsItemHovered(ImGuiHoveredFlags_AllowWhenDisabled)) tooltip(why);
+}
+
 int segmented(const Ui& ui, const std::string& pane, const std::vector<std::string>& words,
               int chosen, const std::string& hint) {
   int clicked = -1;

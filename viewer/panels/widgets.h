@@ -41,6 +41,10 @@ float put_problem(const Ui& ui, const std::string& pane, const ScreenRect& rect,
 bool tool_button(const Ui& ui, const std::string& label, const std::string& text, bool on,
                  const std::string& hint);
 
+/// A button that cannot be pressed here; the hint says why.
+void lacking_button(const Ui& ui, const std::string& label, const std::string& text,
+                    const std::string& why);
+
 /// Buttons side by side, of which one is chosen; gives the one that was clicked or −1. Registered
 /// as PANE/WORD each.
 int segmented(const Ui& ui, const std::string& pane, const std::vector<std::string>& words,

@@ -1,11 +1,13 @@
 #include "web/window/browser.h"
 
 #include "core/base/error.h"
+#include "io/pictures/film/film_writer.h"
 #include "viewer/app/film_export.h"
 #include "viewer/app/viewer_app.h"
 
-// In place of viewer/app/film_export.cpp, viewer_app_mask_file.cpp, viewer_app_figure.cpp and
-// viewer_app_heads_file.cpp: a window in a browser has no files.
+// In place of viewer/app/film_export.cpp, viewer_app_mask_file.cpp, viewer_app_figure.cpp,
+// viewer_app_heads_file.cpp and io/pictures/film/film_writer.cpp: a window in a browser has no
+// files.
 
 namespace attnscope {
 namespace {
@@ -17,6 +19,7 @@ Error no_exports(const char* what) {
 
 }  // namespace
 
+bool can_write_mp4() { return false; }
 void FilmExport::check_name(const std::filesystem::path&) { throw no_exports("films"); }
 FilmExport::FilmExport(const Film&, std::filesystem::path, bool, std::function<void()>)
     : force_(false) {

@@ -33,19 +33,6 @@ constexpr const char* kEncoder = "ffmpeg";
 /// Of what the encoder complains about, so much is told.
 constexpr size_t kMostComplaint = 300;
 
-bool is_encoder_there() {
-  const char* const path = std::getenv("PATH");
-  if (path == nullptr) return false;
-  const std::string folders = path;
-  for (size_t at = 0; at <= folders.size();) {
-    const size_t end = std::min(folders.find(':', at), folders.size());
-    const std::string file = folders.substr(at, end - at) + "/" + kEncoder;
-    if (end > at && access(file.c_str(), X_OK) == 0) return true;
-    at = end + 1;
-  }
-  return false;
-}
-
 struct CloseStream {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
@@ -198,8 +185,21 @@ void check_folder(const fs::path& folder, bool force) {
 
 }  // namespace
 
+bool can_write_mp4() {
+  const char* const path = std::getenv("PATH");
+  if (path == nullptr) return false;
+  const std::string folders = path;
+  for (size_t at = 0; at <= folders.size();) {
+    const size_t end = std::min(folders.find(':', at), folders.size());
+    const std::string file = folders.substr(at, end - at) + "/" + kEncoder;
+    if (end > at && access(file.c_str(), X_OK) == 0) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
 void check_mp4(const fs::path& path) {
-  if (is_encoder_there()) return;
+  if (can_write_mp4()) return;
   throw Error(ErrorCode::unavailable,
               one_line(path.string()) +
                   ": an .mp4 needs ffmpeg, which is not in PATH; write a .gif or a folder/");

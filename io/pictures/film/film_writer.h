@@ -7,6 +7,8 @@
 
 namespace attnscope {
 
+/// True where there is ffmpeg in PATH.
+bool can_write_mp4();
 /// Throws Error(unavailable) where there is no ffmpeg in PATH: "FILE: an .mp4 needs ffmpeg …".
 void check_mp4(const std::filesystem::path& path);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "io/pictures/film/film_writer.h"
+#include "viewer/panels/widgets.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/window_place.h"
 
@@ -96,7 +98,11 @@ void save_buttons(const Ui& ui, PanelRequests& requests) {
   };
   save("Film/Save GIF", "Save GIF", ".gif", "the film as an animation");
   ImGui::SameLine(0, ui.px(4));
-  save("Film/Save MP4", "Save MP4", ".mp4", "the film as a video, by ffmpeg");
+  if (can_write_mp4()) {
+    save("Film/Save MP4", "Save MP4", ".mp4", "the film as a video, by ffmpeg");
+  } else {
+    lacking_button(ui, "Film/Save MP4", "Save MP4", "a video needs ffmpeg, which is not in PATH");
+  }
   ImGui::SameLine(0, ui.px(4));
   save("Film/Save PDF", "Save PDF", ".pdf", "all moments side by side on a page for print");
   ImGui::SameLine(0, ui.px(4));
