@@ -246,6 +246,7 @@ int run_view(const ViewRequest& asked) {
   settings.force = o.force;
   settings.follow = o.follow;
   if (o.follow) check_followed(o);
+  settings.memory_limit = memory_limit(o.run);
   settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {

@@ -238,7 +238,7 @@ attnscope_room(web/report "All heads of a capture as a page in one file: its par
   MAY core/base io/files io/pictures web/figure USES json LIBRARY web_report)
 
 attnscope_room(web/window "The window in a page: its canvas and input, its way to the server, what it has in place of files."
-  MAY core io/capture io/files io/pictures io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
+  MAY core io/capture io/files io/pictures io/pictures/film io/pictures/text io/tensors viewer/view/maps viewer/view viewer/commands viewer/session viewer/tiles
       viewer/remote viewer/script viewer/gl viewer/screen viewer/app
   USES fmt imgui emscripten TARGET_ELSEWHERE)
 

@@ -113,6 +113,7 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
   app_settings.link_textures = settings.link_textures;
   app_settings.note = settings.note;
   app_settings.texture_bytes = settings.texture_bytes;
+  app_settings.memory_limit = settings.memory_limit;
   app_settings.session = settings.session;
   app_settings.force = settings.force;
   app_settings.follow = settings.follow;

@@ -23,6 +23,7 @@ struct ViewerSettings {
   std::optional<ViewTheme> theme;
   std::optional<WindowSize> size;  ///< of the window
   int64_t texture_bytes = int64_t{512} << 20;
+  int64_t memory_limit = 0;  ///< see ViewerApp::Settings
   bool force = false;
   bool follow = false;  ///< see ViewerApp::Settings; the origin need not be there yet
   TileSourceMaker make_source;

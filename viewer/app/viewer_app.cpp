@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "viewer/app/process_memory.h"
 #include "viewer/panels/dialogs/empty_state.h"
 #include "viewer/panels/dialogs/error_dialog.h"
 #include "viewer/panels/dialogs/help_overlay.h"
@@ -310,6 +311,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line_problem = frame_->line_problem(),
       .tiles_problem = frame_->tiles_problem(),
       .words_problem = frame_->words_problem(),
+      .memory_bytes = resident_bytes(),
+      .memory_limit = settings_.memory_limit,
       .notice = notice(),
       .is_sample = sample_ != nullptr,
       .warning = d.warning(),

@@ -59,6 +59,7 @@ class ViewerApp {
     /// What a capture has is shown from the start: several heads, a prompt, pictures of the video;
     /// sessions are shown as they were saved.
     bool begin_by_data = false;
+    int64_t memory_limit = 0;  ///< of what is computed and kept, for the status line; 0: not known
   };
   /// Borrows the window.
   ViewerApp(Window& window, Settings settings);

@@ -88,6 +88,9 @@ struct Scene {
   // Why the wanted line, some tile, the words' line or masses will not come; empty: they may.
   std::string line_problem = {}, tiles_problem = {}, words_problem = {};
 
+  int64_t memory_bytes = 0;  ///< that the program takes; 0: not known
+  int64_t memory_limit = 0;  ///< of what is computed and kept; 0: not known
+
   std::string notice;                  ///< what was just done, for the status line; empty: nothing
   bool is_sample = false;              ///< it goes with the window
   std::string warning;                 ///< about the capture; empty: none, or dismissed

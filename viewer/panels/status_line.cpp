@@ -23,6 +23,14 @@ struct LineWriter {
   void gap() { word(ui.fonts.secondary, ui.theme.secondary, "   "); }
 };
 
+/// "0.5 of 2 GiB"; of a window that knows no limit "0.5 GiB".
+std::string memory_text(const Scene& scene) {
+  const double taken = static_cast<double>(scene.memory_bytes) / 0x1p30;
+  const std::string text = fmt::format("{:.1f}", taken);
+  if (scene.memory_limit <= 0) return text + " GiB";
+  return fmt::format("{} of {:.3g} GiB", text, static_cast<double>(scene.memory_limit) / 0x1p30);
+}
+
 std::string work_text(const Scene& scene) {
   const TileSourceStatus& s = scene.source;
   std::string text;
@@ -31,9 +39,20 @@ std::string work_text(const Scene& scene) {
     if (s.exact_seconds_left >= 0) text += fmt::format(", {:.0f} s left", s.exact_seconds_left);
     text += "   ";
   }
-  text += fmt::format("queue {}   cache {:.0f} + {:.0f} MiB", s.queue,
-                      static_cast<double>(s.host_bytes) / 0x1p20, scene.texture_mib);
+  text += fmt::format("queue {}   ", s.queue);
+  if (scene.memory_bytes > 0) text += "memory " + memory_text(scene);
   return s.link.empty() ? text : text + "   " + s.link;
+}
+
+/// The parts of the memory, beside the mouse.
+std::string memory_words(const Scene& scene) {
+  std::string text =
+      fmt::format("{:.0f} MiB of tiles, rows and sums, {:.0f} MiB of textures",
+                  static_cast<double>(scene.source.host_bytes) / 0x1p20, scene.texture_mib);
+  if (scene.memory_limit > 0) {
+    text = "the program's resident size, of what it may keep and compute from (--memory)\n" + text;
+  }
+  return text;
 }
 
 /// What follows stays at its place while the numbers change.
@@ -140,6 +159,12 @@ void draw_status_line(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     write_readout(line, scene, resolution, tracks);
   }
   LineWriter{ui, left_of_work, rect.y0, rect.x1}.word(ui.fonts.secondary, ui.theme.secondary, work);
+  const ScreenRect work_rect{left_of_work, rect.y0, right, rect.y1};
+  ui.labels.add("Status/Memory", work_rect);
+  if (ImGui::IsMouseHoveringRect({work_rect.x0, work_rect.y0}, {work_rect.x1, work_rect.y1}) &&
+      ImGui::IsWindowHovered()) {
+    tooltip(memory_words(scene));
+  }
   end_pane();
 }
 
