@@ -183,4 +183,9 @@ Session Document::session(int width, int height) const {
   return session;
 }
 
+std::string Document::title() const {
+  const auto name = [](const CaptureOrigin& of) { return one_line(of.name().filename().string()); };
+  return name(origin) + (has_second() ? " | " + name(other_origin) : "") + " \u2014 attnscope";
+}
+
 }  // namespace attnscope

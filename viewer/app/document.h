@@ -106,6 +106,8 @@ struct Document {
   bool is_computed() const { return capture || (remote != nullptr && remote->hello().computed); }
   /// True where a second capture or export is open.
   bool has_second() const { return !other_origin.path.empty(); }
+  /// The window's: what is open, of two captures both.
+  std::string title() const;
   /// The inputs that a picture or a mask must not replace, nor be written into
   /// (OutputFileOptions::inputs); none where the maps are on another machine.
   std::vector<std::filesystem::path> guarded() const;

@@ -1,17 +1,17 @@
 #include "viewer/app/palette_host.h"
 
-#include <filesystem>
+#include "viewer/session/session_paths.h"
 
 namespace attnscope {
 
 void PaletteHost::shot(const std::string& path) {
   AppScriptHost::shot(path);
-  app_.tell("picture saved: " + std::filesystem::absolute(path).string());
+  app_.tell("picture saved: " + told_path(path));
 }
 
 void PaletteHost::save_session(const std::string& path) {
   AppScriptHost::save_session(path);
-  app_.tell("session saved: " + std::filesystem::absolute(path).string());
+  app_.tell("session saved: " + told_path(path));
 }
 
 }  // namespace attnscope

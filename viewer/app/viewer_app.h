@@ -243,7 +243,9 @@ class ViewerApp {
   bool walk(CommandId command);
   void walk_query(WalkAxis axis, int64_t by);
   void show_token(int64_t token, bool key);
-  void save_heads_or_fail();
+  void write_first_free(const std::string& name, const std::string& ending,
+                        const std::string& failure,
+                        const std::function<void(const std::filesystem::path&)>& write);
   void advance_film(double now);
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);
@@ -252,8 +254,6 @@ class ViewerApp {
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
   void write_session_or_fail();
-  void write_picture_or_fail();
-  void save_figure_or_fail();
   MatrixContent figure_content(const ViewState& state, const std::filesystem::path& file) const;
   void describe_figure(const ViewState& state, const MapSource& call, MatrixContent& content) const;
   std::string shown_heads(const ViewState& state) const;

@@ -1,11 +1,15 @@
 #include "viewer/app/viewer_app.h"
 
+#include <fmt/core.h>
 #include <imgui.h>
+
+#include <ctime>
 
 #include "core/base/error.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/commands/list_keys.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/session/view_link.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/pin_places.h"
@@ -33,9 +37,10 @@ void ViewerApp::write_session_or_fail() {
   try {
     // A session replaces an older one of the same name, and nothing else.
     save_session(file, is_session_file(file));
-    tell("session saved: " + std::filesystem::absolute(file).string());
+    tell("session saved: " + told_path(file));
   } catch (const Error& e) {
-    fail("The session cannot be saved", e.what());
+    if (e.code() != ErrorCode::usage) return fail("The session cannot be saved", e.what());
+    tell(std::string("nothing was written: ") + e.what());
   }
 }
 
@@ -46,30 +51,20 @@ std::string ViewerApp::shown_heads(const ViewState& state) const {
                     document_->has_second());
 }
 
-void ViewerApp::save_heads_or_fail() {
+/// Under the first name with a number that is free. A slip of a hand is told, anything else shown
+/// in a dialog.
+void ViewerApp::write_first_free(const std::string& name, const std::string& ending,
+                                 const std::string& failure,
+                                 const std::function<void(const std::filesystem::path&)>& write) {
   try {
     for (int number = 1;; ++number) {
-      const std::filesystem::path file = "attnscope-heads-" + std::to_string(number) + ".json";
+      const std::filesystem::path file = name + "-" + std::to_string(number) + ending;
       if (std::filesystem::exists(file)) continue;
-      return save_heads(file);
+      return write(file);
     }
   } catch (const Error& e) {
-    if (e.code() != ErrorCode::usage) return fail("The list of heads cannot be written", e.what());
+    if (e.code() != ErrorCode::usage) return fail(failure, e.what());
     tell(std::string("nothing was written: ") + e.what());
-  }
-}
-
-void ViewerApp::write_picture_or_fail() {
-  try {
-    for (int number = 1;; ++number) {
-      const std::filesystem::path file = "attnscope-" + std::to_string(number) + ".png";
-      if (std::filesystem::exists(file)) continue;
-      write_picture(picture(), file, false, guarded());
-      tell("picture saved: " + std::filesystem::absolute(file).string());
-      return;
-    }
-  } catch (const Error& e) {
-    fail("The picture cannot be written", e.what());
   }
 }
 
@@ -266,10 +261,15 @@ void ViewerApp::run_command(CommandId command) {
       write_session_or_fail();
       return;
     case CommandId::picture:
-      write_picture_or_fail();
+      write_first_free("attnscope", ".png", "The picture cannot be written",
+                       [this](const std::filesystem::path& file) {
+                         write_picture(picture(), file, false, guarded());
+                         tell("picture saved: " + told_path(file));
+                       });
       return;
     case CommandId::figure:
-      save_figure_or_fail();
+      write_first_free("attnscope-map", ".pdf", "The page cannot be written",
+                       [this](const std::filesystem::path& file) { save_figure(file); });
       return;
     case CommandId::palette:
       palette_.open();
@@ -285,7 +285,8 @@ void ViewerApp::run_command(CommandId command) {
       copy(command);
       return;
     case CommandId::save_heads:
-      save_heads_or_fail();
+      write_first_free("attnscope-heads", ".json", "The list of heads cannot be written",
+                       [this](const std::filesystem::path& file) { save_heads(file); });
       return;
     default:
       break;
@@ -411,9 +412,14 @@ std::string ViewerApp::export_text(const Session& session) const {
   return export_command(session, d.picker, state.head);
 }
 
+/// With the time of day.
 void ViewerApp::keep_message(const std::string& message) {
   constexpr size_t kMostMessages = 20;
-  messages_.push_front(message);
+  const std::time_t now = std::time(nullptr);
+  std::tm at = {};
+  localtime_r(&now, &at);
+  messages_.push_front(
+      fmt::format("{:02}:{:02}:{:02}  {}", at.tm_hour, at.tm_min, at.tm_sec, message));
   if (messages_.size() > kMostMessages) messages_.pop_back();
 }
 

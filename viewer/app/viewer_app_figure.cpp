@@ -12,6 +12,7 @@
 #include "io/pictures/matrix_picture.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/panels/scene.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/value_range.h"
 #include "viewer/view/wanted_tiles.h"
@@ -106,7 +107,7 @@ void ViewerApp::save_figure(const std::filesystem::path& file) {
   const MatrixContent content = figure_content(state, file);
   write_picture(MatrixPicture(content).draw(), content.look, content.text.title, file,
                 settings_.force);
-  tell("page saved: " + std::filesystem::absolute(file).string());
+  tell("page saved: " + told_path(file));
 }
 
 MatrixContent ViewerApp::figure_content(const ViewState& state,
@@ -173,18 +174,6 @@ void ViewerApp::describe_figure(const ViewState& state, const MapSource& call,
         "figure: evicted keys have cells in the stored order alone (first order stored)");
   }
   take_evicted(call, content);
-}
-
-void ViewerApp::save_figure_or_fail() {
-  try {
-    for (int number = 1;; ++number) {
-      const std::filesystem::path file = "attnscope-map-" + std::to_string(number) + ".pdf";
-      if (std::filesystem::exists(file)) continue;
-      return save_figure(file);
-    }
-  } catch (const Error& e) {
-    fail("The page cannot be written", e.what());
-  }
 }
 
 }  // namespace attnscope

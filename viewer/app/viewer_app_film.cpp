@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "io/pictures/joined_parts.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/maps/map_source.h"
 #include "viewer/view/view_actions.h"
@@ -93,7 +94,7 @@ void ViewerApp::go_on_saving() {
   try {
     if (!export_->step(*document_->tiles)) return;
     document_->require_unchanged();
-    tell("film saved: " + std::filesystem::absolute(export_->path()).string());
+    tell("film saved: " + told_path(export_->path()));
   } catch (const Error& error) {
     if (export_is_scripted_) {
       export_failure_ = error;
@@ -115,7 +116,8 @@ void ViewerApp::save_film_or_fail(const std::string& ending) {
       export_is_scripted_ = false;
       tell("the film is being written");
     } catch (const Error& error) {
-      fail("The film cannot be written", error.what());
+      if (error.code() != ErrorCode::usage) return fail("The film cannot be written", error.what());
+      tell(std::string("nothing was written: ") + error.what());
     }
     return;
   }

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "viewer/session/head_list_file.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/view/heads/head_selection.h"
 
 // The selected heads as a file.
@@ -16,7 +17,7 @@ void ViewerApp::save_heads(const std::filesystem::path& file) {
   const auto heads = listed_heads(list, atlas_lines(document_->own(), state.head));
   write_head_list(heads, file, settings_.force, guarded());
   tell(std::to_string(heads.size()) + (heads.size() == 1 ? " head" : " heads") +
-       " saved: " + std::filesystem::absolute(file).string());
+       " saved: " + told_path(file));
 }
 
 }  // namespace attnscope

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "io/masks/block_mask_file.h"
+#include "viewer/session/session_paths.h"
 
 // The mask over the matrix as a file.
 
@@ -50,8 +51,8 @@ void ViewerApp::save_mask(const std::filesystem::path& file) {
   BlockMaskWriter writer(file, settings_.force, 1, shown->query_blocks, shown->key_blocks);
   writer.append(shown->kept);
   writer.commit(facts_of(*document_, *shown));
-  tell("mask saved: " + std::filesystem::absolute(file).string() + ", blocks of " +
-       std::to_string(shown->block) + (shown->block == 1 ? " token" : " tokens"));
+  tell("mask saved: " + told_path(file) + ", blocks of " + std::to_string(shown->block) +
+       (shown->block == 1 ? " token" : " tokens"));
 }
 
 }  // namespace attnscope

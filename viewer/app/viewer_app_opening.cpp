@@ -11,6 +11,7 @@
 #include "io/capture/capture_growth.h"
 #include "io/capture/computable.h"
 #include "viewer/session/recent_files.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/view/view_actions.h"
 
 // How captures, exports and sessions come into the window, and what is added to them.
@@ -133,7 +134,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   }
   letters_ = shown_letters(document_->calls);
   window_->set_letters(letters_);
-  window_->set_title(one_line(document_->origin.name().filename().string()) + " \u2014 attnscope");
+  window_->set_title(document_->title());
   if (!settings_.recent_list.empty() && !document_->origin.path.empty() && !sample_) {
     remember_file(settings_.recent_list, document_->origin.path, facts_text(*document_));
     recent_.reset();
@@ -158,7 +159,7 @@ void ViewerApp::save_sample(const std::filesystem::path& out) {
   try {
     SampleCapture::write(out);
     open(CaptureOrigin{out, {}, {}});
-    tell("the sample is saved: " + std::filesystem::absolute(out).string());
+    tell("the sample is saved: " + told_path(out));
   } catch (const Error& e) {
     fail("The sample cannot be saved", e.what());
   }
@@ -178,8 +179,7 @@ void ViewerApp::tell_kept_folder() {
   for (const std::filesystem::path& folder : new_folders_) {
     std::error_code ignored;
     if (!std::filesystem::exists(folder, ignored)) continue;
-    tell("row sums and the heads' pictures are kept for the next time: " +
-         std::filesystem::absolute(folder).lexically_normal().string());
+    tell("row sums and the heads' pictures are kept for the next time: " + told_path(folder));
     new_folders_.clear();
     return;
   }

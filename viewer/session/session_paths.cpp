@@ -23,6 +23,8 @@ std::string stored_path(const std::string& name, const path& folder) {
   return below.empty() || *below.begin() == ".." ? whole.string() : below.string();
 }
 
+std::string told_path(const path& file) { return plain(std::filesystem::absolute(file)).string(); }
+
 std::string opened_path(const std::string& name, const path& folder) {
   if (folder.empty() || is_remote_name(name)) return name;
   return plain(folder / name).string();

@@ -16,6 +16,8 @@ inline constexpr std::string_view kSessionFormat = "attnscope-session/2";
 /// that, else absolute. Names on another machine, and all where `folder` is empty, stay as they
 /// are.
 std::string stored_path(const std::string& name, const std::filesystem::path& folder);
+/// A file as messages name it: absolute, without dots.
+std::string told_path(const std::filesystem::path& file);
 /// The way back: absolute, without dots.
 std::string opened_path(const std::string& name, const std::filesystem::path& folder);
 /// opened_path() of the files that the facts name.

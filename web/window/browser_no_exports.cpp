@@ -30,7 +30,6 @@ bool FilmExport::step(const TileSource&) { throw no_exports("films"); }
 
 void ViewerApp::save_mask(const std::filesystem::path&) { throw no_exports("masks"); }
 void ViewerApp::save_figure(const std::filesystem::path&) { throw no_exports("pages"); }
-void ViewerApp::save_figure_or_fail() {}
 void ViewerApp::save_heads(const std::filesystem::path&) { throw no_exports("lists of heads"); }
 
 }  // namespace attnscope

@@ -34,6 +34,11 @@ bool draw_error(const Ui& ui, const ScreenRect& window, const std::string& title
   const float button = text_size(ui.fonts.body, "Close").x + ui.px(16);
   ImGui::SetCursorScreenPos({at.x + width - button - ui.px(20), at.y + height - ui.px(44)});
   const bool closed = tool_button(ui, "Error/Close", "Close", true, "");
+  const float copy = text_size(ui.fonts.body, "Copy").x + ui.px(16);
+  ImGui::SetCursorScreenPos({at.x + width - button - copy - ui.px(28), at.y + height - ui.px(44)});
+  if (tool_button(ui, "Error/Copy", "Copy", false, "the text, to the clipboard")) {
+    ImGui::SetClipboardText(message.c_str());
+  }
   ImGui::End();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor();
