@@ -11,6 +11,7 @@
 #include "viewer/panels/dialogs/empty_state.h"
 #include "viewer/panels/dialogs/error_dialog.h"
 #include "viewer/panels/dialogs/help_overlay.h"
+#include "viewer/script/place_words.h"
 #include "viewer/session/recent_files.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
@@ -119,7 +120,16 @@ void ViewerApp::apply(PanelRequests& requests) {
   if (requests.show_help) help_ = true;
   if (requests.command) run_command(*requests.command);
   if (requests.show_browser) run_command(CommandId::open);
-  if (requests.open) try_open(*requests.open);
+  if (requests.place) go_to_place(*requests.place);
+  if (requests.show_other) show_other(*requests.show_other);
+  if (requests.save_mask) {
+    write_first_free("attnscope-mask", ".npy", "The mask cannot be written",
+                     [this](const std::filesystem::path& file) { save_mask(file); });
+  }
+  if (requests.open) {
+    std::exchange(browses_for_other_, false) ? try_open_other(*requests.open)
+                                             : try_open(*requests.open);
+  }
   if (requests.open_sample) open_sample();
   if (requests.choose_sample_place) {
     browser_.open_to_save(std::filesystem::current_path(), "attnscope-sample");
@@ -311,6 +321,8 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .line_problem = frame_->line_problem(),
       .tiles_problem = frame_->tiles_problem(),
       .words_problem = frame_->words_problem(),
+      .place = place_text(setting_place()),
+      .place_problem = place_problem_,
       .memory_bytes = resident_bytes(),
       .memory_limit = settings_.memory_limit,
       .notice = notice(),

@@ -246,6 +246,9 @@ class ViewerApp {
   void write_first_free(const std::string& name, const std::string& ending,
                         const std::string& failure,
                         const std::function<void(const std::filesystem::path&)>& write);
+  SettingPlace setting_place() const;
+  void go_to_place(const std::string& text);
+  void try_open_other(const std::filesystem::path& path);
   void advance_film(double now);
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);
@@ -291,6 +294,8 @@ class ViewerApp {
   TileTextures textures_;
   PanelSet panels_;
   FileBrowser browser_{is_session_file};
+  bool browses_for_other_ = false;  ///< what is chosen there is a second capture
+  std::string place_problem_;       ///< why what was typed as a place last is none
   LabelRegistry labels_;
   ScriptedMouse mouse_;
   std::unique_ptr<SampleCapture> sample_;  ///< is open; else null

@@ -252,7 +252,11 @@ void ViewerApp::run_command(CommandId command) {
     case CommandId::help:
       help_ = !help_;
       return;
+    case CommandId::open_other:
+      if (!document_) return;
+      [[fallthrough]];
     case CommandId::open:
+      browses_for_other_ = command == CommandId::open_other;
       browser_.open(document_ && document_->remote == nullptr && !document_->origin.path.empty()
                         ? std::filesystem::absolute(document_->origin.path).parent_path()
                         : std::filesystem::current_path());

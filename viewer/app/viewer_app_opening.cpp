@@ -323,4 +323,12 @@ void ViewerApp::try_open(const std::filesystem::path& path) {
   }
 }
 
+void ViewerApp::try_open_other(const std::filesystem::path& path) {
+  try {
+    open_other(path);
+  } catch (const Error& e) {
+    fail("This capture cannot be opened beside the other", e.what());
+  }
+}
+
 }  // namespace attnscope

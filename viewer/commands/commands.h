@@ -65,6 +65,7 @@ enum class CommandId : uint8_t {
   back,
   forward,
   open,
+  open_other,
   save_session,
   export_view,
   copy_entry,

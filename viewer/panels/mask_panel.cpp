@@ -10,6 +10,7 @@
 #include "core/patterns/mask_pattern.h"
 #include "viewer/panels/legend.h"
 #include "viewer/view/view_actions.h"
+#include "viewer/view/window_place.h"
 
 namespace attnscope {
 namespace {
@@ -151,6 +152,13 @@ float MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& s
       set([](MaskLook& to) { to.edits.clear(); });
   }
   if (look.text.empty()) return rect.y0 + line;
+  if (kWindowHasFiles) {
+    ImGui::SameLine(0, ui.px(12));
+    if (tool_button(ui, "Mask/Save", "Save", false,
+                    "its blocks as attnscope-mask-1.npy, for attnscope mask --mask")) {
+      requests.save_mask = true;
+    }
+  }
   const float width = text_size(ImGui::GetFont(), "Lost").x + ui.px(16);
   const bool beside = item_rect().x1 + ui.px(8) + width <= rect.x1;
   const float y = rect.y0 + (beside ? 0 : line);

@@ -88,6 +88,9 @@ struct Scene {
   // Why the wanted line, some tile, the words' line or masses will not come; empty: they may.
   std::string line_problem = {}, tiles_problem = {}, words_problem = {};
 
+  /// Where one is, as the toolbar's field has it, and why what was typed there last is no place;
+  /// empty: it was one.
+  std::string place = {}, place_problem = {};
   int64_t memory_bytes = 0;  ///< that the program takes; 0: not known
   int64_t memory_limit = 0;  ///< of what is computed and kept; 0: not known
 
@@ -120,6 +123,9 @@ struct PanelRequests {
   bool show_help = false;
   bool dismiss_warning = false;
   std::optional<CommandId> command;  ///< as its key would
+  std::optional<std::string> place;  ///< was typed, to go there
+  std::optional<bool> show_other;    ///< side B in place of A, until it is told otherwise
+  bool save_mask = false;            ///< write the mask's blocks
   std::optional<bool> play;          ///< go through the steps, or stop that
   std::optional<double> again_in;    ///< seconds after which a frame is due though nothing happens
 

@@ -155,11 +155,15 @@ bool is_over_layers(const Scene& scene) {
 
 }  // namespace
 
+bool TimelinePanel::is_seen(const Scene& scene) {
+  const bool several = scene.timeline->points.size() > 1;
+  return scene.state.timeline.shown && (several || scene.curve != nullptr);
+}
+
 float TimelinePanel::strip_height(const Ui& ui, const Scene& scene) {
   const ViewState& state = scene.state;
-  if (!state.timeline.shown || state.maximised == ViewPane::timeline) return 0;
+  if (!is_seen(scene) || state.maximised == ViewPane::timeline) return 0;
   const Timeline& timeline = *scene.timeline;
-  if (timeline.points.size() < 2 && scene.curve == nullptr) return 0;
   float height = 2 * kStripAir;
   if (has_rows(timeline)) height += kRow * static_cast<float>(timeline.rows.size()) + kStepNumbers;
   if (scene.curve != nullptr) height += kPlot + (is_over_layers(scene) ? kLayerNames : 0);

@@ -10,6 +10,8 @@ namespace attnscope {
 /// or over the layers of the step.
 class TimelinePanel {
  public:
+  /// False where there is nothing to show of the steps: one was recorded, and there is no curve.
+  static bool is_seen(const Scene& scene);
   /// The height of the strip in pixels; 0: it is not shown.
   static float strip_height(const Ui& ui, const Scene& scene);
   void draw_strip(const Ui& ui, const ScreenRect& rect, const Scene& scene,

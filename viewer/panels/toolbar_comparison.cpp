@@ -1,5 +1,6 @@
 #include "viewer/panels/toolbar.h"
 
+#include "viewer/panels/main_menu.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
@@ -57,8 +58,7 @@ void Toolbar::add_difference_choice(const Ui& ui, const OtherSide& other, const 
 
 void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& requests,
                              Controls& to) {
-  const std::optional<OtherSide>& other = scene.chosen.other;
-  to.push_back({word_width(ui, "B"), 20, [&ui, &scene, &requests] {
+  to.push_back({word_width(ui, "B"), 12, [&ui, &scene, &requests] {
                   const bool on = scene.other_head.has_value();
                   if (!tool_button(ui, "Toolbar/B", "B", on,
                                    "compare with another head; hold B to see it in place of A")) {
@@ -72,9 +72,23 @@ void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& re
                         [&](const HeadId& head) { return is_alike(scene, head); })});
                   }
                 }});
-  if (!other) return;
+}
+
+void Toolbar::add_other(const Ui& ui, const std::vector<AxisChoice>& choices, const Scene& scene,
+                        PanelRequests& requests, Controls& to) {
+  const std::optional<OtherSide>& other = scene.chosen.other;
+  to.push_back({main_menu_width(ui), 0,
+                [&ui] {
+                  const ImVec2 at = ImGui::GetCursorScreenPos();
+                  const ImVec2 size{main_menu_width(ui), ImGui::GetFrameHeight()};
+                  ImGui::Dummy(size);
+                  put_text(ui, ui.fonts.title, at.x + size.x / 2,
+                           at.y + (size.y - ui.fonts.title->FontSize) / 2, ui.theme.side_b, "B",
+                           Align::centre);
+                },
+                true});
   add_head_choices(
-      ui, scene.others, other->head, "B",
+      ui, choices, scene.others, other->head, "B",
       [&](const HeadId& head) { requests.act(action::SetOther{head}); }, to);
   add_difference_choice(ui, *other, scene.chosen, requests, to);
   const auto add_switch = [&](const std::string& word, bool on, const std::string& hint, float gap,
@@ -85,19 +99,40 @@ void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& re
                     }
                   }});
   };
-  add_switch("Split", other->split.has_value(), "A left of a line, B right of it", 12,
+  to.push_back({word_width(ui, "Show"), 12, [&ui, &scene, &requests] {
+                  if (tool_button(ui, "B/Show", "Show", scene.shows_other,
+                                  "B in place of A, as while its key is held (B)")) {
+                    requests.show_other = !scene.shows_other;
+                  }
+                }});
+  add_switch("Split", other->split.has_value(), "A left of a line, B right of it", 4,
              action::SetSplitLine{}, action::SetSplitLine{0.5f});
   add_switch("Rows", other->ranked, "rows by their Jensen\u2013Shannon divergence", 4,
              action::ShowRanked{false}, action::ShowRanked{true});
   if (!other->split) return;
+  const std::string caption = "locked";
+  to.push_back({text_size(ui.fonts.secondary, caption).x, 12, [&ui, caption] {
+                  const ImVec2 at = ImGui::GetCursorScreenPos();
+                  const ImVec2 size = text_size(ui.fonts.secondary, caption);
+                  ImGui::Dummy({size.x, ImGui::GetFrameHeight()});
+                  put_text(ui, ui.fonts.secondary, at.x,
+                           at.y + (ImGui::GetFrameHeight() - size.y) / 2 + ui.px(1),
+                           ui.theme.secondary, caption);
+                }});
   const auto add_lock = [&](const std::string& word, action::Lock lock, bool on,
-                            const std::string& hint) {
-    add_switch(word, on, hint, lock == action::Lock::zoom ? 12 : 4, action::SetLock{lock, false},
-               action::SetLock{lock, true});
+                            const std::string& locked, const std::string& free) {
+    add_switch(
+        word, on,
+        on ? "locked: " + locked + "; a click frees it" : "free: " + free + "; a click locks it",
+        lock == action::Lock::zoom ? 6 : 4, action::SetLock{lock, false},
+        action::SetLock{lock, true});
   };
-  add_lock("Zoom", action::Lock::zoom, other->lock_zoom, "B shows the part of the map that A does");
-  add_lock("Range", action::Lock::range, other->lock_range, "B has the ends of A's colours");
-  add_lock("Cursor", action::Lock::cursor, other->lock_cursor, "B is read where A is read");
+  add_lock("Zoom", action::Lock::zoom, other->lock_zoom, "B shows the part of the map that A does",
+           "B shows a part of its own");
+  add_lock("Range", action::Lock::range, other->lock_range, "B has the ends of A's colours",
+           "B has ends of its own");
+  add_lock("Cursor", action::Lock::cursor, other->lock_cursor, "B is read where A is read",
+           "each is read where the mouse is");
 }
 
 }  // namespace attnscope

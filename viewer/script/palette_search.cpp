@@ -131,33 +131,13 @@ void add_place(std::string_view text, const PaletteContext& context,
   }
 }
 
-/// "l12 h3", "layer 12 head 3", "12.3".
 void add_head(std::string_view text, const PaletteContext& context,
               std::vector<PaletteItem>& items) {
-  if (context.picker == nullptr) return;
-  std::vector<int64_t> numbers;
-  bool letters = false;
-  for (const std::string& word : words_of(lower(text), " .,")) {
-    const size_t digits = word.find_first_of("0123456789");
-    const std::string name = word.substr(0, digits);
-    const std::string_view wanted = numbers.empty() ? "layer" : "head";
-    if (!name.empty() && !wanted.starts_with(name)) return;
-    letters = letters || !name.empty();
-    if (digits == std::string::npos) continue;
-    const auto number = whole_number(std::string_view(word).substr(digits));
-    if (!number) return;
-    numbers.push_back(*number);
-  }
-  if (numbers.size() != 2 || (!letters && text.find('.') == std::string_view::npos)) return;
-  const auto layer = std::to_string(numbers[0]), head = std::to_string(numbers[1]);
   try {
-    const HeadId of_layer = context.picker->select(context.head, HeadAxis::layer, layer);
-    const HeadId found = context.picker->select(of_layer, HeadAxis::head, head);
-    items.push_back({"go to " + context.picker->title(found),
-                     "show this head",
-                     "head",
-                     {},
-                     fmt::format("head {} {}", layer, head)});
+    const std::optional<FoundHead> found = find_head(text, context);
+    if (!found) return;
+    items.push_back(
+        {"go to " + context.picker->title(found->head), "show this head", "head", {}, found->line});
   } catch (const Error& error) {
     items.push_back({one_line(error.what()), "no such head", "head", {}, {}, std::string(text)});
   }
@@ -180,6 +160,30 @@ void add_tokens(std::string_view text, const PaletteContext& context,
 }
 
 }  // namespace
+
+std::optional<FoundHead> find_head(std::string_view text, const PaletteContext& context) {
+  if (context.picker == nullptr) return std::nullopt;
+  std::vector<int64_t> numbers;
+  bool letters = false;
+  for (const std::string& word : words_of(lower(text), " .,")) {
+    const size_t digits = word.find_first_of("0123456789");
+    const std::string name = word.substr(0, digits);
+    const std::string_view wanted = numbers.empty() ? "layer" : "head";
+    if (!name.empty() && !wanted.starts_with(name)) return std::nullopt;
+    letters = letters || !name.empty();
+    if (digits == std::string::npos) continue;
+    const auto number = whole_number(std::string_view(word).substr(digits));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+  }
+  if (numbers.size() != 2 || (!letters && text.find('.') == std::string_view::npos)) {
+    return std::nullopt;
+  }
+  const auto layer = std::to_string(numbers[0]), head = std::to_string(numbers[1]);
+  const HeadId of_layer = context.picker->select(context.head, HeadAxis::layer, layer);
+  return FoundHead{context.picker->select(of_layer, HeadAxis::head, head),
+                   fmt::format("head {} {}", layer, head)};
+}
 
 std::vector<PaletteItem> palette_items(std::string_view typed, const PaletteContext& context) {
   const size_t first = typed.find_first_not_of(' ');

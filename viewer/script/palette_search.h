@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,14 @@ struct PaletteContext {
 /// where it is one; commands and script words that have all its words, those that begin with
 /// them before others; words of the prompt. At most kMostItems. Pure.
 std::vector<PaletteItem> palette_items(std::string_view text, const PaletteContext& context);
+
+/// The head that a text names ("l12 h3", "layer 12 head 3", "12.3"), and the line of a script that
+/// shows it; nothing where it names none. Throws Error(usage) for a head that is not there.
+struct FoundHead {
+  HeadId head;
+  std::string line;
+};
+std::optional<FoundHead> find_head(std::string_view text, const PaletteContext& context);
 
 inline constexpr size_t kMostItems = 200;
 

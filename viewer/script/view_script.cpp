@@ -77,16 +77,6 @@ std::string joined_within(std::vector<std::string> parts, size_t most) {
   return std::accumulate(parts.begin(), parts.end(), std::string());
 }
 
-/// True of words that change what is looked at, and nothing else.
-bool is_view(const ScriptLine& line) {
-  const auto* const set = std::get_if<word::Set>(&line.word);
-  if (set == nullptr) return false;
-  const std::vector<std::string> words = script_line_words(line.text);
-  if (set->setting == nullptr) return words[0] == "fit" || words[0] == "unpin";
-  // An order may be a file's.
-  return set->setting->in_address && (words[0] != "order" || TokenOrder::is_name(words[1]));
-}
-
 /// Settings that an address writes; its head has lines of its own.
 bool is_written(const Setting& setting) {
   return setting.in_address && setting.name != head_axis_name(HeadAxis::step);
@@ -120,6 +110,15 @@ ViewState addressed(ViewState view, const HeadPicker& picker) {
 
 }  // namespace
 
+bool only_looks(const ScriptLine& line) {
+  const auto* const set = std::get_if<word::Set>(&line.word);
+  if (set == nullptr) return false;
+  const std::vector<std::string> words = script_line_words(line.text);
+  if (set->setting == nullptr) return words[0] == "fit" || words[0] == "unpin";
+  // An order may be a file's.
+  return set->setting->in_address && (words[0] != "order" || TokenOrder::is_name(words[1]));
+}
+
 std::string view_script(const ViewState& shown, const HeadPicker& picker) {
   const ViewState view = addressed(shown, picker);
   const ViewLimits limits = ViewLimits::of(picker.calls());
@@ -145,7 +144,7 @@ Script parse_view_script(std::string_view text) {
   }
   Script script = parse_script(text, "address");
   for (const ScriptLine& line : script.lines) {
-    if (is_view(line)) continue;
+    if (only_looks(line)) continue;
     throw usage_error(
         fmt::format("address:{}: {}: an address has words that change what is looked at, and no "
                     "others",

@@ -19,6 +19,9 @@ inline constexpr size_t kMostViewScript = 2000;
 /// kMostViewScript the longest lines, such as a filter of heads, are left out.
 std::string view_script(const ViewState& shown, const HeadPicker& picker);
 
+/// True of words that change what is looked at, and nothing else.
+bool only_looks(const ScriptLine& line);
+
 /// Reads a script that somebody else may have written: words that change what is looked at, and
 /// none that opens, writes, types, presses or waits. Throws Error(usage) "address:LINE: …".
 Script parse_view_script(std::string_view text);

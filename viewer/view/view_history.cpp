@@ -40,12 +40,23 @@ void ViewHistory::apply(const Action& action, const ViewLimits& limits, double s
   last_ = seconds;
   if (!goes_on) recorded_ = false;
   if (next == now_) return;
-  if (!std::exchange(recorded_, true)) {
-    before_.push_back(now_);
-    if (before_.size() > kHistorySteps) before_.pop_front();
-  }
+  if (!std::exchange(recorded_, true)) record();
   after_.clear();
   now_ = std::move(next);
+}
+
+void ViewHistory::become(ViewState next) {
+  end_gesture();
+  recorded_ = false;
+  if (next == now_) return;
+  record();
+  now_ = std::move(next);
+}
+
+void ViewHistory::record() {
+  before_.push_back(now_);
+  if (before_.size() > kHistorySteps) before_.pop_front();
+  after_.clear();
 }
 
 bool ViewHistory::undo() {

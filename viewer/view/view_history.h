@@ -26,6 +26,8 @@ class ViewHistory {
   /// Applies an action at the time `seconds` of any steady clock. An action that changes nothing is
   /// no step. Throws what apply_action() throws, and is then as it was.
   void apply(const Action& action, const ViewLimits& limits, double seconds);
+  /// Shows another state that can be, as one step.
+  void become(ViewState next);
   /// The mouse's button is held in a frame at the time `seconds`; `pressed`: it went down in it.
   /// Moves meanwhile are one gesture, however long their frames take.
   void hold_gesture(double seconds, bool pressed);
@@ -53,6 +55,8 @@ class ViewHistory {
     mask
   };
   static Gesture gesture_of(const Action& action);
+  /// Keeps the state as one to go back to.
+  void record();
 
   ViewState now_;
   std::deque<ViewState> before_, after_;

@@ -77,7 +77,7 @@ TEST_CASE("arrows move a cursor over the heads, whose maps are seen; Enter and B
       run(folder,
           "atlas sort entropy\natlas filter layers=1-2\nwait idle\nhover \"Atlas/L1/H1\"\n"
           "key Home\nkey Enter\nprint layer\nprint head\natlas filter none\n"
-          "pane atlas\nhover \"Toolbar/Panes\"\nkey Home\nkey Enter\nprint b\n");
+          "pane atlas\nhover \"Toolbar/Menu\"\nkey Home\nkey Enter\nprint b\n");
   INFO(sorted.err << sorted.out);
   CHECK(sorted.exit_code == 0);
 }

@@ -40,7 +40,7 @@ TEST_CASE("a script lists the prompt's words, clicks them and adds them up") {
   const TemporaryFolder folder;
   const WindowResult result = run_window(
       folder.path().string(), {kSample, "--cache", "none"},
-      "layer 2\nhead 0\nclick \"Toolbar/Panes\"\nclick \"Panes/Words\"\nwait exact\nexpect words "
+      "layer 2\nhead 0\nclick \"Toolbar/Menu\"\nclick \"Panes/Words\"\nwait exact\nexpect words "
       "== 11\n"
       // The mean over the video, as `stats` has it.
       "print text_mass\nprint special_mass\nshot mean.png\n"

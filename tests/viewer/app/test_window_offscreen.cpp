@@ -64,8 +64,10 @@ TEST_CASE("a script without a display clicks, presses keys and resizes") {
   if (!can_draw_offscreen()) return;
   const TemporaryFolder folder;
   std::ofstream(folder / "script.txt") << R"(wait picture
-click "Toolbar/Mean"
+click "Toolbar/Look"
+click "Look/Mean"
 expect pool == mean
+key Escape
 key ]
 expect head == 1
 size 640 480

@@ -200,9 +200,9 @@ TEST_CASE("the palette looks as it did") {
   check_golden("palette", "wait exact\nkey Ctrl+P\ntype circle", {});
 }
 
-TEST_CASE("the list of panes looks as it did") {
+TEST_CASE("the menu looks as it did") {
   if (!can_open_windows() || !fonts_are_installed()) return;
-  check_golden("panes", "wait exact\nclick \"Toolbar/Panes\"", {});
+  check_golden("menu", "wait exact\nclick \"Toolbar/Menu\"", {});
 }
 
 TEST_CASE("pictures that differ are told apart") {

@@ -136,11 +136,13 @@ click "Toolbar/Logit"
 expect product == logits
 expect scale == linear
 click "Toolbar/Weight"
-click "Toolbar/Mean"
+click "Toolbar/Look"
+click "Look/Mean"
 expect pool == mean
-click "Toolbar/Scale"
+click "Look/Scale"
 click "Scale/sqrt"
 expect scale == sqrt
+key Escape
 click "Toolbar/Head"
 click "Head/3"
 expect head == 3

@@ -407,7 +407,7 @@ TEST_CASE("a hand drags the histogram, masks, looks at frames, and asks the pale
   CHECK_FALSE(seen.state().range.automatic);
   seen.tap_with(RealInput::kControl, 'z');
   CHECK(seen.state().range.automatic);
-  seen.click("Toolbar/Panes");
+  seen.click("Toolbar/Menu");
   seen.click("Panes/Frames");
   REQUIRE(seen.state().show_frames);
   REQUIRE(seen.wait_for(WaitFor::exact));
@@ -435,6 +435,48 @@ TEST_CASE("a hand drags the histogram, masks, looks at frames, and asks the pale
   CHECK_FALSE(seen.there("Palette/Field"));
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
   CHECK(seen.app.document()->picker.values(seen.state().head).head == 2);
+}
+
+TEST_CASE("a hand types where to go, and copies where it is") {
+  SeenApp seen;
+  const ViewState before = seen.state();
+  seen.click("Toolbar/Place");
+  seen.hand.type("L1 H2; q 2,3,4; 160-304");
+  seen.settle();
+  seen.tap(RealInput::kReturn);
+  const HeadValues values = seen.app.document()->picker.values(seen.state().head);
+  CHECK(values.layer == 1);
+  CHECK(values.head == 2);
+  CHECK(seen.state().rect == MapRect{160, 304, 160, 304});
+  REQUIRE(seen.state().query);
+  const std::string told = "L1 H2 \u00b7 q 2,3,4 \u00b7 160\u2013304";
+  seen.click("Toolbar/Place");
+  seen.tap_with(RealInput::kControl, 'c');
+  CHECK(seen.app.clipboard() == told);
+  seen.tap(RealInput::kEscape);
+  const ViewState there = seen.state();
+  // A place that is none stays as it was typed, with why below it.
+  seen.click("Toolbar/Place");
+  seen.hand.type("L9 H2");
+  seen.settle();
+  seen.tap(RealInput::kReturn);
+  const auto says = [&](const std::string& part) {
+    const auto& texts = seen.app.labels().texts();
+    return std::any_of(texts.begin(), texts.end(), [&](const WrittenText& text) {
+      return text.whole.find(part) != std::string::npos;
+    });
+  };
+  CHECK(says("layer 9: not in this capture"));
+  CHECK(seen.state() == there);
+  seen.tap_with(RealInput::kControl, 'a');
+  seen.tap_with(RealInput::kControl, 'c');
+  CHECK(seen.app.clipboard() == "L9 H2");
+  seen.tap(RealInput::kEscape);
+  CHECK_FALSE(says("layer 9: not in this capture"));
+  CHECK(seen.state() == there);
+  // All of a place is one step of undo.
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state() == before);
 }
 
 TEST_CASE("a hand types an end of the colours") {

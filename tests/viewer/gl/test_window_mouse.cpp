@@ -68,7 +68,7 @@ TEST_CASE("clicks beside a dialog are none on what stands behind it") {
   REQUIRE(hidden.wait_for(WaitFor::exact));
   hidden.settle();
   std::vector<ScreenRect> places;
-  for (const char* label : {"Toolbar/Logit", "Toolbar/Mean", "Toolbar/Head", "Toolbar/Theme"}) {
+  for (const char* label : {"Toolbar/Logit", "Toolbar/Look", "Toolbar/Head", "Toolbar/Theme"}) {
     const auto rect = hidden.app.labels().find(label);
     REQUIRE(rect);
     places.push_back(*rect);

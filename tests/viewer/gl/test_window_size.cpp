@@ -51,17 +51,17 @@ TEST_CASE("in a small window the toolbar is one line and a menu, and the map has
   hidden.open_sample();
   REQUIRE(hidden.wait_for(WaitFor::exact));
   const auto label = [&](const char* name) { return hidden.app.labels().find(name); };
-  CHECK_FALSE(label("Toolbar/Menu"));
+  CHECK_FALSE(label("Toolbar/Controls"));
   REQUIRE(hidden.force_size(kLeastWindow));
-  REQUIRE(label("Toolbar/Menu"));
+  REQUIRE(label("Toolbar/Controls"));
   CHECK_FALSE(label("Toolbar/Logit"));
   REQUIRE(label("Matrix/Map"));
   CHECK(label("Matrix/Map")->y0 < 120);
   CHECK(label("Matrix/Map")->height() >= 64);
 
-  hidden.click("Toolbar/Menu");
-  for (const char* name : {"Toolbar/Step", "Toolbar/Head", "Toolbar/Mean", "Toolbar/Colours",
-                           "Toolbar/Open", "Toolbar/Theme", "Toolbar/Help"}) {
+  hidden.click("Toolbar/Controls");
+  for (const char* name : {"Toolbar/Step", "Toolbar/Head", "Toolbar/Look", "Toolbar/B",
+                           "Toolbar/Theme", "Toolbar/Help"}) {
     INFO(name);
     REQUIRE(label(name));
     CHECK(label(name)->x1 <= 320);
@@ -81,13 +81,13 @@ TEST_CASE("in a small window the toolbar is one line and a menu, and the map has
   hidden.press("Escape");
   CHECK_FALSE(label("Toolbar/Logit"));
   // Beside it, a click closes it and does nothing else.
-  hidden.click("Toolbar/Menu");
+  hidden.click("Toolbar/Controls");
   const ViewState before = hidden.state();
   hidden.app.mouse().click(60, 230);
   hidden.settle();
   CHECK_FALSE(label("Toolbar/Logit"));
   CHECK(hidden.state() == before);
-  hidden.click("Toolbar/Menu");
+  hidden.click("Toolbar/Controls");
   hidden.click("Toolbar/Help");
   CHECK(label("Help/Panel"));
   hidden.press("Escape");
