@@ -236,7 +236,8 @@ ComparedPair compared_pair(const SideHead& a, const SideHead& b, const DiffCut& 
   check_scores(a, b);
   pair.logits = a.logits || b.logits;
   const auto score = parse_score(a.score);
-  pair.normalised = !pair.logits && score && is_normalised(*score) && !a.sinks && !b.sinks;
+  pair.sinks = a.sinks || b.sinks;
+  pair.normalised = !pair.logits && score && is_normalised(*score) && !pair.sinks;
   const bool known =
       are_known(*a.query_tokens, *b.query_tokens) && are_known(*a.key_tokens, *b.key_tokens);
   const bool same_size = size_of(a, b) == size_of(b, a);

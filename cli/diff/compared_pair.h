@@ -27,6 +27,7 @@ struct ComparedPair {
   IndexRange keys;    ///< of the sequence; of pairs of other tokens all that are compared together
   bool whole = true;  ///< all keys are
   bool normalised = true;  ///< whole rows add up to 1, or to 0
+  bool sinks = false;      ///< stand in rows of a side
   bool logits = false;
   /// Of maps of other tokens: the parts that both have, by places among the compared rows and keys.
   /// Empty: the tokens are the same.

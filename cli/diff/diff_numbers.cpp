@@ -126,7 +126,7 @@ std::vector<DiffRow> found_numbers(const ComparedPair& pair, PairSink& sink, int
     const std::vector<int64_t> queries = queries_in(pair, {0, pair.rows});
     const std::vector<RowDifference> rows = dynamic_cast<RowNumbers&>(sink).take();
     row.found = summarise_rows(ComparedRows{pair.map_queries, pair.map_keys, pair.normalised,
-                                            !pair.logits, queries, pair.keys.begin},
+                                            !pair.logits, queries, pair.keys.begin, pair.sinks},
                                rows, top);
     return {row};
   }
@@ -140,7 +140,7 @@ std::vector<DiffRow> found_numbers(const ComparedPair& pair, PairSink& sink, int
       DiffRow row = named_row(pair);
       row.found =
           summarise_rows(ComparedRows{of.size(), pair.key_parts[k].tokens.size(), pair.normalised,
-                                      true, queries, pair.cut_a.keys[k].begin},
+                                      true, queries, pair.cut_a.keys[k].begin, pair.sinks},
                          found.rows, top);
       row.segments = {pair.query_parts[q].name, pair.key_parts[k].name, found.mass_a, found.mass_b,
                       pair.normalised};

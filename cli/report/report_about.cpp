@@ -189,8 +189,7 @@ OrderedJson about_capture(const Capture& capture, const std::vector<SelectedCall
   lines.add("segments", "queries",
             [](const CallEntry& call) { return segments_line(call.problem->query_tokens()); });
   lines.add("mask", "mask", [](const CallEntry& call) { return call.problem->mask().describe(); });
-  lines.add("score", "score",
-            [](const CallEntry& call) { return score_name(call.problem->score()); });
+  lines.add("score", "score", [](const CallEntry& call) { return call.problem->score_words(); });
   lines.add("scale", "scale",
             [](const CallEntry& call) { return fmt::format("{:.8g}", call.problem->scale()); });
   lines.add("dtype", "q",
@@ -277,7 +276,7 @@ std::vector<std::string> problems_of(const Capture& capture) {
 
 std::vector<std::string> missing_facts(const Capture& capture,
                                        const std::vector<SelectedCall>& calls) {
-  int64_t no_grid = 0, no_text = 0, no_words = 0, not_normalised = 0, no_state = 0;
+  int64_t no_grid = 0, no_text = 0, no_words = 0, not_normalised = 0, with_sinks = 0, no_state = 0;
   for (const SelectedCall& selected : calls) {
     const AttentionProblem& p = *selected.call->problem;
     no_grid += p.key_tokens().has_grid() && p.same_tokens() ? 0 : 1;
@@ -285,6 +284,7 @@ std::vector<std::string> missing_facts(const Capture& capture,
     no_text += has_text ? 0 : 1;
     no_words += has_text && selected.call->tokens.empty() ? 1 : 0;
     not_normalised += is_normalised(p.score()) ? 0 : 1;
+    with_sinks += p.sinks().is_none() ? 0 : 1;
     no_state += selected.call->q_state.empty() ? 1 : 0;
   }
   std::vector<std::string> lines;
@@ -301,6 +301,9 @@ std::vector<std::string> missing_facts(const Capture& capture,
   add(no_words, "the text's strings are not recorded: words are numbers");
   add(not_normalised,
       "scores whose rows do not add up to 1: no entropy, no class and no comparison of heads");
+  add(with_sinks,
+      "sinks have a part of each row: shares are of the whole, entropy is of the mass on keys, and "
+      "there is no class and no comparison of heads");
   add(no_state, "what was applied to q and k (norms, RoPE) is not recorded");
   if (capture.frames().empty()) lines.emplace_back("no pictures of the video are recorded");
   return lines;

@@ -299,7 +299,7 @@ bool find_own_ways(const MeasureMeans& means, std::vector<MeasuredHead>& heads) 
   std::map<std::pair<const CallEntry*, int64_t>, std::vector<MeasuredHead*>> groups;
   std::vector<std::pair<const CallEntry*, int64_t>> order;
   for (MeasuredHead& head : heads) {
-    if (!is_normalised(head.call->problem->score())) continue;
+    if (!head.call->problem->rows_add_up()) continue;
     const std::pair key(head.call, head.record.name.batch);
     if (groups[key].empty()) order.push_back(key);
     groups[key].push_back(&head);

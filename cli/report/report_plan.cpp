@@ -124,7 +124,7 @@ PassCost cost_of_heads(const std::vector<SelectedCall>& calls, int64_t sample) {
     const AttentionProblem& problem = *selected.call->problem;
     if (is_signed(problem.score())) continue;
     cost.add(problem, heads_of_call(selected), 2 * rows_of_call(selected, sample));
-    if (!is_normalised(problem.score()) || selected.heads.size() < 2) continue;
+    if (!problem.rows_add_up() || selected.heads.size() < 2) continue;
     cost.add(problem, heads_of_call(selected),
              static_cast<double>(std::ssize(profile_rows(problem.num_queries()))));
   }

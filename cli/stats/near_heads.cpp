@@ -29,7 +29,7 @@ std::vector<NearGroup> near_groups(std::span<const SelectedCall> calls,
   std::map<GroupKey, NearGroup> groups;
   for (const SelectedCall& selected : calls) {
     const AttentionProblem& problem = *selected.call->problem;
-    if (!is_normalised(problem.score())) continue;
+    if (!problem.rows_add_up()) continue;
     const int64_t queries = problem.num_queries(), keys = problem.num_keys();
     const auto list = rows.try_emplace(queries, profile_rows(queries)).first;
     for (const int64_t item : selected.batch) {

@@ -115,6 +115,11 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   check.require(std::isfinite(parts.score.cap) && parts.score.cap >= 0 &&
                     (parts.score.cap == 0 || is_softmax(parts.score)),
                 "logits of softmax alone are capped, at a finite number above 0");
+  constexpr double kMostRatio = 0x1p100;  // what float32 holds, and its reciprocal
+  const double ratio = parts.score.cap / parts.scale;
+  check.require(parts.score.cap == 0 || (ratio < kMostRatio && ratio > 1 / kMostRatio),
+                "a cap of " + score_name(parts.score) + " is too far from the scale " +
+                    std::to_string(parts.scale));
   if (parts.query_tokens.tokens() == 0) parts.query_tokens = TokenGrid::unknown(parts.q.tokens());
   if (parts.key_tokens.tokens() == 0) parts.key_tokens = TokenGrid::unknown(parts.k.tokens());
   check.tokens();

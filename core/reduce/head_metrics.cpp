@@ -132,7 +132,7 @@ void classify(HeadMetrics& head, const AttentionProblem& problem,
   const auto reaches = [](const std::optional<double>& score, double threshold) {
     return score && *score >= threshold;
   };
-  if (!is_normalised(problem.score())) {
+  if (!problem.rows_add_up()) {
     // The thresholds are shares of a row's mass.
     head.head_class = HeadClass::undefined;
   } else if (reaches(scores.sink, thresholds.sink)) {

@@ -75,10 +75,14 @@ bool has_any(const std::vector<std::string>& keys, const std::vector<std::string
   });
 }
 
+bool is_sinks(const std::string& key) { return has_any({key}, usual_names("sinks")); }
+
+constexpr const char* kOfAllCalls = "a tensor beside several calls";
+
 /// The names of a tensor beside all calls that is something to each of them; empty: it is not.
 /// Whose a tensor is that shapes maps, and belongs to no call, is not known.
 std::vector<std::string> shared_names(const std::string& key) {
-  for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k"}) {
+  for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k", "sinks"}) {
     if (has_any({key}, usual_names(role))) return usual_names(role);
   }
   return shaping_name(key) == nullptr ? std::vector<std::string>() : std::vector{key};
@@ -113,7 +117,13 @@ CallsInFile calls_in_file(const std::shared_ptr<const TensorFile>& file,
     const std::vector<std::string> own = call->keys();
     for (const std::string& key : shared) {
       // A call's own goes before it.
-      if (!has_any(own, shared_names(key))) call->add_tensor(key, key);
+      if (has_any(own, shared_names(key))) continue;
+      if (is_sinks(key)) {
+        // Layers have sinks of their own: these are told as a value that is not understood.
+        call->add_value(key, kOfAllCalls);
+      } else {
+        call->add_tensor(key, key);
+      }
     }
     for (const auto& [name, text] : values_beside(values, frames[i].before)) {
       call->add_value(name, text);

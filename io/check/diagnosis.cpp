@@ -14,6 +14,8 @@ namespace {
 constexpr int64_t kFewRows = 8;
 /// A change that leaves less than this share of the error may be called the nearest miss.
 constexpr double kNearMiss = 0.5;
+/// A number that was fitted must leave less than this share of the error.
+constexpr double kClearlyLess = 0.25;
 /// Kernels with products of 8 bits or rounded logits differ by about this much.
 constexpr double kLowPrecision = 0.05;
 
@@ -35,10 +37,10 @@ Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_t
 Suspect Diagnosis::run() {
   if (find_values() || try_plain_loops()) return suspect_;
   using Step = bool (Diagnosis::*)();
-  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::find_sink,
-                    &Diagnosis::find_cap, &Diagnosis::try_layouts, &Diagnosis::try_batches,
-                    &Diagnosis::try_heads, &Diagnosis::try_token_orders, &Diagnosis::try_positions,
-                    &Diagnosis::try_layers, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
+  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_layouts,
+                    &Diagnosis::try_batches, &Diagnosis::try_heads, &Diagnosis::try_token_orders,
+                    &Diagnosis::try_positions, &Diagnosis::try_layers, &Diagnosis::find_sink,
+                    &Diagnosis::find_cap, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
     if ((this->*step)()) return suspect_;
   }
   return unknown();
@@ -72,7 +74,7 @@ bool Diagnosis::attempt(const Try& attempt) {
   double error = error_of(attempt.inputs, few_);
   if (error <= check_.tolerance) error = error_of(attempt.inputs, all_);
   if (error < nearest_.error) nearest_ = {attempt.culprit, attempt.explanation, error};
-  if (error > check_.tolerance) return false;
+  if (error > check_.tolerance || error > attempt.most * check_.error) return false;
   suspect_ = {attempt.culprit, attempt.explanation + " it agrees", error};
   return true;
 }
@@ -131,7 +133,7 @@ bool Diagnosis::find_sink() {
                  fmt::format("with a sink of {:.6g} in the softmax's denominator (--sinks {:.6g}; "
                              "other heads may have others: a tensor sinks [heads] tells them)",
                              sink, sink),
-                 std::move(inputs)})) {
+                 std::move(inputs), kClearlyLess})) {
       return true;
     }
   }
@@ -152,7 +154,7 @@ bool Diagnosis::find_cap() {
     if (cap > 0 &&
         attempt({"softcap",
                  fmt::format("with logits capped at {:.6g} (--score softcap:{:.6g})", cap, cap),
-                 capped(cap)})) {
+                 capped(cap), kClearlyLess})) {
       return true;
     }
   }

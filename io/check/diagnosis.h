@@ -27,6 +27,7 @@ class Diagnosis {
     std::string culprit;
     std::string explanation;  ///< what makes the outputs agree, beginning with "with"
     AttendInputs inputs;
+    double most = 1;  ///< share of the error that it may leave
   };
 
   /// A rotary embedding that suits the head; without q: none.

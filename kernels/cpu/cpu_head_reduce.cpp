@@ -251,7 +251,7 @@ void CpuHead::finish_rows(const Reduced& reduced, IndexRange rows, const Buffers
     RowReduction& result = reduced.panel.row(reduced.first + row);
     if (request.any_rows()) result.masked = result.max_weight == 0;
     if (!result.masked && request.entropy && is_softmax(head_.format.score)) {
-      result.entropy = entropy_of(buffers.sums[row], result.norm);
+      result.entropy = entropy_of(buffers.sums[row]);
     }
   }
   reduced.panel.advance(reduced.first + rows.end);

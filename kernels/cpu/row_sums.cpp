@@ -122,15 +122,11 @@ RowNorm norm_of(const RowSum& sum) {
   return norm;
 }
 
-double entropy_of(const RowSum& sum, const RowNorm& norm) {
-  // −Σ p·log₂(p) with p = entry / all and log₂(p) = t − reference − log₂(all). Without a sink `all`
-  // is the total, in all bits.
-  const auto shift = static_cast<int>(norm.exponent - static_cast<int64_t>(sum.reference));
-  const double all = std::ldexp(norm.sum, shift);
-  if (sum.total == 0 || !std::isfinite(all)) return 0;
-  const double share = sum.total / all;
+double entropy_of(const RowSum& sum) {
+  // −Σ p·log₂(p) with p = entry / total and log₂(p) = t − reference − log₂(total).
+  if (sum.total == 0) return 0;
   // Rounding may leave the entropy of a single key a little below 0.
-  return std::max(0.0, std::numbers::ln2 * (share * std::log2(all) - sum.moment / all));
+  return std::max(0.0, std::numbers::ln2 * (std::log2(sum.total) - sum.moment / sum.total));
 }
 
 float weight_factor(const RowNorm& norm, float reference) {

@@ -58,9 +58,9 @@ bool is_unresolved(const RowSum& sum);
 /// total·2^reference in RowNorm's canonical form.
 RowNorm norm_of(const RowSum& sum);
 
-/// −Σ P·ln P of a softmax row whose moments were summed, with its norm, which may have a sink
-/// beside the sum; 0 for a masked row.
-double entropy_of(const RowSum& sum, const RowNorm& norm);
+/// The entropy in nats of a softmax row whose moments were summed; 0 for a masked row. Of the mass
+/// on keys, where a sink has the rest.
+double entropy_of(const RowSum& sum);
 
 /// The factor from a kept entry to its weight: 2^(reference − exponent) / sum; 0 for a masked row.
 float weight_factor(const RowNorm& norm, float reference);

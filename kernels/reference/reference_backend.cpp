@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 #include <numbers>
+#include <numeric>
 #include <vector>
 
 #include "core/base/checked_math.h"
@@ -230,8 +231,12 @@ class ReferenceHead : public BoundHead {
     const auto largest = std::max_element(weights, weights + row.count);
     result.max_weight = *largest;
     if (!result.masked) result.max_key = largest - weights;
+    // The entropy is of the mass on keys.
+    const double mass =
+        problem_.sinks().is_none() ? 1 : std::accumulate(weights, weights + row.count, 0.0);
     for (int64_t j = 0; j < row.count; ++j) {
-      if (request.entropy && weights[j] > 0) result.entropy -= weights[j] * std::log(weights[j]);
+      const double share = weights[j] / mass;
+      if (request.entropy && share > 0) result.entropy -= share * std::log(share);
       if (float* sums = panel.column_sums(i)) {
         sums[j] += static_cast<float>(weights[j]);
         float& largest_of_key = panel.column_maxima(i)[j];

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <string>
 
 #include "core/base/error.h"
@@ -150,9 +151,10 @@ class HeadCheck {
     worst_.take(got.row.max_weight, *largest, allowed(*largest), at + "max");
     std::vector<double> masses(static_cast<size_t>(got.masses.size()));
     double entropy = 0;
+    const double mass = problem_.sinks().is_none() ? 1 : std::accumulate(w.begin(), w.end(), 0.0);
     for (size_t j = 0; j < w.size(); ++j) {
       masses[static_cast<size_t>(segment_of(grid_, static_cast<int64_t>(j), batch_))] += w[j];
-      if (w[j] > 0) entropy -= w[j] * std::log(w[j]);
+      if (w[j] > 0) entropy -= w[j] / mass * std::log(w[j] / mass);
     }
     for (size_t s = 0; s < masses.size(); ++s) {
       worst_.take(got.masses[s], masses[s], allowed(masses[s]), at + "mass " + std::to_string(s));

@@ -6,6 +6,7 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/problem/problem_names.h"
 #include "io/capture/facts/capture_catalogue.h"
 #include "io/files/file_text.h"
 #include "io/files/output_file.h"
@@ -89,8 +90,7 @@ void take_fact(const std::string& option, const std::string& value, FactOverride
   } else if (option == "--score") {
     const auto score = parse_score(value);
     if (!score) {
-      throw unknown_name("open: --score", value,
-                         {"softmax", "sigmoid", "linear:elu1", "linear:relu"});
+      throw unknown_name("open: --score", value, score_names());
     }
     facts.score = *score;
   } else {

@@ -50,4 +50,4 @@ const partsOf = (side) => {
 const parts = {rows: partsOf(Q), keys: partsOf(K)};
 /// A weight beside that of a row that has the same for every key.
 const besideUniform = (weight) =>
-    facts.score === 'softmax' && weight > 0 ? ' (' + numberWords(weight * K.total) + ' × uniform)' : '';
+    facts.score.startsWith('soft') && weight > 0 ? ' (' + numberWords(weight * K.total) + ' × uniform)' : '';

@@ -105,7 +105,7 @@ const drawTable = (values, side) => {
     const line = make('tr', body);
     make('td', line, '', placeText(side, i));
     make('td', line, 'number', numberWords(values[i]));
-    make('td', line, 'number', facts.score === 'softmax' ? numberWords(values[i] * K.total) : '–');
+    make('td', line, 'number', facts.score.startsWith('soft') ? numberWords(values[i] * K.total) : '–');
   }
 };
 /// Film and words: all that has colours.

@@ -135,7 +135,8 @@ HeadDifference summarise_rows(const ComparedRows& of, std::span<const RowDiffere
     }
   }
   head.mean_abs = mean_of_entries(sum, head, of.keys);
-  if (whole > 0 && of.weights) head.total_variation = whole_sum / static_cast<double>(whole) / 2;
+  if (whole > 0 && of.weights && !of.sinks)
+    head.total_variation = whole_sum / static_cast<double>(whole) / 2;
   if (with_cosine > 0) head.cosine_mean = cosines / static_cast<double>(with_cosine);
   if (with_lse > 0) head.lse_mean = lses / static_cast<double>(with_lse);
   if (compared == 0) return head;
@@ -153,11 +154,13 @@ HeadDifference summarise_rows(const ComparedRows& of, std::span<const RowDiffere
 HeadDifference summarise_rows(const HeadPair& pair, std::span<const RowDifference> rows,
                               int64_t top) {
   const AttentionProblem& problem = problem_of(pair.a);
-  const bool add_up = problem.rows_add_up() && problem_of(pair.b).rows_add_up();
+  const bool sinks = !problem.sinks().is_none() || !problem_of(pair.b).sinks().is_none();
   std::vector<int64_t> queries;
   for (int64_t i = 0; i < pair.a.num_rows(); ++i) queries.push_back(pair.a.row_at(i));
-  return summarise_rows(
-      ComparedRows{problem.num_queries(), problem.num_keys(), add_up, true, queries}, rows, top);
+  ComparedRows of{problem.num_queries(), problem.num_keys(),
+                  is_normalised(problem.score()) && !sinks, true, queries};
+  of.sinks = sinks;
+  return summarise_rows(of, rows, top);
 }
 
 }  // namespace attnscope

@@ -78,6 +78,7 @@ struct ComparedRows {
   bool weights = true;                    ///< logits have no variation
   std::span<const int64_t> queries = {};  ///< of each row; empty: those from 0 on
   int64_t first_key = 0;                  ///< of RowDifference::max_key
+  bool sinks = false;                     ///< which have a part of each row's variation
   int64_t query_at(int64_t i) const {
     return queries.empty() ? i : queries[static_cast<size_t>(i)];
   }

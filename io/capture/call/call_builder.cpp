@@ -95,12 +95,14 @@ struct CallScore {
   HeadTensors heads;
 };
 
-/// The cap that files of other formats tell by itself; 0 says that there is none.
+/// The cap that files of other formats tell by itself; 0 and less say that there is none.
 std::optional<ScoreFunction> recorded_cap(const CallFacts& facts) {
-  const auto cap = facts.number("softcap");
-  if (!cap || *cap == 0) return std::nullopt;
-  if (std::isfinite(*cap) && *cap > 0) return ScoreFunction::softcap(*cap);
-  throw bad_fact(facts, "softcap", fmt::format("expected a number above 0 (got {})", *cap));
+  const CallFacts::Fact* const fact = facts.find("softcap");
+  if (fact == nullptr || !fact->value.is_number()) return std::nullopt;  // "none": left out as told
+  const auto cap = fact->value.get<double>();
+  if (cap <= 0) return std::nullopt;
+  if (std::isfinite(cap)) return ScoreFunction::softcap(cap);
+  throw bad_fact(facts, "softcap", fmt::format("expected a number (got {})", cap));
 }
 
 std::optional<ScoreFunction> recorded_score(const CallFacts& facts) {

@@ -79,6 +79,9 @@ constexpr std::array<std::string_view, 22> kFormat2Facts{
     "v_block", "scales",  "block",   "slot",    "queries", "keys",    "mask_block", "approximation",
     "part",    "chunk",   "score",   "forward", "of_step", "call"};
 
+/// The fact that files of other formats know by many names.
+constexpr std::string_view kSoftcap = "softcap";
+
 const FactName* find_fact(std::string_view name) {
   for (const FactName& fact : kFacts) {
     if (fact.name == name) return &fact;
@@ -189,7 +192,14 @@ bool alike_as_float32(const Json& a, const Json& b) {
 }
 
 /// True of the facts that shape a map: a second, different statement of one is no mere unknown key.
-bool shapes_map(const std::string& fact) { return fact == "scale" || fact == "mask"; }
+bool shapes_map(const std::string& fact) {
+  return fact == "scale" || fact == "mask" || fact == kSoftcap;
+}
+
+/// True where the value says that there is no cap: "None", 0 and False.
+bool says_no_cap(const std::string& fact, const std::string& key, const std::string& text) {
+  return fact == kSoftcap && says_nothing(*shaping_name(key), text);
+}
 
 }  // namespace
 
@@ -214,8 +224,7 @@ void CallFacts::add_text(const std::string& key, const std::string& fact, const 
     }
     return;
   }
-  // "None", 0 and False say that there is none of it.
-  if (fact == "softcap" && says_nothing(*shaping_name(key), text)) return;
+  if (says_no_cap(fact, key, text)) return;
   const FactType type = find_fact(fact)->type;
   if (type == FactType::any && of == MetadataOf::capture) {
     record(fact, parse_strict_json(text, file, "metadata key " + key), file);
@@ -245,7 +254,11 @@ void CallFacts::add_text(const std::string& key, const std::string& fact, const 
 void CallFacts::add_entry(const Json& entry, const std::string& file, const std::string& origin) {
   for (const auto& [name, value] : entry.items()) {
     if (name == "file" || ignores(name)) continue;
-    if (find_fact(name) == nullptr) {
+    if (fact_of_key(name) == kSoftcap) {
+      if (!says_no_cap(std::string(kSoftcap), name, text_of_value(value))) {
+        add_value(std::string(kSoftcap), value, file, origin);
+      }
+    } else if (find_fact(name) == nullptr) {
       const ShapingName* shaping = shaping_name(name);
       if (shaping != nullptr && says_nothing(*shaping, text_of_value(value))) continue;
       unknown_.push_back(one_line("capture.json key " + name));

@@ -156,8 +156,13 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     mask = _with_bias(mask, given.get("position_bias"), k.shape[2])
     dropout = float(given.get("dropout") or 0.0)
     out, scale = result[0].transpose(1, 2), given.get("scaling")
-    call = Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name))
-    return replace(call, cap=float(given.get("softcap") or 0.0), sinks=_sinks(given, q.shape[1]))
+    call = Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name, q.dtype))
+    return replace(call, cap=_cap(given.get("softcap")), sinks=_sinks(given, q.shape[1]))
+
+
+def _cap(given: Any) -> float:
+    """The soft cap; 0 and less say that there is none, for many kernels."""
+    return max(0.0, float(given or 0.0))
 
 
 def _with_bias(mask: Any, bias: Any, keys: int) -> Any:
@@ -171,15 +176,26 @@ def _with_bias(mask: Any, bias: Any, keys: int) -> Any:
 
 
 def _sinks(given: Mapping[str, Any], heads: int) -> torch.Tensor | None:
-    """[1 or B, H, 1 or N] of learnt sinks [H], or of those of each query, [B, H, N, 1]."""
-    learnt, of_queries = given.get("s_aux"), given.get("sinks")
-    if of_queries is not None:
-        return of_queries.reshape(of_queries.shape[:3])
-    return None if learnt is None else learnt.reshape(1, heads, 1)
+    """[1 or B, H, 1 or N] of a sink, of those of the heads, [H] or [B, H], or of queries, [B, H, N] or [B, H, N, 1]."""
+    found = given.get("sinks") if given.get("sinks") is not None else given.get("s_aux")
+    if found is None:
+        return None
+    sinks = torch.as_tensor(found)
+    if sinks.ndim == 4 and sinks.shape[3] == 1:
+        return sinks[..., 0]
+    if sinks.ndim < 2 and sinks.numel() in (1, heads):
+        return sinks.reshape(1, -1, 1).expand(1, heads, 1)
+    if sinks.ndim == 2 and sinks.shape[1] == heads:
+        return sinks[..., None]
+    if sinks.ndim == 3 and sinks.shape[1] in (1, heads):
+        return sinks.expand(-1, heads, -1)
+    raise CaptureError(f"sinks: expected [{heads}], or what broadcasts to [B, {heads}, Nq] (got {list(sinks.shape)})")
 
 
-def _approximation(backend: str) -> str | None:
+def _approximation(backend: str, dtype: torch.dtype | None = None) -> str | None:
     """The backend's name, where it does not compute exactly."""
+    if backend == EAGER and dtype in (torch.bfloat16, torch.float16):
+        return f"eager attention, which rounds logits to {str(dtype).removeprefix('torch.')}"
     return backend.strip("_") if any(part in backend for part in QUANTISED) else None
 
 
@@ -212,13 +228,12 @@ def own_call(
         meaning = next((m for m, known in ARGUMENTS.items() if name in known), None)
         default = signature.parameters[name].default if name in signature.parameters else None
         if meaning is not None:
-            found[meaning] = value
+            if value is not None or meaning not in found:  # one of two names may be None
+                found[meaning] = value
         elif name not in NEUTRAL and value is not None and value is not default and value != default:
             raise CaptureError(f"{source}: what its argument {name}={value!r} does to the map is not known")
     q, k, v, out = (t.transpose(1, 2) if layout == "bshd" else t for t in tensors)
     dropout, causal = float(found.get("dropout") or 0.0), bool(found.get("causal", False))
-    mask, scale, sinks = found.get("mask"), found.get("scale"), found.get("sinks")
-    if sinks is not None:
-        sinks = _sinks({"sinks" if sinks.ndim == 4 else "s_aux": sinks}, q.shape[1])
+    mask, scale = found.get("mask"), found.get("scale")
     call = Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)
-    return replace(call, cap=float(found.get("cap") or 0.0), sinks=sinks)
+    return replace(call, cap=_cap(found.get("cap")), sinks=_sinks(found, q.shape[1]))

@@ -74,12 +74,15 @@ def _errors(call: Call, item: int, heads: tuple[int, int], rows: torch.Tensor) -
     if call.mask is not None:
         mask = mask_rows(call.mask, item, heads, rows, (call.q.shape[2], keys)).to(logits.device)
         logits = logits.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else logits + mask.double()
-    used = logits.isfinite().any(-1, keepdim=True)  # what a kernel makes of a row without keys says nothing
+    lowest = torch.finfo(call.out.dtype).min / 2  # masks of numbers have no -inf
+    largest = logits.amax(-1, keepdim=True)
+    used = largest > lowest  # what a kernel makes of a row without keys says nothing
+    logits = logits - torch.where(used, largest, 0)
     sums = logits.logsumexp(-1, keepdim=True)
     if call.sinks is not None:
         sinks = call.sinks[item if len(call.sinks) > 1 else 0, first:end]
         sinks = sinks[:, rows] if sinks.shape[1] > 1 else sinks
-        sums = torch.logaddexp(sums, sinks.double()[..., None].to(sums.device))
+        sums = torch.logaddexp(sums, sinks.double()[..., None].to(sums.device) - torch.where(used, largest, 0))
     weights = torch.where(used, (logits - sums).exp(), 0)
     expected = (weights.reshape(len(k), -1, keys) @ v).view(end - first, len(rows), -1)
     got = call.out[item, first:end][:, rows].double()

@@ -73,7 +73,15 @@ TEST_CASE("a cap that is none, or told in two ways, is refused") {
     INFO(score);
     refuse(plain_call(2).fact("score", score), ErrorCode::file, {"score", "softcap:C", score});
   }
-  refuse(plain_call(1).fact("softcap", "-1"), ErrorCode::file, {"softcap", "above 0", "-1"});
+  CHECK(problem_of(plain_call(1).fact("softcap", "-1")).score() == ScoreFunction::softmax);
+  FactOverrides without;
+  without.told["softcap"] = "none";
+  CHECK(problem_of(plain_call(1).fact("softcap", "30"), without).score() == ScoreFunction::softmax);
+  refuse(plain_call(0).fact("softcap", "2").fact("soft_cap", "3"), ErrorCode::file,
+         {"softcap", "2", "3"});
+  FactOverrides huge;
+  huge.score = ScoreFunction::softcap(1e38);
+  refuse(plain_call(1), ErrorCode::usage, {"softcap:1e+38", "too far from the scale"}, huge);
   refuse(plain_call(2).fact("score", "softcap:50").fact("softcap", "30"), ErrorCode::file,
          {"softcap", "30", "softcap:50"});
   refuse(plain_call(2).fact("score", "sigmoid").fact("softcap", "30"), ErrorCode::file,

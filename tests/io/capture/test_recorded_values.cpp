@@ -312,6 +312,7 @@ TEST_CASE("values beside q and k of several calls, and what shapes maps of all o
       .tensor("scale", "F32", {}, raw(std::vector<float>{0.25f}))
       .write(scalar);
   CHECK(Capture::open(scalar).calls().front().problem->scale() == 0.25);
+  // Whose sinks they are is not known.
   capped.tensor("sinks", "F32", {2}).write(path);
   CHECK(contains(refusal([&] { require_computable(Capture::open(path)); }),
                  "sinks: a learnt logit a head"));

@@ -106,7 +106,7 @@ TEST_CASE("what a normaliser cannot be is told in a line") {
   CHECK(refusal(linear_call("").tensor("normaliser", "F32", {1, 2, 3}), ErrorCode::file,
                 {"score", "is softmax, which does not need the tensor normaliser"}) == "");
   CHECK(refusal(linear_call("linear"), ErrorCode::file,
-                {"score", "expected softmax, sigmoid", "got linear)"}) == "");
+                {"score", "expected one of softmax", "got linear)"}) == "");
   CHECK(refusal(linear_call("sigmoid", 1), ErrorCode::file, {"score"}) == "");
   CHECK(refusal(whole_call().fact("mask", "causal"), ErrorCode::file,
                 {"score linear:normaliser takes no mask", "causal"}) == "");

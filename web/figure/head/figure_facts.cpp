@@ -99,7 +99,7 @@ OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const
       {"command", source.command},
       {"prompt", source.call.prompt},
       {"backend", source.backend},
-      {"score", score_name(problem.score())},
+      {"score", problem.score_words()},
       {"score_number", static_cast<int>(problem.score().form)},
       {"score_cap", problem.score().cap},
       {"sinks", problem.sinks().describe()},
