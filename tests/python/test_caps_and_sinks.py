@@ -112,6 +112,28 @@ class Models(CaptureTest):
             self.assertEqual(call.facts["scale"], 1.0)
 
 
+    def test_rows_without_keys(self) -> None:
+        """Eager masks are numbers: a row of a padded prompt that sees no key has the lowest one for all of them."""
+        model = made("LlamaModel", "LlamaConfig", **SIZES, **TOKENS)
+        padded = torch.ones_like(TEXT["input_ids"])
+        padded[:, :5] = 0
+        with torch.no_grad(), capture(model, self.folder / "d"):
+            model(**TEXT, attention_mask=padded)
+        self.assertEqual(len(read_capture(self.folder / "d")), 2)
+        if has_program():
+            program("verify", self.folder / "d")
+
+    def test_half_precision_is_told_to_approximate(self) -> None:
+        experts = {"head_dim": 16, "num_local_experts": 2, "num_experts_per_tok": 1}
+        model = made("GptOssModel", "GptOssConfig", **SIZES, **TOKENS, **experts).bfloat16()
+        with torch.no_grad(), capture(model, self.folder / "d"):
+            model(**TEXT)
+        for call in read_capture(self.folder / "d"):
+            self.assertRegex(call.facts["approximation"], "bfloat16")
+        if has_program():
+            self.assertIn("approximates", program("verify", self.folder / "d").stdout)
+
+
 class Functions(CaptureTest):
     def call(self, **more: Any) -> Call:
         torch.manual_seed(1)
