@@ -51,34 +51,34 @@ std::vector<std::string> with(std::vector<std::string> arguments,
 
 TEST_CASE("every command refuses what shapes a map and is not understood, and --ignore says so") {
   const TemporaryFolder folder;
-  const std::string path = write_call(folder, "sinks.safetensors", "sinks");
+  const std::string path = write_call(folder, "head_mask.safetensors", "head_mask");
   for (const auto& command : commands(folder, path)) {
     INFO(command.front());
     const ProgramResult refused = run_attnscope(with(command, {"--quiet"}));
     CHECK(refused.exit_code == 1);
     CHECK(contains(refused.err,
-                   "sinks: a learnt logit a head in the denominator, which is not "
-                   "supported: --ignore sinks makes the map without it"));
-    const ProgramResult ignored = run_well(with(command, {"--ignore", "sinks"}));
-    CHECK(contains(ignored.err, "note: left out as told: sinks"));
+                   "head_mask: weights of heads are multiplied by it, which is not "
+                   "supported: --ignore head_mask makes the map without it"));
+    const ProgramResult ignored = run_well(with(command, {"--ignore", "head_mask"}));
+    CHECK(contains(ignored.err, "note: left out as told: head_mask"));
     CHECK_FALSE(contains(ignored.err, "not understood"));
   }
-  const Json stats = Json::parse(run_well({"stats", path, "--ignore", "sinks", "--json"}).out);
-  CHECK(stats.at("options").at("ignored") == Json({"sinks"}));
+  const Json stats = Json::parse(run_well({"stats", path, "--ignore", "head_mask", "--json"}).out);
+  CHECK(stats.at("options").at("ignored") == Json({"head_mask"}));
   const TemporaryFolder others;
   for (const auto& command : commands(others, path)) {
     // Those two have it in their options.
     if (command.front() == "export" || command.front() == "stats") continue;
     INFO(command.front());
-    const Json json = Json::parse(run_well(with(command, {"--ignore", "sinks", "--json"})).out);
-    CHECK(json.at("ignored") == Json({"sinks"}));
+    const Json json = Json::parse(run_well(with(command, {"--ignore", "head_mask", "--json"})).out);
+    CHECK(json.at("ignored") == Json({"head_mask"}));
   }
   // `info` computes nothing: it tells.
   const ProgramResult info = run_well({"info", path, "--quiet"});
   CHECK(contains(info.err, "warning: no map is computed of "));
-  CHECK(contains(info.out, "not understood: metadata key sinks in sinks.safetensors"));
-  const Json told = Json::parse(run_well({"info", path, "--json", "--as", "sinks=none"}).out);
-  CHECK(told.at("ignored") == Json({"sinks"}));
+  CHECK(contains(info.out, "not understood: metadata key head_mask in head_mask.safetensors"));
+  const Json told = Json::parse(run_well({"info", path, "--json", "--as", "head_mask=none"}).out);
+  CHECK(told.at("ignored") == Json({"head_mask"}));
   // The copy says that it has them no longer, and is no reason for an error.
   const std::string copy = run_well({"info", folder / "o", "--json"}).out;
   CHECK(Json::parse(copy).at("calls").front().at("unknown_keys").empty());
