@@ -82,7 +82,7 @@ std::span<const ViewCommand> commands() {
        "show or hide the mass of each key beside the keys",
        {"Shift+N"}},
       {toggle_frames, "toggle-frames", "Look", "show or hide the mass between frames", {"Shift+F"}},
-      {magnify, "magnify", "Look", "entries around the mouse, while it is held", {"Z"}},
+      {magnify, "magnify", "Look", "entries around the mouse; the key: while it is held", {"Z"}},
       {hold_other, "hold-other", "Look", "side B in place of A while it is held", {"B"}},
       {difference, "difference", "Look", "next difference: signed, size, ratio, none", {"X"}},
       {play, "play", "Look", "play the film of the query through time", {"Space"}},
@@ -132,6 +132,10 @@ const ViewCommand& command_of(CommandId id) {
   return *std::find_if(all.begin(), all.end(), [id](const ViewCommand& c) { return c.id == id; });
 }
 
+bool lasts_while_held(CommandId id) {
+  return id == CommandId::magnify || id == CommandId::hold_other;
+}
+
 std::optional<CommandId> command_on(const KeyChord& chord) {
   static const std::vector<std::pair<KeyChord, CommandId>> kMap = [] {
     std::vector<std::pair<KeyChord, CommandId>> map;
@@ -148,6 +152,15 @@ std::optional<CommandId> command_on(const KeyChord& chord) {
     if (known == wanted) return id;
   }
   return std::nullopt;
+}
+
+std::span<const PaneKeys> map_keys() {
+  static constexpr std::array<PaneKeys, 4> kKeys{
+      {{"Escape", "give up a drag on a ruler, or lead back: from one pane, words, the query"},
+       {"drag on a ruler", "choose what is seen of its side"},
+       {"click on a ruler", "show a frame, the text or a block"},
+       {"double click on a ruler", "show all of its side"}}};
+  return kKeys;
 }
 
 std::span<const PaneKeys> heads_keys() {
@@ -173,6 +186,9 @@ std::string key_table() {
       table += (i == 0 ? "`" : ", `") + chord_text(parse_chord(command.chords[i])) + "`";
     }
     table += " | " + std::string(command.help) + " |\n";
+  }
+  for (const auto& [keys, help] : map_keys()) {
+    table += "| " + std::string(keys) + " | " + std::string(help) + " |\n";
   }
   for (const auto& [keys, help] : heads_keys()) {
     table += "| over *Heads*: " + std::string(keys) + " | " + std::string(help) + " |\n";

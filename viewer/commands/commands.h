@@ -92,12 +92,16 @@ struct ViewCommand {
 /// All of them, in the order of the help.
 std::span<const ViewCommand> commands();
 const ViewCommand& command_of(CommandId id);
+/// True of commands whose effect ends as their key goes up.
+bool lasts_while_held(CommandId id);
 /// The command on a chord, or nothing.
 std::optional<CommandId> command_on(const KeyChord& chord);
 /// The keys and the mouse of a pane: of their own where it has the keys, before those of commands.
 struct PaneKeys {
   std::string_view keys, help;
 };
+/// Of the map and its rulers.
+std::span<const PaneKeys> map_keys();
 /// Of *Heads*, in the order of the help.
 std::span<const PaneKeys> heads_keys();
 /// The key map as a Markdown table "| keys | what |", of what this window has.

@@ -219,7 +219,6 @@ class GlfwScreen : public Screen {
 
   void listen_to_keys() {
     glfwSetKeyCallback(window_, [](GLFWwindow* w, int key, int code, int action, int mods) {
-      of(w).events_.input();
       of(w).events_.key({action == GLFW_PRESS     ? KeyEvent::What::down
                          : action == GLFW_RELEASE ? KeyEvent::What::up
                                                   : KeyEvent::What::repeat,
@@ -228,7 +227,6 @@ class GlfwScreen : public Screen {
                          makes_command(key)});
     });
     glfwSetCharCallback(window_, [](GLFWwindow* w, unsigned code) {
-      of(w).events_.input();
       of(w).events_.key({KeyEvent::What::text, chord_of_character(code),
                          [=] { ImGui_ImplGlfw_CharCallback(w, code); }});
     });

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "viewer/commands/commands.h"
+
 namespace attnscope {
 namespace {
 
@@ -41,13 +43,36 @@ bool edits_text(const KeyChord& chord) {
   return !chord.ctrl || edits;
 }
 
-void KeyEvents::push(KeyEvent event) {
+/// Of a repeat, whose chord went down as it is; of keys that are held, as they go down and up.
+bool KeyEvents::changes_nothing(const KeyEvent& event) {
+  if (event.what == KeyEvent::What::mouse) return false;
+  if (event.what == KeyEvent::What::text) return drops_text_;
+  drops_text_ = false;
+  if (!event.chord) return false;
+  const auto held = std::find_if(down_.begin(), down_.end(), [&](const Down& each) {
+    return each.chord.key == event.chord->key;
+  });
+  if (event.what == KeyEvent::What::repeat) {
+    if (held == down_.end() || !(held->chord == *event.chord)) return true;
+    const auto command = command_on(*event.chord);
+    const bool lasts = command && lasts_while_held(*command);
+    drops_text_ = lasts && held->given;
+    return lasts;
+  }
+  if (held != down_.end()) down_.erase(held);
+  if (event.what == KeyEvent::What::down) down_.push_back({*event.chord});
+  return false;
+}
+
+bool KeyEvents::push(KeyEvent event) {
+  if (changes_nothing(event)) return false;
   if (event.what == KeyEvent::What::mouse && !events_.empty() &&
       events_.back().what == KeyEvent::What::mouse) {
     events_.back().frames = std::max(events_.back().frames, event.frames);
   } else {
     events_.push_back(std::move(event));
   }
+  return true;
 }
 
 bool KeyEvents::done() const {
@@ -112,6 +137,7 @@ void KeyEvents::press(const KeyEvent& event, bool typing, const Taker& taker) {
   if (!event.makes_command) was_command_ = types && !typing;
   bool taken = false;
   if (event.chord && !(typing && (types || edits_text(*event.chord)))) {
+    for (Down& each : down_) each.given = each.given || each.chord == *event.chord;
     taken = taker.pressed(*event.chord);
     chosen_ = chosen_ || typing;
   }

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "viewer/commands/key_chord.h"
 
@@ -41,7 +42,10 @@ class KeyEvents {
     std::function<void(const KeyChord&)> released;
   };
 
-  void push(KeyEvent event);
+  /// False of what changes nothing and is dropped. A repeat belongs to the chord that went down: it
+  /// is none of another one that a second key makes of it (Z is not to become Ctrl+Z), nor of a
+  /// command that lasts as long as its key is held.
+  bool push(KeyEvent event);
   /// Hands out what comes before the next frame.
   void hand_out(const Taker& taker);
   /// A frame was drawn; `mouse_done`: all that the mouse did was in it.
@@ -53,8 +57,15 @@ class KeyEvents {
   bool fits(const KeyEvent& event, bool typing) const;
   void give(const KeyEvent& event, bool typing, const Taker& taker);
   void press(const KeyEvent& event, bool typing, const Taker& taker);
+  bool changes_nothing(const KeyEvent& event);
 
+  struct Down {
+    KeyChord chord;
+    bool given = false;  ///< to the window, not to a field
+  };
   std::deque<KeyEvent> events_;
+  std::vector<Down> down_;   ///< keys that are held
+  bool drops_text_ = false;  ///< the letter of the repeat that came last is nobody's
   // Of the next frame:
   bool typed_ = false;        ///< a field gets letters
   bool chosen_ = false;       ///< a key went to the window beside a field

@@ -10,7 +10,7 @@ namespace attnscope {
 
 /// Handlers of the desktop's events for a screen. All are called within Screen::wait().
 struct ScreenEvents {
-  std::function<void()> input;        ///< anything at all: something may look different now
+  std::function<void()> input;        ///< anything but a key: something may look different now
   std::function<void(KeyEvent)> key;  ///< and clicks of the mouse, for their order
   std::function<void(const std::string&)> drop;  ///< a file was dropped
 };

@@ -24,13 +24,16 @@ bool takes_text() {
 }  // namespace
 
 Window::Window(const Settings& settings)
-    : screen_(open_screen(
-          settings.title, settings.size ? std::optional(clamped(*settings.size)) : std::nullopt,
-          settings.visible,
-          {[this] { request_frames(); }, [this](KeyEvent event) { keys_.push(std::move(event)); },
-           [this](const std::string& path) {
-             if (handlers_.drop) handlers_.drop(path);
-           }})) {
+    : screen_(open_screen(settings.title,
+                          settings.size ? std::optional(clamped(*settings.size)) : std::nullopt,
+                          settings.visible,
+                          {[this] { request_frames(); },
+                           [this](KeyEvent event) {
+                             if (keys_.push(std::move(event))) request_frames();
+                           },
+                           [this](const std::string& path) {
+                             if (handlers_.drop) handlers_.drop(path);
+                           }})) {
   ImGui::CreateContext();
   ImGui::GetIO().IniFilename = nullptr;
   screen_->join_imgui();

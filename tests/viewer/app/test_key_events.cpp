@@ -112,11 +112,50 @@ TEST_CASE("without a field all keys are the window's at once, and their letters 
   keys.type("ab");
   keys.push(What::down, "", "plus", false);
   keys.push(What::text, "+", "+", false);
-  keys.tap("Up");
+  keys.push(What::down, "Up", "Up", false);
   keys.push(What::repeat, "Up", "Up", false);
+  keys.push(What::up, "Up", "Up", false);
   keys.hand_out();
   CHECK(keys.told == "(A)(B)<plus>(+)(Up)<Up>(Up)");
   CHECK(keys.events.done());
+}
+
+TEST_CASE("a repeat belongs to the chord that went down") {
+  Keyboard keys;
+  keys.push(What::down, "Z", "", false);
+  keys.push(What::text, "", "z", false);
+  keys.hand_out();
+  CHECK(keys.told == "(Z)");
+  // What lasts while a key is held is not begun again, and costs no frame.
+  keys.push(What::repeat, "Z", "", false);
+  keys.push(What::text, "", "z", false);
+  CHECK(keys.events.done());
+  // Held with Ctrl too, Z takes nothing back.
+  keys.push(What::down, "", "Ctrl", true);
+  keys.push(What::repeat, "Ctrl+Z", "", false);
+  keys.hand_out();
+  CHECK(keys.told == "(Z)");
+  keys.push(What::up, "Ctrl+Z", "", false);
+  keys.push(What::down, "Ctrl+Z", "", false);
+  keys.push(What::repeat, "Ctrl+Z", "", false);
+  // Without Ctrl it is not the magnifier's.
+  keys.push(What::up, "", "Ctrl", true);
+  keys.push(What::repeat, "Z", "", false);
+  keys.hand_out();
+  CHECK(keys.told == "(Z)(Ctrl+Z)(Ctrl+Z)");
+}
+
+TEST_CASE("a field gets the letters of a key that is held") {
+  Keyboard keys;
+  keys.field = true;
+  keys.push(What::down, "Z", "", false);
+  keys.push(What::text, "", "z", false);
+  keys.frame();
+  for (int i = 0; i < 2; ++i) {
+    keys.push(What::repeat, "Z", "", false);
+    keys.push(What::text, "", "z", false);
+  }
+  CHECK(keys.drawn() == "z|zz|");
 }
 
 TEST_CASE("the letter of a key that opened a field is no text of it") {

@@ -28,13 +28,17 @@ std::vector<HelpLine> help_lines() {
     }
     lines.push_back({keys, std::string(command.help)});
   }
+  lines.push_back({"", "Map"});
+  for (const auto& [keys, help] : map_keys()) {
+    lines.push_back({std::string(keys), std::string(help)});
+  }
   lines.push_back({"", "Over Heads"});
   for (const auto& [keys, help] : heads_keys()) {
     lines.push_back({std::string(keys), std::string(help)});
   }
   lines.push_back({"", "Mouse"});
   lines.push_back({"wheel", "zoom at the cursor"});
-  lines.push_back({"on a ruler", "wheel: zoom its side; drag: what is seen of it; click: a frame"});
+  lines.push_back({"wheel on a ruler", "zoom its side"});
   lines.push_back({"drag", "move the map, a splitter, the colours' ends"});
   lines.push_back({"click", "pick the token under the mouse as query"});
   lines.push_back({"right click", "release the query"});
