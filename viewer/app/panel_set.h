@@ -32,6 +32,7 @@ class PanelSet {
   const QueryPanel& query() const { return query_; }
   const AtlasPanel& atlas() const { return atlas_; }
   AtlasPanel& atlas() { return atlas_; }
+  bool cancel_drag() { return matrix_.cancel_drag(); }
 
  private:
   ScreenRect draw_left(const Ui& ui, const ScreenRect& rect, const Scene& scene,

@@ -108,6 +108,7 @@ void ViewerApp::apply(PanelRequests& requests) {
   if (document_ && (ImGui::IsMouseDown(0) || ImGui::IsMouseReleased(0))) {
     document_->history.hold_gesture(seconds(), ImGui::IsMouseClicked(0));
   }
+  if (document_ && requests.instead) document_->history.take_back();
   for (const Action& action : requests.actions) act_or_tell(action);
   if (requests.play) play(*requests.play);
   again_at_.reset();

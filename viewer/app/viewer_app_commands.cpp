@@ -138,7 +138,7 @@ void ViewerApp::press_on_panels(const KeyChord& chord) {
   } else if (command) {
     run_command(*command);
   } else if (chord.key == Key::escape && document_ && !ImGui::GetIO().WantTextInput) {
-    release_choice();
+    if (!panels_.cancel_drag()) release_choice();
   }
 }
 

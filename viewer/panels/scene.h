@@ -107,6 +107,7 @@ struct Scene {
 /// The wishes of a panel: actions on the state, and requests beyond it.
 struct PanelRequests {
   std::vector<Action> actions;
+  bool instead = false;              ///< of the step that was made last
   std::optional<MapPoint> hovered;   ///< the entry under the mouse
   bool hovered_other = false;        ///< it was pointed at on side B
   std::optional<int64_t> follow;     ///< the query (reverse: key) to show while none is picked

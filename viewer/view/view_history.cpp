@@ -59,8 +59,16 @@ void ViewHistory::record() {
   after_.clear();
 }
 
+void ViewHistory::take_back() {
+  end_gesture();
+  if (!std::exchange(recorded_, false) || before_.empty()) return;
+  now_ = std::move(before_.back());
+  before_.pop_back();
+}
+
 bool ViewHistory::undo() {
-  gesture_ = Gesture::none;
+  end_gesture();
+  recorded_ = false;
   if (before_.empty()) return false;
   after_.push_back(std::exchange(now_, std::move(before_.back())));
   before_.pop_back();
@@ -68,7 +76,8 @@ bool ViewHistory::undo() {
 }
 
 bool ViewHistory::redo() {
-  gesture_ = Gesture::none;
+  end_gesture();
+  recorded_ = false;
   if (after_.empty()) return false;
   before_.push_back(std::exchange(now_, std::move(after_.back())));
   after_.pop_back();

@@ -33,6 +33,8 @@ class ViewHistory {
   void hold_gesture(double seconds, bool pressed);
   /// Ends the gesture: the mouse button was let go. The next move is a step of its own.
   void end_gesture() { gesture_ = Gesture::none; }
+  /// Takes the step back that the action before made, if it made one: what comes is in its place.
+  void take_back();
   bool can_undo() const { return !before_.empty(); }
   bool can_redo() const { return !after_.empty(); }
   /// One step back or forth; false where there is none.

@@ -514,3 +514,48 @@ TEST_CASE("a hand types an end of the colours") {
   seen.tap_with(RealInput::kControl, 'z');
   CHECK(seen.state().range.automatic);
 }
+
+TEST_CASE("by hand: a double click on a ruler is one step, and none where all is seen already") {
+  SeenApp seen;
+  const MapRect all = seen.state().rect;
+  seen.double_click("Matrix/Keys");
+  CHECK(seen.state().rect == all);
+  CHECK_FALSE(seen.app.document()->history.can_undo());
+  seen.app.act(action::SetRect{{100, 300, 200, 400}});
+  seen.settle();
+  // Else its presses were the third and the fourth of one row.
+  for (const double end = seen.app.seconds() + 1; seen.app.seconds() < end;) seen.app.step(0.05);
+  seen.double_click("Matrix/Keys");
+  CHECK(seen.state().rect == MapRect{100, 300, all.k0, all.k1});
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state().rect == MapRect{100, 300, 200, 400});
+}
+
+TEST_CASE(
+    "by hand: Z that is held is the magnifier's alone, and draws nothing while nothing moves") {
+  SeenApp seen;
+  seen.app.act(action::SetRect{{100, 300, 200, 400}});
+  seen.point("Matrix/Map");
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  const auto frames_in = [&](double seconds) {
+    int frames = 0;
+    for (const double end = seen.app.seconds() + seconds; seen.app.seconds() < end;) {
+      if (seen.app.step(0.05)) ++frames;
+    }
+    return frames;
+  };
+  seen.hand.key('z', true);
+  frames_in(1);
+  CHECK(seen.there("Magnifier/Panel"));
+  // The server repeats it by now.
+  CHECK(frames_in(1) < 5);
+  seen.hand.key(RealInput::kControl, true);
+  frames_in(1);
+  CHECK(seen.state().rect == MapRect{100, 300, 200, 400});
+  CHECK(seen.there("Magnifier/Panel"));
+  seen.hand.key('z', false);
+  seen.hand.key(RealInput::kControl, false);
+  seen.settle();
+  CHECK_FALSE(seen.there("Magnifier/Panel"));
+}

@@ -145,9 +145,95 @@ TEST_CASE("rulers of a split map: B's own part has a ruler of its own") {
   CHECK(b.q0 == 0);
   CHECK(b.q1 == 512);
   CHECK(b.k1 - b.k0 == Approx(512 / kWheelZoom));
+  // A's half has what was chosen, B's half what is chosen there.
+  const ScreenRect map = seen.place("Matrix/Map");
+  const double share = std::round(map.width() / 2) / map.width();
   seen.click("Keys/t1");
-  CHECK(seen.rect() == MapRect{0, kAll, frame_begin(1), frame_begin(2)});
+  CHECK(seen.rect().k0 == frame_begin(1));
+  CHECK(seen.rect().k1 == Approx(frame_begin(1) + 144 / share));
   CHECK(seen.state().other->rect == b);
+  seen.app.act(action::SetOtherRect{whole_map()});
+  seen.settle();
+  seen.click("Keys of B/t5");
+  CHECK(seen.state().other->rect.k1 == Approx(frame_begin(6)));
+  CHECK(seen.state().other->rect.k0 == Approx(frame_begin(6) - 144 / (1 - share)));
+}
+
+TEST_CASE("released, halves that show one part still have a ruler each") {
+  RuledApp seen;
+  const HeadId other = seen.app.document()->other_picker.nearest_to(
+      seen.app.document()->picker.values(seen.state().head));
+  seen.app.act(action::SetOther{other});
+  seen.app.act(action::SetSplitLine{0.5f});
+  seen.app.act(action::SetLock{action::Lock::zoom, false});
+  seen.settle();
+  seen.click("Keys/t2");
+  CHECK(seen.rect().k0 == frame_begin(2));
+  CHECK(std::abs(seen.rect().k1 - frame_begin(4)) < 2);
+  CHECK(seen.state().other->rect == whole_map());
+}
+
+TEST_CASE("a shaky click on a ruler shows its frame") {
+  RuledApp seen;
+  const ScreenRect frame = seen.place("Keys/t2");
+  const float x = std::round((frame.x0 + frame.x1) / 2), y = std::round((frame.y0 + frame.y1) / 2);
+  seen.app.mouse().drag(x, y, x + 1, y + 4, false, false);
+  seen.settle();
+  CHECK(seen.rect() == MapRect{0, kAll, frame_begin(2), frame_begin(3)});
+}
+
+TEST_CASE("Escape gives up what is dragged over a ruler, and keeps the query") {
+  RuledApp seen;
+  seen.app.act(action::PickQuery{{{700}}});
+  seen.settle();
+  const ScreenRect keys = seen.place("Matrix/Keys");
+  seen.app.mouse().drag(keys.x0 + 100, keys.y0 + 10, keys.x0 + 300, keys.y0 + 10, false, false);
+  for (int frame = 0; frame < 4; ++frame) seen.app.draw_frame();
+  REQUIRE_FALSE(seen.app.mouse().done());
+  seen.press("Escape");
+  CHECK(seen.rect() == whole_map());
+  REQUIRE(seen.state().query);
+  seen.press("Escape");
+  CHECK_FALSE(seen.state().query);
+}
+
+TEST_CASE("the name of the picked token shows its block, and is whole") {
+  RuledApp seen;
+  // The first row of a frame, next to another one; the last frame's last token, at the edge.
+  for (const int64_t token : {16 + 3 * 144, 16 + 7 * 144 - 1}) {
+    for (const bool reverse : {false, true}) {
+      INFO(token << reverse);
+      seen.app.act(action::SetRect{whole_map()});
+      seen.app.act(action::PickQuery{{{token}}});
+      seen.app.act(action::SetReverse{reverse});
+      seen.settle();
+      seen.click("Matrix/Picked");
+      const int frame = static_cast<int>((token - 16) / 144);
+      const double begin = frame_begin(frame), end = frame_begin(frame + 1);
+      CHECK(seen.rect() == (reverse ? MapRect{0, kAll, begin, end} : MapRect{begin, end, 0, kAll}));
+      REQUIRE(seen.state().query);
+      CHECK(seen.state().query->tokens == std::vector{token});
+    }
+  }
+  seen.app.act(action::SetReverse{false});
+  seen.app.act(action::PickQuery{{{20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}}});
+  seen.app.act(action::SetRect{whole_map()});
+  seen.settle();
+  const auto& texts = seen.app.labels().texts();
+  const auto name = std::find_if(texts.begin(), texts.end(), [](const WrittenText& each) {
+    return each.whole == "q mean of 12";
+  });
+  REQUIRE(name != texts.end());
+  CHECK(seen.place("Matrix/Picked").x1 > seen.place("Matrix/Map").x0);
+}
+
+TEST_CASE("of equal scales a ruler zooms both sides") {
+  RuledApp seen;
+  seen.app.act(action::Switch{&ViewState::equal_axes, true});
+  seen.settle();
+  seen.click("Keys/t2");
+  CHECK(seen.rect() == MapRect{512 - 72, 512 + 72, frame_begin(2), frame_begin(3)});
+  CHECK(seen.place("Matrix/Map").height() > 100);
 }
 
 TEST_CASE("the map cannot be moved or zoomed off its pane, by keys, wheel or hand") {

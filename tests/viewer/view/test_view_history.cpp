@@ -133,3 +133,20 @@ TEST_CASE("old steps are forgotten") {
   while (history.undo()) ++steps;
   CHECK(steps == kHistorySteps);
 }
+
+TEST_CASE("a step that something else comes in place of leaves no trace") {
+  ViewHistory history(opened_view(kLimits));
+  const ViewState start = history.now();
+  history.take_back();
+  history.apply(action::SetRect{{0, 10, 0, 10}}, kLimits, 0);
+  history.end_gesture();
+  history.take_back();
+  CHECK(history.now() == start);
+  CHECK_FALSE(history.can_undo());
+  CHECK_FALSE(history.can_redo());
+  // What changed nothing made no step that could be taken back.
+  history.apply(action::SetRect{{0, 10, 0, 10}}, kLimits, 1);
+  history.apply(action::SetRect{{0, 10, 0, 10}}, kLimits, 2);
+  history.take_back();
+  CHECK(history.now().rect == MapRect{0, 10, 0, 10});
+}

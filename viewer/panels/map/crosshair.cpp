@@ -24,6 +24,14 @@ double shown_value(const Scene& scene, const PointReadout& r) {
 
 }  // namespace
 
+void mark_pointed(const Ui& ui, const Scene& scene, const ViewTransform& view) {
+  for (const bool keys : {false, true}) {
+    const MapPoint& point = scene.readout->point;
+    const int64_t token = keys ? point.key : point.query;
+    mark_tokens(ui, scene, view, {&token, 1}, keys, MarkStroke::dashed);
+  }
+}
+
 void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   const PointReadout& r = *scene.readout;
   ImDrawList& draw = *ImGui::GetWindowDrawList();
@@ -35,16 +43,6 @@ void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view)
   if (x1 <= map.x0 || x0 >= map.x1 || y1 <= map.y0 || y0 >= map.y1) return;
   const float x = std::round((x0 + x1) / 2), y = std::round((y0 + y1) / 2);
   const bool cells = x1 - x0 >= ui.px(8) && y1 - y0 >= ui.px(8);
-  const auto is_picked = [&](bool keys, int64_t token) {
-    if (!scene.state.query || scene.state.reverse != keys) return false;
-    const auto& tokens = scene.state.query->tokens;
-    return std::binary_search(tokens.begin(), tokens.end(), token);
-  };
-  for (const bool keys : {false, true}) {
-    const int64_t token = keys ? r.point.key : r.point.query;
-    if (is_picked(keys, token)) continue;
-    mark_tokens(ui, scene, view, {&token, 1}, keys, MarkStroke::dashed);
-  }
   const ScreenRect entry{x0, y0, x1, y1};
   if (cells) mark_frames(ui, {&entry, 1}, ui.theme.plain_mark);
   // The magnifier has the number.

@@ -5,8 +5,11 @@
 
 namespace attnscope {
 
-/// Dashed lines through the entry under the mouse, where its row or column is not the picked one,
-/// and its weight beside it; the scene must have a readout.
+// Of scenes that have a readout.
+
+/// Dashed lines through the entry under the mouse.
+void mark_pointed(const Ui& ui, const Scene& scene, const ViewTransform& view);
+/// A frame around it, where it has room for one, and its number beside it.
 void draw_crosshair(const Ui& ui, const Scene& scene, const ViewTransform& view);
 
 }  // namespace attnscope

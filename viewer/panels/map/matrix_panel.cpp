@@ -9,7 +9,6 @@
 #include "viewer/panels/map/crosshair.h"
 #include "viewer/panels/map/mask_chip.h"
 #include "viewer/panels/map/rulers.h"
-#include "viewer/panels/map/token_lines.h"
 #include "viewer/panels/pin_mark.h"
 #include "viewer/panels/widgets.h"
 #include "viewer/view/comparison.h"
@@ -27,13 +26,8 @@ constexpr float kLeastMap = 64;
 /// Of equal scales, the shorter side of the map.
 constexpr float kLeastSide = 8;
 
-RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
-  return {scene.keys, *scene.placed.keys, v.area.x0, v.area.x1, v.rect.k0, v.rect.k1, false};
-}
-
-RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
-  return {scene.queries, *scene.placed.rows, v.area.y0, v.area.y1, v.rect.q0, v.rect.q1, true};
-}
+/// True where B's half of a split map can show another part of it.
+bool has_own_part(const Scene& scene) { return scene.other_state && !scene.state.other->lock_zoom; }
 
 /// Moves and zooms what is seen: of B (`of_other`) its own part of the map, where it has one.
 void move_view(const Scene& scene, bool of_other, const Action& by, PanelRequests& requests) {
@@ -162,7 +156,8 @@ void switch_magnifier(const Ui& ui, const ScreenRect& rect, float left, const Sc
   const bool on = scene.state.magnifier;
   if (tool_button(ui, "Matrix/Magnify", kMagnify, on,
                   "11 \u00d7 11 entries around the mouse with their numbers (hold Z)")) {
-    requests.act(action::Switch{&ViewState::magnifier, !on});
+    // Its key may be held: what it switches is what stays.
+    requests.command = CommandId::magnify;
   }
   ImGui::PopStyleVar();
   ImGui::PopFont();
@@ -366,6 +361,23 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (ImGui::IsMouseClicked(1)) requests.act(action::DropQuery{});
 }
 
+bool MatrixPanel::cancel_drag() {
+  return rows_hand_.cancel() || keys_hand_.cancel() || other_keys_hand_.cancel();
+}
+
+/// Shows the block of the token that is named. Before map and rulers, over which it lies.
+void MatrixPanel::click_chip(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                             const PickedChip& chip, PanelRequests& requests) {
+  ImGui::SetCursorScreenPos({chip.rect.x0, chip.rect.y0});
+  const bool clicked = ImGui::InvisibleButton("picked", {chip.rect.width(), chip.rect.height()});
+  mark(ui, "Matrix/Picked");
+  if (!clicked) return;
+  const RulerAxis axis = chip.keys ? key_axis(scene, view) : query_axis(scene, view);
+  const bool in_part = chip.keys && has_own_part(scene);
+  const float end = in_part ? line_x(scene, view) : axis.high;
+  requests.act(shown_block(axis.part(axis.low, end), view, chip.place));
+}
+
 /// The rows (reversed: columns) that are dragged over with Shift, of which the mean is shown when
 /// the button is let go. With Ctrl they come to those that are picked.
 void MatrixPanel::brush(const Scene& scene, double along, PanelRequests& requests) {
@@ -465,9 +477,10 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   draw_swatches(ui, area.x0, y, room - chip, specials);
 }
 
-/// Where B shows another part of the map, its keys have a ruler of their own over its half.
+/// Where B can show another part of the map, its keys have a ruler of their own over its half.
 void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& scene,
-                              const ViewTransform& view, PanelRequests& requests) {
+                              const ViewTransform& view, const std::optional<PickedChip>& chip,
+                              PanelRequests& requests) {
   std::optional<int64_t> query, key;
   if (scene.readout) {
     query = scene.readout->point.query;
@@ -477,13 +490,15 @@ void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& sce
                          const ViewTransform& shown, std::optional<int64_t> mark, bool of_other) {
     const ImU32 colour = axis.vertical ? ui.theme.query : ui.theme.key;
     draw_ruler(ui, ruler, axis, mark, colour);
-    const std::optional<Action> wanted = hand.take(ui, ruler, axis, shown);
-    if (wanted) move_view(scene, of_other, *wanted, requests);
-    interacting_ = interacting_ || wanted;
+    const auto wanted = hand.take(ui, ruler, axis, shown);
+    if (!wanted) return;
+    move_view(scene, of_other, wanted->by, requests);
+    requests.instead = wanted->instead;
+    interacting_ = true;
   };
   along(rows_hand_, areas.left, query_axis(scene, view), view, query, false);
   const RulerAxis keys = key_axis(scene, view);
-  if (!scene.other_state || scene.other_state->rect == scene.state.rect) {
+  if (!has_own_part(scene)) {
     along(keys_hand_, areas.top, keys, view, key, false);
   } else {
     const float end = line_x(scene, view);
@@ -496,7 +511,7 @@ void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& sce
       along(other_keys_hand_, right, others.part(end, others.high), other, key, true);
     }
   }
-  name_picked(ui, scene, view, {areas.top, areas.left});
+  if (chip) draw_chip(ui, *chip);
 }
 
 void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
@@ -520,6 +535,8 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   ImGui::GetWindowDrawList()->AddRectFilled({areas.map.x0, areas.map.y0},
                                             {areas.map.x1, areas.map.y1}, ui.theme.raised);
   draw_map(ui, scene, view);
+  const auto chip = picked_chip(ui, scene, view, {areas.top, areas.left});
+  if (chip) click_chip(ui, scene, view, *chip, requests);
   take_mouse(ui, scene, view, requests);
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
@@ -543,9 +560,12 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_frame_lines(ui, areas.map, key_axis(scene, view));
   draw_frame_lines(ui, areas.map, query_axis(scene, view));
   draw_brushed(ui, scene, view);
+  const bool is_pointed = scene.readout && (same_part || !on_other_);
+  // What is picked lies over the dashes.
+  if (is_pointed) mark_pointed(ui, scene, view);
   draw_picked(ui, scene, view);
   draw_pins(ui, scene, view);
-  if (scene.readout && (same_part || !on_other_)) draw_crosshair(ui, scene, view);
+  if (is_pointed) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
   if (scene.other_state) {
     draw.PushClipRect({end, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
@@ -563,7 +583,7 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   }
   draw.PopClipRect();
   tracks_.draw(ui, scene, view, areas.tracks, requests);
-  draw_rulers(ui, areas, scene, view, requests);
+  draw_rulers(ui, areas, scene, view, chip, requests);
   if (areas.has_footer) {
     draw_footer(ui, areas.footer, scene, requests);
     interacting_ = mini_.draw(ui, areas.mini, scene, requests) || interacting_;

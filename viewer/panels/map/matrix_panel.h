@@ -6,6 +6,7 @@
 #include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/mini_map.h"
 #include "viewer/panels/map/ruler_hand.h"
+#include "viewer/panels/map/token_lines.h"
 #include "viewer/panels/map/view_transform.h"
 #include "viewer/panels/map_layer.h"
 #include "viewer/panels/widgets.h"
@@ -39,6 +40,8 @@ class MatrixPanel {
 
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
+  /// Gives up what is dragged over a ruler; false where nothing is.
+  bool cancel_drag();
   /// Video memory of the mask over the map.
   int64_t mask_texture_bytes() const { return mask_.texture_bytes(); }
   /// Size of the area that the map was drawn in last, for which tiles are asked.
@@ -63,7 +66,9 @@ class MatrixPanel {
                   PanelRequests& requests);
   void brush(const Scene& scene, double along, PanelRequests& requests);
   void draw_rulers(const Ui& ui, const Areas& areas, const Scene& scene, const ViewTransform& view,
-                   PanelRequests& requests);
+                   const std::optional<PickedChip>& chip, PanelRequests& requests);
+  static void click_chip(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                         const PickedChip& chip, PanelRequests& requests);
   void draw_evicted(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_pins(const Ui& ui, const Scene& scene, const ViewTransform& view) const;
   void draw_brushed(const Ui& ui, const Scene& scene, const ViewTransform& view) const;

@@ -209,6 +209,16 @@ void draw_mark(const Ui& ui, const RulerAxis& axis, const Bands& bands, int64_t 
 
 }  // namespace
 
+RulerAxis key_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.keys, *scene.placed.keys, v.area.x0, v.area.x1,
+          v.rect.k0,  v.rect.k1,          false,     scene.state.equal_axes};
+}
+
+RulerAxis query_axis(const Scene& scene, const ViewTransform& v) {
+  return {scene.queries, *scene.placed.rows, v.area.y0, v.area.y1,
+          v.rect.q0,     v.rect.q1,          true,      scene.state.equal_axes};
+}
+
 void draw_ruler(const Ui& ui, const ScreenRect& rect, const RulerAxis& axis,
                 std::optional<int64_t> mark, ImU32 mark_colour) {
   ImDrawList& draw = *ImGui::GetWindowDrawList();

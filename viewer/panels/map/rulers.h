@@ -14,6 +14,7 @@ struct RulerAxis {
   float low = 0, high = 0;
   double first = 0, last = 0;
   bool vertical = false;
+  bool equal = false;  ///< the map's other side has the same scale
 
   double pixels_per_token() const { return (high - low) / (last - first); }
   float at(double token) const {
@@ -22,9 +23,12 @@ struct RulerAxis {
   double place(float pixel) const { return first + (pixel - low) / pixels_per_token(); }
   /// The part from one pixel to another.
   RulerAxis part(float from, float to) const {
-    return {tokens, side, from, to, place(from), place(to), vertical};
+    return {tokens, side, from, to, place(from), place(to), vertical, equal};
   }
 };
+
+RulerAxis key_axis(const Scene& scene, const ViewTransform& view);
+RulerAxis query_axis(const Scene& scene, const ViewTransform& view);
 
 /// A ruler of frames and the text, and under it rows or single tokens where they have room. `rect`
 /// is the ruler's own area beside the map. `mark` is the token under the mouse, with its colour.

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace attnscope {
@@ -10,6 +11,7 @@ namespace {
 
 /// Rows that are this high are marked at both sides.
 constexpr float kReadable = 12;
+constexpr float kChipPad = 4;
 
 /// Neighbouring places as one, ascending.
 std::vector<IndexRange> runs_of(const PlacedSide& side, std::span<const int64_t> tokens) {
@@ -83,33 +85,41 @@ void draw_picked(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   mark_tokens(ui, scene, view, scene.state.query->tokens, scene.state.reverse, MarkStroke::solid);
 }
 
-void name_picked(const Ui& ui, const Scene& scene, const ViewTransform& view,
-                 const RulerAreas& rulers) {
-  if (!scene.state.query) return;
+std::optional<PickedChip> picked_chip(const Ui& ui, const Scene& scene, const ViewTransform& view,
+                                      const RulerAreas& rulers) {
+  if (!scene.state.query) return std::nullopt;
   const bool keys = scene.state.reverse;
   std::optional<PixelRun> seen;
+  int64_t place = 0;
   for (const IndexRange& run : runs_of(side_of(scene, keys), scene.state.query->tokens)) {
     seen = seen_span(view, run, keys);
+    place = run.begin;
     if (seen) break;
   }
-  if (!seen) return;
+  if (!seen) return std::nullopt;
   const ScreenRect& ruler = keys ? rulers.top : rulers.left;
   ImFont* const font = ui.fonts.secondary;
   const std::string name = picked_name(scene);
-  const float pad = ui.px(4), high = font->FontSize + ui.px(4);
-  const float width = std::min(text_size(font, name).x + 2 * pad, ruler.width());
+  const float high = font->FontSize + ui.px(4);
+  // A long name goes over the map's left edge.
+  const float width = std::min(std::ceil(text_size(font, name).x) + 2 * ui.px(kChipPad),
+                               keys ? ruler.width() : view.area.x1 - ruler.x0);
   const float middle = (seen->low + seen->high) / 2;
-  // Beside the map, whose edge it does not pass.
-  const float x =
-      keys ? std::clamp(middle - width / 2, ruler.x0, ruler.x1 - width) : ruler.x1 - width;
+  const float x = keys ? std::clamp(middle - width / 2, ruler.x0, ruler.x1 - width)
+                       : std::max(ruler.x0, ruler.x1 - width);
   const float y =
       keys ? ruler.y1 - high
            : std::clamp(middle - high / 2, ruler.y0, std::max(ruler.y0, ruler.y1 - high));
-  ImDrawList& draw = *ImGui::GetWindowDrawList();
-  draw.AddRectFilled({x, y}, {x + width, y + high}, keys ? ui.theme.key_mark : ui.theme.query_mark,
-                     ui.px(3));
-  put_fitting(ui, font, x + pad, y + ui.px(2), width - 2 * pad, ui.theme.mark_edge, name);
-  ui.labels.add("Matrix/Picked", {x, y, x + width, y + high});
+  return PickedChip{name, {x, y, x + width, y + high}, keys, place};
+}
+
+void draw_chip(const Ui& ui, const PickedChip& chip) {
+  const ScreenRect& r = chip.rect;
+  ImGui::GetWindowDrawList()->AddRectFilled(
+      {r.x0, r.y0}, {r.x1, r.y1}, chip.keys ? ui.theme.key_mark : ui.theme.query_mark, ui.px(3));
+  const float pad = ui.px(kChipPad);
+  put_fitting(ui, ui.fonts.secondary, r.x0 + pad, r.y0 + ui.px(2), r.width() - 2 * pad,
+              ui.theme.mark_edge, chip.name);
 }
 
 }  // namespace attnscope
