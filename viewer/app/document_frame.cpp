@@ -107,12 +107,13 @@ const ViewState& DocumentFrame::magnified_state() const {
   return hovered_on_other_ && other_shown_ ? *other_shown_ : shown_;
 }
 
-/// Single entries around the one under the mouse, where the map is seen on a coarser level.
+/// Single entries around the one that is read, where the map is seen on a coarser level; as long as
+/// the mouse is where entries are.
 void DocumentFrame::ask_for_magnified() {
   magnified_at_.reset();
   const MapGeometry sizes = geometry();
   const bool there = hovered_ && hovered_->query < sizes.rows && hovered_->key < sizes.cols;
-  if (!shown_.magnifier || !there) return;
+  if (!shown_.magnifier || !there || !is_on_map()) return;
   const PlacedMap placed = document_.placed(shown_);
   magnified_at_ = {placed.rows->place(hovered_->query), placed.keys->place(hovered_->key)};
   const ViewState& state = magnified_state();

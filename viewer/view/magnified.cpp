@@ -38,13 +38,15 @@ Magnified magnified(const ViewState& state, const MapGeometry& geometry, const T
       seen.complete = seen.exact = false;
       continue;
     }
+    // Of exports whose texels are blocks the two differ.
+    const std::vector<float>& values = state.pool == Pool::max ? tile->max : tile->mean;
     seen.exact = seen.exact && tile->exact;
     const int64_t top = id.row * kTileSide, left = id.col * kTileSide;
     for (int64_t q = std::max(rows.begin, top); q < std::min(rows.end, top + tile->rows); ++q) {
       for (int64_t k = std::max(cols.begin, left); k < std::min(cols.end, left + tile->cols); ++k) {
         const int64_t cell = (q - seen.first_row()) * kMagnified + k - seen.first_col();
         const int64_t texel = (q - top) * tile->cols + k - left;
-        seen.values[static_cast<size_t>(cell)] = tile->max[static_cast<size_t>(texel)];
+        seen.values[static_cast<size_t>(cell)] = values[static_cast<size_t>(texel)];
       }
     }
   }

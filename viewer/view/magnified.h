@@ -17,8 +17,8 @@ inline constexpr int64_t kMagnified = 11;
 struct Magnified {
   int64_t row = 0, col = 0;  ///< places of the middle
   bool of_other = false;     ///< of side B, right of a split line
-  /// [kMagnified, kMagnified]: as MapTile::max has them; nothing beyond the map, and where nothing
-  /// is there yet.
+  /// [kMagnified, kMagnified]: as MapTile has them for the view's pool; nothing beyond the map, and
+  /// where nothing is there yet.
   std::array<std::optional<float>, kMagnified * kMagnified> values;
   bool complete = false;  ///< something stands everywhere
   bool exact = false;     ///< all of it

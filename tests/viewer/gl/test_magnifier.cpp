@@ -139,4 +139,52 @@ TEST_CASE("the magnifier has the veil of a mask, as the map") {
   const Rgb veiled = pixel();
   CHECK_FALSE(veiled == bare);
   CHECK(veiled.g < bare.g);
+  // By what is lost there, where the map has that.
+  look.lost = true;
+  seen.app.act(action::SetMask{look});
+  REQUIRE(seen.wait_for(WaitFor::mask));
+  seen.point("Matrix/Map", 0.3f, 0.62f);
+  CHECK_FALSE(pixel() == veiled);
+}
+
+TEST_CASE("a button that is clicked while the magnifier's key is held keeps it") {
+  MagnifiedApp seen;
+  seen.press("Z");
+  seen.click("Matrix/Magnify");
+  seen.app.release(parse_chord("Z"));
+  seen.settle();
+  CHECK(seen.state().magnifier);
+}
+
+TEST_CASE("the magnifier is there while the mouse is over entries, also of one that is walked to") {
+  MagnifiedApp seen;
+  seen.app.act(action::Switch{&ViewState::magnifier, true});
+  seen.app.act(action::PickQuery{{{700}}});
+  seen.point("Matrix/Map", 0.5f, 0.5f);
+  seen.press("J");
+  CHECK(seen.is_there());
+  seen.point("Toolbar/Head", 0.5f, 0.5f);
+  seen.press("J");
+  CHECK_FALSE(seen.is_there());
+}
+
+TEST_CASE("the magnifier says whose number it has") {
+  MagnifiedApp seen;
+  seen.app.act(action::Switch{&ViewState::magnifier, true});
+  const HeadId other = seen.app.document()->other_picker.nearest_to(
+      seen.app.document()->picker.values(seen.state().head));
+  seen.app.act(action::SetOther{other});
+  const auto begins = [&](const std::string& side) {
+    const auto panel = seen.place("Magnifier/Panel");
+    const auto& texts = seen.app.labels().texts();
+    return std::any_of(texts.begin(), texts.end(), [&](const WrittenText& each) {
+      return each.whole.starts_with(side) && panel.contains(each.rect.x0, each.rect.y0);
+    });
+  };
+  seen.app.act(action::SetSplitLine{0.5f});
+  seen.settle();
+  seen.point("Matrix/Map", 0.25f, 0.5f);
+  CHECK(begins("A: "));
+  seen.point("Matrix/Map", 0.75f, 0.5f);
+  CHECK(begins("B: "));
 }

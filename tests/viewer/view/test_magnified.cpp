@@ -34,6 +34,7 @@ struct NumberedTiles : TileSource {
       for (int64_t c = 0; c < tile->cols; ++c) {
         const int64_t number = 1000 * (id->row * kTileSide + r) + id->col * kTileSide + c;
         tile->max.push_back(static_cast<float>(number));
+        tile->mean.push_back(-static_cast<float>(number));
       }
     }
     return std::shared_ptr<const MapTile>(tile);
@@ -90,4 +91,12 @@ TEST_CASE("magnified entries say what is missing, and what is a sample") {
   const Magnified sampled = magnified(kState, tiles.sizes, tiles, 10, 10);
   CHECK(sampled.complete);
   CHECK_FALSE(sampled.exact);
+}
+
+TEST_CASE("magnified entries are pooled as the map's are") {
+  NumberedTiles tiles(MapGeometry::of(1000, 700));
+  ViewState state = kState;
+  state.pool = Pool::mean;
+  tiles.there = magnified_tiles(state, tiles.sizes, 10, 10);
+  CHECK(magnified(state, tiles.sizes, tiles, 10, 10).value(5, 5) == -10010.0f);
 }

@@ -11,7 +11,9 @@
 #include "viewer/panels/data_marks.h"
 #include "viewer/panels/legend.h"
 #include "viewer/panels/map/cell_numbers.h"
+#include "viewer/panels/map/mask_overlay.h"
 #include "viewer/panels/map/matrix_panel.h"
+#include "viewer/view/comparison.h"
 #include "viewer/view/query_words.h"
 
 namespace attnscope {
@@ -29,15 +31,24 @@ std::optional<LatentCoord> place_in_video(const Scene& scene, bool key) {
   return (key ? scene.keys : scene.queries).grid->coord(key ? point.key : point.query);
 }
 
+/// "B: ", "A − B: ": whose number is shown; empty where there is A alone.
+std::string whose_number(const Scene& scene, bool of_other) {
+  if (of_other || scene.shows_other) return "B: ";
+  if (scene.state.against()) return difference_sign(scene.state.other->difference) + ": ";
+  return scene.other_state ? "A: " : "";
+}
+
 }  // namespace
 
 struct Magnifier::Look {
   const Magnified& seen;
   const ColourScale& scale;
   const ViewState& state;
-  ScreenRect whole, entries;
+  ScreenRect entries;
   float width = 0, height = 0;  ///< of a cell
   CellNotation notation;
+  bool has_mask = false;
+  std::optional<double> most_lost = {};  ///< as veil_colour() takes it
 
   ScreenRect cell(int64_t down, int64_t across) const {
     const float x = entries.x0 + static_cast<float>(across) * width;
@@ -64,10 +75,12 @@ void Magnifier::draw_cell(const Ui& ui, const Scene& scene, const Look& look, in
   ImU32 ground = nothing ? ui.theme.nothing : to_u32(look.scale.colour(value));
   if (masked) ground = ui.theme.masked;
   draw.AddRectFilled({r.x0, r.y0}, {r.x1, r.y1}, ground);
-  const bool has_mask = scene.mask && scene.mask->problem.empty() && !look.seen.of_other;
-  const bool dropped = has_mask && !scene.mask->keeps(row, col);
-  const ImU32 veil = dropped_colour(ui.theme);
-  if (dropped) draw.AddRectFilled({r.x0, r.y0}, {r.x1, r.y1}, veil);
+  const bool dropped = look.has_mask && !scene.mask->keeps(row, col);
+  ImU32 top = ground;
+  if (dropped) {
+    top = veil_colour(ui.theme, *scene.mask, scene.mask->block_at(row, col), look.most_lost);
+    draw.AddRectFilled({r.x0, r.y0}, {r.x1, r.y1}, top);
+  }
   const bool evicted =
       masked && scene.call.is_evicted(scene.placed.rows->token(row), scene.placed.keys->token(col));
   if (missing || evicted) {
@@ -76,8 +89,8 @@ void Magnifier::draw_cell(const Ui& ui, const Scene& scene, const Look& look, in
     draw_dots(ui, draw, {r.x0, r.y0}, r.width(), r.height());
   } else if (look.notation.characters > 0) {
     ImFont* const font = ui.fonts.mono;
-    put_text(ui, font, (r.x0 + r.x1) / 2, (r.y0 + r.y1 - font->FontSize) / 2,
-             ink_on(dropped ? veil : ground), cell_text(value, look.notation), Align::centre);
+    put_text(ui, font, (r.x0 + r.x1) / 2, (r.y0 + r.y1 - font->FontSize) / 2, ink_on(top),
+             cell_text(value, look.notation), Align::centre);
   }
 }
 
@@ -111,12 +124,14 @@ void Magnifier::tell(const Ui& ui, const Scene& scene, const Look& look, float l
              : std::isnan(value)  ? "not in the file"
                                   : "masked";
   }
-  say(ui.fonts.mono, ui.theme.text, number);
+  say(ui.fonts.mono, ui.theme.text, whose_number(scene, look.seen.of_other) + number);
   const SeenExactness known{
       look.seen.complete,          look.seen.exact, 0, 0, look.seen.complete ? 1 : 0,
       !scene.tiles_problem.empty()};
   std::string how = resolution_text(known, scene.call, look.state.pool);
-  if (scene.call.block > 1) how += fmt::format(" \u00b7 max of {0}\u00d7{0}", scene.call.block);
+  if (scene.call.block > 1) {
+    how += fmt::format(" \u00b7 {1} of {0}\u00d7{0}", scene.call.block, pool_name(look.state.pool));
+  }
   if (look.notation.power) how += " \u00b7 numbers " + times_power_of_ten(*look.notation.power);
   say(small, ui.theme.secondary, how);
 }
@@ -193,11 +208,12 @@ void Magnifier::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   Look look{*scene.magnified,
             other ? *scene.other_scale : scene.scale,
             other ? *scene.other_state : scene.state,
-            whole,
             {at.x + pad, at.y + pad, at.x + pad + side * width, at.y + pad + side * height},
             width,
             height,
             {}};
+  look.has_mask = scene.mask && scene.mask->problem.empty() && !look.seen.of_other;
+  if (look.has_mask) look.most_lost = shown_loss(scene);
   if (height >= ui.px(kLeastNumber)) {
     std::vector<double> values;
     for (const auto& value : look.seen.values) {

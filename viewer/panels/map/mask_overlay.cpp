@@ -1,27 +1,34 @@
 #include "viewer/panels/map/mask_overlay.h"
 
-#include <algorithm>
-
 #include "viewer/panels/legend.h"
 
 namespace attnscope {
 
-void MaskOverlay::upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask, bool lost) {
+ImU32 veil_colour(const Theme& theme, const HeadMask& mask, size_t block,
+                  std::optional<double> most_lost) {
+  const ImU32 veil = dropped_colour(theme);
+  if (mask.kept[block] != 0) return veil & ~IM_COL32_A_MASK;
+  if (!most_lost) return veil;
+  return lost_colour(theme, *most_lost > 0 ? mask.mass[block] / *most_lost : 0);
+}
+
+std::optional<double> shown_loss(const Scene& scene) {
+  if (!scene.state.mask.lost || scene.mask->mass.empty()) return std::nullopt;
+  return most_lost(*scene.mask);
+}
+
+void MaskOverlay::upload(const Ui& ui, const std::shared_ptr<const HeadMask>& mask,
+                         std::optional<double> most_lost) {
   const ImU32 veil = dropped_colour(ui.theme);
   // The numbers come later, and change no block.
   const bool same = of_ && of_->request == mask->request && of_->problem.empty();
   of_ = mask;
-  if (same && veil == veil_ && lost == lost_) return;
+  if (same && veil == veil_ && most_lost.has_value() == lost_) return;
   veil_ = veil;
-  lost_ = lost;
+  lost_ = most_lost.has_value();
   std::vector<uint32_t> colours(mask->kept.size());
-  const double most = lost ? most_lost(*mask) : 0;
   for (size_t i = 0; i < colours.size(); ++i) {
-    if (mask->kept[i] != 0) {
-      colours[i] = veil & ~IM_COL32_A_MASK;
-    } else {
-      colours[i] = lost ? lost_colour(ui.theme, most > 0 ? mask->mass[i] / most : 0) : veil;
-    }
+    colours[i] = veil_colour(ui.theme, *mask, i, most_lost);
   }
   texture_.upload(static_cast<int>(mask->query_blocks), static_cast<int>(mask->key_blocks),
                   colours);
@@ -30,7 +37,7 @@ void MaskOverlay::upload(const Ui& ui, const std::shared_ptr<const HeadMask>& ma
 void MaskOverlay::draw(const Ui& ui, const Scene& scene, const ViewTransform& view) {
   if (!scene.mask || !scene.mask->problem.empty()) return;
   const HeadMask& mask = *scene.mask;
-  upload(ui, scene.mask, scene.state.mask.lost && !mask.mass.empty());
+  upload(ui, scene.mask, shown_loss(scene));
   // The last blocks may go beyond the map's edge.
   const auto rows = static_cast<double>(scene.geometry.rows);
   const auto cols = static_cast<double>(scene.geometry.cols);

@@ -42,8 +42,10 @@ struct HeadMask {
   std::vector<float> mass;
 
   /// True where anything is kept of the block that an entry lies in, by its places.
-  bool keeps(int64_t row, int64_t col) const {
-    return kept[static_cast<size_t>(row / block * key_blocks + col / block)] != 0;
+  bool keeps(int64_t row, int64_t col) const { return kept[block_at(row, col)] != 0; }
+  /// The number of that block.
+  size_t block_at(int64_t row, int64_t col) const {
+    return static_cast<size_t>(row / block * key_blocks + col / block);
   }
 };
 
