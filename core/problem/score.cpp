@@ -20,11 +20,12 @@ constexpr std::array kScores{
     std::pair{std::string_view("linear:normaliser"), ScoreFunction::linear_normaliser}};
 constexpr std::string_view kSoftcap = "softcap:";
 
-/// The shortest text that is read as the same number; the page's library has no to_chars of it.
+/// A text that is read as the same number, of no more digits than that takes; the page's library
+/// has no to_chars of it.
 std::string number_text(double value) {
-  constexpr int kMostDigits = 17;  // any double
+  constexpr int kFewDigits = 6, kMostDigits = 17;  // "50" rather than "5e+01"; any double
   std::array<char, 32> text{};
-  for (int digits = 1; digits <= kMostDigits; ++digits) {
+  for (int digits = kFewDigits; digits <= kMostDigits; ++digits) {
     std::snprintf(text.data(), text.size(), "%.*g", digits, value);
     if (std::strtod(text.data(), nullptr) == value) break;
   }

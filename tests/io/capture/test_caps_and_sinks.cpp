@@ -50,6 +50,11 @@ void refuse(const CallFile& call, ErrorCode code, const std::vector<std::string>
 TEST_CASE("a cap is a score, a fact of its own, or a value by one of its usual names") {
   CHECK(problem_of(plain_call(2).fact("score", "softcap:50")).score() ==
         ScoreFunction::softcap(50));
+  for (const double cap : {50.0, 0.1, 30.5, 1e-7, 1e20, 1.0 / 3, 12345678.0}) {
+    const std::string name = score_name(ScoreFunction::softcap(cap));
+    CHECK(parse_score(name) == ScoreFunction::softcap(cap));
+  }
+  CHECK(score_name(ScoreFunction::softcap(50)) == "softcap:50");
   CHECK(problem_of(plain_call(1).fact("softcap", "30")).score() == ScoreFunction::softcap(30));
   for (const char* name : {"softcap", "soft_cap", "logits_soft_cap", "attn_logit_softcapping"}) {
     INFO(name);
