@@ -103,8 +103,7 @@ TEST_CASE("the words of options are those that the program takes") {
       {"stats", "--kind", {}},
       {"stats", "--layout", {}},
       {"stats", "--links", {}},
-      {"stats", "--preset", {}},
-      {"stats", "--score", {}}};
+      {"stats", "--preset", {}}};
   for (const Case& each : cases) {
     INFO(each.command << " " << each.option);
     Words words{each.command};
