@@ -81,7 +81,7 @@ TEST_CASE("a zoomed view in the light theme looks as it did") {
 
 TEST_CASE("printed numbers look as they did") {
   if (!can_open_windows() || !fonts_are_installed()) return;
-  check_golden("numbers", "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 32 160 176", {});
+  check_golden("numbers", "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 26 160 170", {});
 }
 
 TEST_CASE("a picture of every head of the step beside the matrix") {
@@ -182,7 +182,7 @@ TEST_CASE("pins, two maps with numbers left and right of a line, and their ranke
   if (!can_open_windows() || !fonts_are_installed()) return;
   check_golden("split",
                "layer 2\nhead 0\nb head 3 0\nb split 0.5\nb ranked on\nquery 3 8 7\n"
-               "pin 1 706 415\npin 2 708 420\nzoom 700 714 410 424",
+               "pin 1 706 415\npin 2 708 420\nzoom 702 711 412 421",
                {});
 }
 
