@@ -19,6 +19,7 @@
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/waiting.h"
+#include "viewer/remote/messages.h"
 
 using attnscope::Rgb;
 using namespace attnscope;
@@ -301,8 +302,8 @@ TEST_CASE("what keeps maps on another machine from being shown is told in one li
     has(refused({"ssh://server/dump"}, 1), "more than a login prints");
   }
   {
-    const FakeSsh ssh(folder.path(),
-                      "printf '\\nattnscope tiles 5 0.1.0\\nfoolish bytes'; sleep 5");
+    const FakeSsh ssh(folder.path(), "printf '\\nattnscope tiles " + std::to_string(kProtocol) +
+                                         " 0.1.0\\nfoolish bytes'; sleep 5");
     has(refused({"ssh://server/dump"}, 1), "the other side sent what is no message");
   }
 }
@@ -310,5 +311,5 @@ TEST_CASE("what keeps maps on another machine from being shown is told in one li
 TEST_CASE("serve --stdio without anybody at the other end ends by itself, having greeted") {
   const ProgramResult alone = run_attnscope({"serve", "--stdio", sample("moving-shapes")});
   CHECK(alone.exit_code == 0);
-  CHECK(alone.out.find("\nattnscope tiles 5 ") == 0);
+  CHECK(alone.out.starts_with("\nattnscope tiles " + std::to_string(kProtocol) + " "));
 }

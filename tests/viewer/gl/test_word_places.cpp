@@ -34,6 +34,7 @@ const std::map<std::string, Way>& ways() {
       {"range LO HI | range auto|minmax", {"Histogram/Low"}},
       {"zoom Q0 Q1 K0 K1", {"Toolbar/Place"}},
       {"aspect equal|fill", {"Toolbar/Menu", "View/Equal axes"}},
+      {"magnify on|off", {"Matrix/Magnify"}},
       {"order stored|raster|yxt|tiles:TxHxW|hilbert|morton|FILE [rows|keys]", {"Matrix/Order"}},
       {"other-order NAME|FILE [rows|keys]", {"Toolbar/Menu", "View/Order before"}},
       {"theme dark|light", {"Toolbar/Theme"}},
