@@ -164,7 +164,7 @@ def call(
         mask_array = _take(mask, "mask", bf16)
     sink_array = None if sinks is None else _sinks(sinks)
     words["bf16"] = ",".join(bf16)
-    return Call(_native.array_call(*arrays, mask_array, sink_array, words), engine)
+    return Call(_native.array_call(*arrays, mask_array, words, sink_array), engine)
 
 
 def _shaped(q: Any, made: Call, layout: str, result: np.ndarray) -> np.ndarray:

@@ -148,11 +148,11 @@ void bind_calls(nb::module_& module) {
   module.def(
       "array_call",
       [](const DataArray& q, const DataArray& k, const std::optional<DataArray>& v,
-         const std::optional<DataArray>& mask, const std::optional<DataArray>& sinks,
-         const std::map<std::string, std::string>& options) {
+         const std::optional<DataArray>& mask, const std::map<std::string, std::string>& options,
+         const std::optional<DataArray>& sinks) {
         return make_array_call({q, k, v, mask, sinks}, options);
       },
-      "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "sinks"_a.none(), "options"_a,
+      "q"_a, "k"_a, "v"_a.none(), "mask"_a.none(), "options"_a, "sinks"_a = nb::none(),
       "A call of arrays, which are read where they are: in the host's memory, or in that of a CUDA "
       "device, as capsules of __dlpack__(stream=1). Options: layout, scale, mask (a word), score, "
       "grid, text.");

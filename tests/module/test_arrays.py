@@ -43,6 +43,35 @@ class Types(unittest.TestCase):
                 self.assertEqual(got.dtype, np.float32)
                 np.testing.assert_allclose(got, p @ np.repeat(v64, 2, axis=1), atol=1e-4)
 
+    def test_caps_and_sinks(self) -> None:
+        (q, q64), (k, k64) = (rounded(a, np.float32) for a in (Q, K))
+        capped = 5 * np.tanh(logits(q64, k64) / 5)
+        largest = capped.max(-1, keepdims=True)
+        parts = np.exp(capped - largest)
+
+        def expected(sinks: np.ndarray) -> np.ndarray:
+            return parts / (parts.sum(-1, keepdims=True) + np.exp(sinks - largest))
+
+        by_head = np.float32([-2, 0, 1, 2.5, 4, 6])
+        by_query = np.random.default_rng(4).normal(size=(2, 6, 150)).astype(np.float32)
+        for sinks, shaped in (
+            (by_head, by_head[None, :, None, None]),
+            (torch.from_numpy(by_head).bfloat16(), by_head[None, :, None, None]),
+            (0, np.float64(0)),
+            (by_query, by_query[..., None]),
+            (by_query[..., None], by_query[..., None]),
+        ):
+            got = attnscope.weights(q, k, softcap=5, sinks=sinks)
+            check_weights(got, expected(np.asarray(shaped, np.float64)), 170)
+        np.testing.assert_allclose(attnscope.logits(q, k, softcap=5), capped, atol=2e-5, rtol=2e-5)
+        self.assertEqual(attnscope.call(q, k, softcap=5, sinks=by_head).facts["sinks"], "a logit a head")
+        with self.assertRaisesRegex(attnscope.Error, "sinks: expected a logit a head .6."):
+            attnscope.weights(q, k, sinks=np.float32([1, 2, 3, 4]))
+        with self.assertRaisesRegex(attnscope.Error, "score sigmoid has no"):
+            attnscope.weights(q, k, score="sigmoid", sinks=by_head)
+        with self.assertRaisesRegex(attnscope.Error, "softcap: score sigmoid has none"):
+            attnscope.weights(q, k, score="sigmoid", softcap=5)
+
     def test_bfloat16_of_numpy(self) -> None:
         """NumPy has no such type; ml_dtypes' is told by its name and handed on as the two bytes that it is."""
         from attnscope import arrays, native

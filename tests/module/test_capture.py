@@ -375,13 +375,13 @@ class Beside(unittest.TestCase):
         return self.path
 
     def test_what_shapes_maps(self) -> None:
-        path = self.save(sinks=np.float32([2, 4]))
-        with self.assertRaisesRegex(attnscope.Error, "sinks: a learnt logit .* --ignore sinks") as raised:
+        path = self.save(head_mask=np.float32([2, 4]))
+        with self.assertRaisesRegex(attnscope.Error, "head_mask: weights of heads .* --ignore head_mask") as raised:
             attnscope.open(path)
         self.assertEqual(raised.exception.code, "file")
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            cap = attnscope.open(path, ignore=["sinks"], as_={"q_state": "final"})
+            cap = attnscope.open(path, ignore=["head_mask"], as_={"q_state": "final"})
         expected, _ = softmax(logits(self.q[0, 1], self.k[0, 1]))
         check_weights(cap.call(0).head(1).weights(), expected, 24)
 
