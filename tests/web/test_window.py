@@ -22,7 +22,7 @@ WIDTH, HEIGHT = 1280, 800
 SIZES = {"numbers": (960, 640)}
 VIEWS = {
     "whole map": "layer 2\nhead 0\nquery 3 8 7",
-    "numbers": "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 32 160 176",
+    "numbers": "layer 2\nhead 2\nproduct logits\nquery 0 0 3\nzoom 16 20 160 164",
     "tracks": "layer 2\nhead 0\nquery 3 8 7\ntrack rows entropy\ntrack keys mass\nframes on\nzoom 160 592 300 900",
     "difference": "layer 2\nhead 0\nb head 3 0\ndifference signed\nquery 3 8 7\nb ranked on",
     "volume": "layer 2\nhead 0\nquery 3 8 7\nvolume threshold 0.4\nvolume slice t 3\nvolume orbit -40 20\npane volume",
