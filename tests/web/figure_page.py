@@ -78,6 +78,8 @@ class FigurePage(unittest.TestCase):
         self.browser.until("window.attnscope !== undefined")
         self.browser.run("window.attnscope.ready.then(() => true)")
         self.browser.until("window.attnscope.idle()")
+        # A row's table may bring a scroll bar, which the canvas hears of in the frame after.
+        self.browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
 
     def check_quiet(self):
         """No exception, and nothing was asked for but the page and what it made itself."""
