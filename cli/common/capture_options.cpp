@@ -132,7 +132,7 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
       .type_name("SPAN")
       .group(facts);
   command.add_option("--scale", o.texts.scale, "logits are scale * q.k; auto is 1/sqrt(d)")
-      .type_name("auto|NUMBER")
+      .type_name("auto|NUMBER[,NUMBER a head]")
       .group(facts);
   command.add_option(mask_option, o.texts.mask, "{}, or a tensor file (bool or bias)")
       .words(mask_words())
@@ -147,6 +147,12 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
                   "a logit a head or query in the denominator of the softmax alone: a number for\n"
                   "all, or a tensor [heads] or [batch, heads, queries] (default: beside q)")
       .type_name("none|NUMBER|FILE[:KEY]")
+      .group(facts);
+  command
+      .add_option("--alibi", o.texts.alibi,
+                  "slopes [heads] or [batch, heads] of linear biases: -slope * distance is added\n"
+                  "to the logits (default: alibi_slopes beside q)")
+      .type_name("none|FILE[:KEY]")
       .group(facts);
   command.add_option("--preset", o.texts.preset, "a model whose grid and text to assume: {}")
       .one_of(preset_names())

@@ -95,7 +95,7 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
   json["head_dim"] = p.head_dim();
   json["dtype"] = dtype_name(call.recorded_dtype());
   if (!call.codes.empty()) json["codes"] = call.codes;
-  json["scale"] = p.scale();
+  json["scale"] = one_or_list(p.scales().each());
   json["score"] = score_name(p.score());
   if (!p.sinks().is_none()) json["sinks"] = p.sinks().describe();
   json["mask"] = p.mask().describe();
@@ -192,10 +192,11 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     const std::string signature = fmt::format(
         "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
         s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
-        p.num_keys(), p.head_dim(), p.scale(), dtype_name(s.call->recorded_dtype()),
-        p.mask().describe(), p.query_tokens().grid_text(), p.key_tokens().text_text(),
-        layout_name(p.q().layout()), segments_text(p.query_tokens()), segments_text(p.key_tokens()),
-        score_name(p.score()), p.sinks().describe(), fmt::join(s.call->codes, " "));
+        p.num_keys(), p.head_dim(), fmt::join(p.scales().each(), ","),
+        dtype_name(s.call->recorded_dtype()), p.mask().describe(), p.query_tokens().grid_text(),
+        p.key_tokens().text_text(), layout_name(p.q().layout()), segments_text(p.query_tokens()),
+        segments_text(p.key_tokens()), score_name(p.score()), p.sinks().describe(),
+        fmt::join(s.call->codes, " "));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
@@ -239,6 +240,23 @@ std::string origin_note(const CallEntry& call, const std::string& fact) {
   return fmt::format("  ({})", found->second.origin);
 }
 
+/// "window:128,0: the query's own key, 128 before it and none behind it, counted from the last …".
+std::string window_text(const AttentionProblem& p, const std::array<int64_t, 2>& window) {
+  const auto side = [](int64_t keys, const char* where) {
+    return keys < 0    ? fmt::format("all {} it", where)
+           : keys == 0 ? fmt::format("none {} it", where)
+                       : fmt::format("{} {} it", keys, where);
+  };
+  const int64_t shift = p.num_keys() - p.num_queries();
+  return fmt::format("{}: the query's own key, {} and {}{}", p.mask().describe(),
+                     side(window[0], "before"), side(window[1], "behind"),
+                     shift == 0
+                         ? ""
+                         : fmt::format(", counted from the last token of both: query 0 is at "
+                                       "key {}",
+                                       shift));
+}
+
 /// The mask's name, and what it keeps where that is no word of everybody's.
 std::string mask_text(const CallEntry& call) {
   const AttentionProblem& p = *call.problem;
@@ -254,6 +272,8 @@ std::string mask_text(const CallEntry& call) {
           p.num_keys() > p.num_queries()
               ? fmt::format("keys 0 to {}", p.num_keys() - p.num_queries())
               : "none");
+    case MaskForm::window:
+      return window_text(p, call.mask_fact->window);
     case MaskForm::valid:
       return name + ": the keys that mask_valid marks";
     case MaskForm::valid_pairs:
@@ -328,7 +348,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   if (!p.sinks().is_none()) {
     line("sinks", p.sinks().describe() + " in the denominator alone; rows add up to less than 1");
   }
-  line("scale", fmt::format("{:.8g}{}", p.scale(), origin_note(call, "scale")));
+  line("scale", p.scales().words(8) + origin_note(call, "scale"));
   line("mask", mask_text(call) + origin_note(call, "mask"));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
   for (const auto& [fact, values] : g.facts) {
@@ -380,7 +400,7 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
     if (p.query_tokens().has_grid()) add("--grid", p.query_tokens().grid_text());
     add("--text", p.key_tokens().text_text());
   }
-  add("--scale", fmt::format("{}", p.scale()));
+  add("--scale", fmt::format("{}", fmt::join(p.scales().each(), ",")));
   add("--mask", o.texts.mask.value_or("none"));
   if (o.score != "softmax") add("--score", o.score);
   add("--rope", o.texts.rope.value_or(""));

@@ -24,49 +24,53 @@
 namespace attnscope {
 namespace {
 
-/// The calls of an export's groups, by the groups' names.
-using CallNames = std::map<std::string, HeadName>;
+/// What an export says of its groups' calls, by the groups' names.
+using GroupCalls = std::map<std::string, StoredFacts>;
 
 /// Adds what a file of the export says of these groups; nothing where it is missing or damaged,
 /// which other words tell.
-void add_call_names(const std::filesystem::path& path, const std::vector<std::string>& groups,
-                    CallNames& names) {
+void add_group_calls(const std::filesystem::path& path, const std::vector<std::string>& groups,
+                     GroupCalls& calls) {
   try {
-    const auto facts = read_call_facts(path, groups);
+    auto facts = read_call_facts(path, groups);
     for (size_t i = 0; i < facts.size(); ++i) {
-      if (facts[i]) names.emplace(groups[i], stored_name(*facts[i], 0, 0));
+      if (facts[i]) calls.emplace(groups[i], std::move(*facts[i]));
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::file) throw;
   }
 }
 
-CallNames call_names(const ExportManifest& stored, const std::filesystem::path& path) {
-  CallNames names;
+GroupCalls group_calls(const ExportManifest& stored, const std::filesystem::path& path) {
+  GroupCalls calls;
   std::vector<std::string> groups = stored.plain_groups;
   for (const StoredGroup& group : stored.groups) groups.push_back(group.name);
   for (const Shard& shard : stored.shards) groups.push_back(shard.name);
-  if (!groups.empty()) add_call_names(path, groups, names);
+  if (!groups.empty()) add_group_calls(path, groups, calls);
   for (const Shard& shard : stored.shards) {
     // Masters of older versions link their groups.
-    if (names.contains(shard.name)) continue;
-    add_call_names(path.parent_path() / stored.shard_folder / shard.file, {shard.name}, names);
+    if (calls.contains(shard.name)) continue;
+    add_group_calls(path.parent_path() / stored.shard_folder / shard.file, {shard.name}, calls);
   }
-  return names;
+  return calls;
 }
 
-OrderedJson named_json(const std::string& name, const CallNames& names) {
+OrderedJson named_json(const std::string& name, const GroupCalls& calls) {
   OrderedJson json{{"name", name}};
-  const auto found = names.find(name);
-  if (found == names.end()) return json;
-  json.update(call_name_json(found->second));
+  const auto found = calls.find(name);
+  if (found == calls.end()) return json;
+  const StoredFacts& call = found->second;
+  json.update(call_name_json(stored_name(call, 0, 0)));
+  json["score"] = call.score;
+  json["mask"] = call.mask;
+  if (!call.sinks.empty()) json["sinks"] = call.sinks;
   // A chunk is one of the file's here; the name tells the piece of a stream.
   json.erase("chunk");
   return json;
 }
 
-OrderedJson group_json(const StoredGroup& group, const CallNames& names) {
-  OrderedJson json = named_json(group.name, names);
+OrderedJson group_json(const StoredGroup& group, const GroupCalls& calls) {
+  OrderedJson json = named_json(group.name, calls);
   json["batch"] = group.batch;
   json["heads"] = group.heads;
   json["rows"] = group.grid.rows;
@@ -80,7 +84,18 @@ OrderedJson group_json(const StoredGroup& group, const CallNames& names) {
   return json;
 }
 
-std::string group_text(const StoredGroup& group) {
+/// ", score softcap:50, mask causal, sinks: a logit a head"; empty of plain softmax over all keys.
+std::string call_text(const std::string& group, const GroupCalls& calls) {
+  const auto found = calls.find(group);
+  if (found == calls.end()) return "";
+  const StoredFacts& call = found->second;
+  std::string text = call.score == "softmax" ? "" : ", score " + one_line(call.score);
+  if (call.mask != "none") text += ", mask " + one_line(call.mask);
+  if (!call.sinks.empty()) text += ", sinks: " + one_line(call.sinks);
+  return text;
+}
+
+std::string group_text(const StoredGroup& group, const GroupCalls& calls) {
   std::string text = fmt::format("  {}: batch {}, heads {}: ", one_line(group.name),
                                  format_index_list(group.batch), format_index_list(group.heads));
   if (!group.entries_name.empty()) {
@@ -92,7 +107,7 @@ std::string group_text(const StoredGroup& group) {
     text += fmt::format("{}lse [{}, {}, {}]", group.entries_name.empty() ? "" : ", ",
                         group.batch.size(), group.heads.size(), group.grid.rows);
   }
-  return text;
+  return text + call_text(group.name, calls);
 }
 
 /// The most bytes to read for check_words(); for an export of blocks the check would read the whole
@@ -128,15 +143,15 @@ std::string run_text(const MetricRun& run) {
 }
 
 OrderedJson export_json(const ExportManifest& stored, const ExportState& state, bool checked,
-                        const std::vector<LackingFile>& lacking, const CallNames& names) {
+                        const std::vector<LackingFile>& lacking, const GroupCalls& calls) {
   OrderedJson groups = OrderedJson::array();
-  for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group, names));
+  for (const StoredGroup& group : stored.groups) groups.push_back(group_json(group, calls));
   for (const Shard& shard : stored.shards) {
-    OrderedJson& group = groups.emplace_back(named_json(shard.name, names));
+    OrderedJson& group = groups.emplace_back(named_json(shard.name, calls));
     group["file"] = stored.shard_folder + "/" + shard.file;
     group["bytes"] = shard.bytes;
   }
-  for (const std::string& group : stored.plain_groups) groups.push_back(named_json(group, names));
+  for (const std::string& group : stored.plain_groups) groups.push_back(named_json(group, calls));
   const OrderedJson options = OrderedJson::parse(stored.options, nullptr, false);
   OrderedJson json{{"product", stored.product},
                    {"capture", stored.capture},
@@ -231,8 +246,9 @@ int print_export_info(const std::string& path, bool json) {
   const std::string renamed = renamed_text(stored);
   const int code = lacking.empty() && renamed.empty() ? kExitOk : kExitDifference;
   const std::vector<MetricRun> runs = runs_of(stored, path);
+  const GroupCalls calls = group_calls(stored, path);
   if (json) {
-    OrderedJson about = export_json(stored, state, checked, lacking, call_names(stored, path));
+    OrderedJson about = export_json(stored, state, checked, lacking, calls);
     for (const MetricRun& run : runs) about["runs"].push_back(run.json());
     const OrderedJson hash = about.value("capture_hash", OrderedJson());
     print_json(
@@ -248,12 +264,13 @@ int print_export_info(const std::string& path, bool json) {
     fmt::print("part {} of plan {}: {} of its {} units (attnscope merge joins the parts)\n",
                plan.share.text(), one_line(plan.plan_hash), plan.units.size(), plan.all_units);
   }
-  for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group));
+  for (const StoredGroup& group : stored.groups) fmt::print("{}\n", group_text(group, calls));
   for (const Shard& shard : stored.shards) {
-    fmt::print("  {}: {} in {}/{}\n", one_line(shard.name), format_bytes(shard.bytes),
-               one_line(stored.shard_folder), one_line(shard.file));
+    fmt::print("  {}: {} in {}/{}{}\n", one_line(shard.name), format_bytes(shard.bytes),
+               one_line(stored.shard_folder), one_line(shard.file), call_text(shard.name, calls));
   }
-  for (const std::string& group : stored.plain_groups) fmt::print("  {}\n", one_line(group));
+  for (const std::string& group : stored.plain_groups)
+    fmt::print("  {}{}\n", one_line(group), call_text(group, calls));
   for (const LinkedPart& part : stored.parts) {
     fmt::print("  {} in {}\n", format_bytes(part.bytes), one_line(part.file));
   }

@@ -146,7 +146,15 @@ std::optional<double> number_of_head(const OrderedJson& head, const std::string&
     return frame ? std::optional(head["frame_mass"][*frame].get<double>()) : std::nullopt;
   }
   if (name == shown + "_mass") return shown_mass(head, shown);
-  return head[name].is_null() ? std::nullopt : std::optional(head[name].get<double>());
+  const bool has = head.contains(name) && !head[name].is_null();
+  return has ? std::optional(head[name].get<double>()) : std::nullopt;
+}
+
+/// The share of a row that no key has.
+double sink_share_of(std::span<const float> row) {
+  constexpr double kRounding = 1e-6;  // of a sum of weights in float32
+  const double rest = 1 - mass_on(row, {0, std::ssize(row)});
+  return rest < kRounding ? 0 : rest;
 }
 
 }  // namespace
@@ -175,6 +183,7 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
       segments[segment.name] = mass_on(row, segment.tokens);
     }
   }
+  if (volumes.sinks) json["sink_share"] = sink_share_of(row);
   OrderedJson frames = OrderedJson::array();
   for (const double mass : frame_masses(row, grid)) frames.push_back(mass);
   json["frame_mass"] = frames;
@@ -195,7 +204,7 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
 }
 
 std::vector<std::string> query_numbers(const std::string& shown) {
-  std::vector<std::string> names{"weight", "text_mass", "frame_mass", "lse"};
+  std::vector<std::string> names{"weight", "text_mass", "frame_mass", "lse", "sink_share"};
   const std::string own = shown + "_mass";
   if (std::find(names.begin(), names.end(), own) == names.end()) {
     names.insert(names.begin() + 2, own);
@@ -216,9 +225,11 @@ std::string places_text(const OrderedJson& summary) {
 
 void print_summary(const QuerySummary& head, bool reverse, const std::string& shown) {
   const OrderedJson& json = head.json;
-  fmt::print("{}\n  {}text {}  {} {}\n", head_line(json), reverse ? "sums: " : "",
-             number_cell(json["text_mass"].get<double>()), one_line(shown),
-             number_cell(shown_mass(json, shown)));
+  fmt::print(
+      "{}\n  {}text {}  {} {}{}\n", head_line(json), reverse ? "sums: " : "",
+      number_cell(json["text_mass"].get<double>()), one_line(shown),
+      number_cell(shown_mass(json, shown)),
+      json.contains("sink_share") ? "  sink " + number_cell(json["sink_share"].get<double>()) : "");
   fmt::print("{}", places_text(json));
   if (json.contains("track")) fmt::print("{}", track_text(json["track"]));
 }

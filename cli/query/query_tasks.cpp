@@ -208,6 +208,10 @@ QueryVolumes describe_volumes(const QueryRequest& request, const Capture& captur
     masks.push_back(selected.call->problem->mask().describe());
   }
   volumes.shares = is_normalised(q.calls.front().call->problem->score());
+  volumes.sinks = !q.reverse && request.domain == "all" && request.weighting == "none" &&
+                  std::all_of(q.calls.begin(), q.calls.end(), [](const SelectedCall& selected) {
+                    return !selected.call->problem->sinks().is_none();
+                  });
   volumes.domain_text =
       domain_text(q.calls.front().call->problem->score_words(), request.domain, masks);
   volumes.state_text = state_text(q.calls);

@@ -191,7 +191,7 @@ OrderedJson about_capture(const Capture& capture, const std::vector<SelectedCall
   lines.add("mask", "mask", [](const CallEntry& call) { return call.problem->mask().describe(); });
   lines.add("score", "score", [](const CallEntry& call) { return call.problem->score_words(); });
   lines.add("scale", "scale",
-            [](const CallEntry& call) { return fmt::format("{:.8g}", call.problem->scale()); });
+            [](const CallEntry& call) { return call.problem->scales().words(8); });
   lines.add("dtype", "q",
             [](const CallEntry& call) { return std::string(dtype_name(call.recorded_dtype())); });
   lines.add("layout", "layout", [](const CallEntry& call) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,11 +20,14 @@ struct NumberColumn {
   int decimals = 0;
 };
 
-/// The fields that have a heading.
-std::vector<NumberColumn> number_columns() {
+/// The fields that have a heading. That of sinks in denominators is there where heads have them.
+std::vector<NumberColumn> number_columns(std::span<const HeadRecord> records) {
+  const bool sinks = std::any_of(records.begin(), records.end(), [](const HeadRecord& record) {
+    return record.metrics.sink_share.value.has_value();
+  });
   std::vector<NumberColumn> columns;
   for (const HeadField& field : head_fields()) {
-    if (field.heading.empty()) continue;
+    if (field.heading.empty() || (field.name == "sink_share" && !sinks)) continue;
     columns.push_back({&field, std::string(field.heading), field.decimals});
   }
   return columns;
@@ -84,7 +88,7 @@ void print_numbers(std::span<const HeadRecord> records, const std::vector<Number
 }  // namespace
 
 void print_stats_tables(std::span<const HeadRecord> records, const StatsOptions& options) {
-  print_numbers(records, number_columns(), options.nearest.has_value());
+  print_numbers(records, number_columns(records), options.nearest.has_value());
   if (options.curve) {
     fmt::print("\n");
     print_numbers(records, curve_columns(), false);

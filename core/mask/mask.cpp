@@ -15,7 +15,7 @@ namespace {
 /// are.
 class DiagonalTerm : public MaskTerm {
  public:
-  /// key ≤ query + above and key ≥ query − below.
+  /// key ≤ query + above and key ≥ query − below, each of either sign.
   DiagonalTerm(int64_t below, int64_t above, std::string name)
       : below_(below), above_(above), name_(std::move(name)) {}
 
@@ -61,6 +61,15 @@ Mask Mask::window(int64_t reach) {
   }
   const int64_t bound = std::min(reach, kUnbounded);
   return Mask(std::make_shared<DiagonalTerm>(bound, bound, "window:" + std::to_string(reach)));
+}
+
+Mask Mask::window(int64_t left, int64_t right, int64_t shift) {
+  const std::string name = "window:" + std::to_string(left) + "," + std::to_string(right);
+  if (left < -1 || right < -1) throw usage_error("mask " + name + ": expected −1 or more");
+  const auto bound = [](int64_t reach) {
+    return reach < 0 ? kUnbounded : std::min(reach, kUnbounded);
+  };
+  return Mask(std::make_shared<DiagonalTerm>(bound(left) - shift, bound(right) + shift, name));
 }
 
 Mask Mask::keys(std::vector<std::vector<uint8_t>> valid) {
@@ -121,10 +130,13 @@ bool Mask::has_finite_bias() const {
                      [](const auto& term) { return term->has_finite_bias(); });
 }
 
-std::string Mask::describe() const {
+std::string Mask::describe() const { return joined(&MaskTerm::describe); }
+std::string Mask::identity() const { return joined(&MaskTerm::identity); }
+
+std::string Mask::joined(std::string (MaskTerm::*text_of)() const) const {
   if (is_none()) return "none";
   std::string text;
-  for (const auto& term : terms_) text += (text.empty() ? "" : " & ") + term->describe();
+  for (const auto& term : terms_) text += (text.empty() ? "" : " & ") + (*term.*text_of)();
   return text;
 }
 

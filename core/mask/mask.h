@@ -24,6 +24,9 @@ class Mask {
   static Mask causal();
   /// |i − j| ≤ reach.
   static Mask window(int64_t reach);
+  /// i + shift − left ≤ j ≤ i + shift + right; −1 stands for no end. With a shift of keys − queries
+  /// the last query is at the last key, as flash-attention's window_size counts.
+  static Mask window(int64_t left, int64_t right, int64_t shift);
   /// keys[batch item][j] ≠ 0 may be attended to; one list serves all batch items.
   static Mask keys(std::vector<std::vector<uint8_t>> valid);
   /// The first lengths[batch item] keys may be attended to; one number serves all items.
@@ -56,10 +59,14 @@ class Mask {
   bool has_finite_bias() const;
   /// "none", or the terms joined by " & ".
   std::string describe() const;
+  /// What LSEs are kept by: MaskTerm::identity() of each.
+  std::string identity() const;
   void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const;
 
  private:
   explicit Mask(MaskTermPtr term) : terms_{std::move(term)} {}
+  std::string joined(std::string (MaskTerm::*text_of)() const) const;
+
   std::vector<MaskTermPtr> terms_;
 };
 

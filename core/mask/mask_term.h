@@ -30,6 +30,8 @@ class MaskTerm {
   virtual bool has_finite_bias() const { return false; }
   /// For attributes and messages: "causal", "window:128", "tensor" …
   virtual std::string describe() const = 0;
+  /// Terms of one shape with equal texts have the same entries, those of tensors aside.
+  virtual std::string identity() const { return describe(); }
   /// Throws Error(usage) when the term does not fit a problem of this shape.
   virtual void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const = 0;
 };

@@ -54,6 +54,7 @@ class ReorderedTerm : public MaskTerm {
 
   bool has_finite_bias() const override { return mask_.has_finite_bias(); }
   std::string describe() const override { return mask_.describe() + " in another order"; }
+  std::string identity() const override { return mask_.identity() + " in another order"; }
   void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
     mask_.check_shape(batch, heads, queries, keys);
   }

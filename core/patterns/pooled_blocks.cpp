@@ -95,7 +95,7 @@ BlockScores pooled_scores(const AttentionProblem& problem, int64_t batch, int64_
         kept_blocks(problem.mask(), batch, head, rows, problem.num_keys(), block);
     for (int64_t j = 0; j < result.key_blocks; ++j) {
       const double score =
-          problem.scale() * dot(queries.data() + i * width, keys.data() + j * width, width);
+          problem.scale(head) * dot(queries.data() + i * width, keys.data() + j * width, width);
       const bool any = kept[static_cast<size_t>(j)] != 0;
       result.scores.push_back(any ? static_cast<float>(score) : kMasked);
     }

@@ -74,6 +74,21 @@ class Checker {
     }
   }
 
+  void scales() const {
+    constexpr double kMostRatio = 0x1p100;  // what float32 holds, and its reciprocal
+    const std::vector<double>& each = p_.scale.each();
+    require(p_.scale.is_one() || std::ssize(each) == p_.q.heads(),
+            std::to_string(each.size()) + " scales, expected 1 or one a head");
+    for (const double scale : each) {
+      require(std::isfinite(scale) && scale > 0,
+              "the scale must be finite and above 0, got " + std::to_string(scale));
+      const double ratio = p_.score.cap / scale;
+      require(p_.score.cap == 0 || (ratio < kMostRatio && ratio > 1 / kMostRatio),
+              "a cap of " + score_name(p_.score) + " is too far from the scale " +
+                  std::to_string(scale));
+    }
+  }
+
   void identity() const {
     const auto branches = static_cast<int64_t>(p_.id.branches.size());
     require(branches == 1 || branches == p_.q.batch(),
@@ -110,16 +125,10 @@ AttentionProblem AttentionProblem::make(Parts parts) {
   const Checker check(parts);
   check.tensors();
   if (parts.scale == 0) parts.scale = 1.0 / std::sqrt(static_cast<double>(parts.q.width()));
-  check.require(std::isfinite(parts.scale) && parts.scale > 0,
-                "the scale must be finite and above 0, got " + std::to_string(parts.scale));
+  check.scales();
   check.require(std::isfinite(parts.score.cap) && parts.score.cap >= 0 &&
                     (parts.score.cap == 0 || is_softmax(parts.score)),
                 "logits of softmax alone are capped, at a finite number above 0");
-  constexpr double kMostRatio = 0x1p100;  // what float32 holds, and its reciprocal
-  const double ratio = parts.score.cap / parts.scale;
-  check.require(parts.score.cap == 0 || (ratio < kMostRatio && ratio > 1 / kMostRatio),
-                "a cap of " + score_name(parts.score) + " is too far from the scale " +
-                    std::to_string(parts.scale));
   if (parts.query_tokens.tokens() == 0) parts.query_tokens = TokenGrid::unknown(parts.q.tokens());
   if (parts.key_tokens.tokens() == 0) parts.key_tokens = TokenGrid::unknown(parts.k.tokens());
   check.tokens();

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/mask/mask.h"
+#include "core/problem/head_scales.h"
 #include "core/problem/model_place.h"
 #include "core/problem/score.h"
 #include "core/problem/sinks.h"
@@ -43,7 +44,7 @@ class AttentionProblem {
     HeadTensor q;      ///< [B, H, Nq, d]
     HeadTensor k;      ///< [B, Hkv, Nk, d]
     HeadTensor v;      ///< [B, Hkv, Nk, dv] or empty
-    double scale = 0;  ///< finite, > 0; 0 stands for 1/√d
+    HeadScales scale;  ///< one, or one a query head: finite, > 0; 0 stands for 1/√d
     ScoreFunction score = ScoreFunction::softmax;
     Mask mask;
     Sinks sinks;             ///< of softmax, capped or not
@@ -67,7 +68,9 @@ class AttentionProblem {
   int64_t num_keys() const { return parts_.k.tokens(); }
   int64_t head_dim() const { return parts_.q.width(); }
   int64_t kv_head(int64_t head) const { return head / (num_heads() / num_kv_heads()); }
-  double scale() const { return parts_.scale; }
+  /// Of a query head.
+  double scale(int64_t head) const { return parts_.scale.of(head); }
+  const HeadScales& scales() const { return parts_.scale; }
   ScoreFunction score() const { return parts_.score; }
   const Mask& mask() const { return parts_.mask; }
   const Sinks& sinks() const { return parts_.sinks; }

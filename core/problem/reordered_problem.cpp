@@ -17,7 +17,7 @@ AttentionProblem reordered_problem(const AttentionProblem& problem, const MapPla
   AttentionProblem::Parts parts;
   parts.q = gathered(problem.q(), places.rows);
   parts.k = gathered(problem.k(), places.keys);
-  parts.scale = problem.scale();
+  parts.scale = problem.scales();
   parts.score = problem.score();
   parts.mask = reordered_mask(problem.mask(), places);
   parts.sinks = problem.sinks();

@@ -49,6 +49,7 @@ struct QueryVolumes {
   std::string state_text;          ///< what pictures tell of q and k; empty: nothing
   std::string domain_text;         ///< how pictures tell the domain and masks; empty: not at all
   bool shares = true;              ///< the weights of a row add up to 1
+  bool sinks = false;              ///< and what they lack of it is the share of the row's sink
   bool reverse = false;            ///< the values are of queries: who attends to the chosen keys
   std::string weighting = "none";  ///< "value": weights times the norm of the key's value row
   std::string mean = "none";       ///< what volumes were averaged over: "heads, layers"

@@ -34,6 +34,8 @@ constexpr HeadField kFields[] = {
     {"local_mass", "mean over video rows of the mass within one frame and two cells",
      &M::local_mass, RowValue::local_mass, "local", 3},
     {"sink_mass", "mean over rows of the weight of the heaviest key", &M::sink_mass, {}, "sink", 4},
+    {"sink_share", "mean over rows of the share that the denominator's sink takes from all keys",
+     &M::sink_share, RowValue::sink_share, "no key", 3},
     {"keys_for_50", "mean over rows of how many keys hold 50 % of the mass", &M::keys_for_50,
      RowValue::keys_for_50, "keys 50%", 0},
     {"keys_for_80", "mean over rows of how many keys hold 80 % of the mass", &M::keys_for_80,

@@ -64,7 +64,8 @@ struct HeadMetrics {
   std::optional<double> max_weight_peak, max_logit;
   Estimate text_mass, padding_mass, video_mass, same_frame_mass, same_position_mass;
   Estimate spatial_score, temporal_score, local_mass;
-  std::optional<double> sink_mass;
+  std::optional<double> sink_mass;  ///< of the heaviest key
+  Estimate sink_share;              ///< of what has no key
   Estimate keys_for_50, keys_for_80, keys_for_90, keys_for_95, keys_for_99;
   std::optional<int64_t> band;  ///< the reach of temporal_score
   int64_t rows = 0, masked_rows = 0;

@@ -9,7 +9,8 @@
 namespace attnscope {
 namespace {
 
-/// True where the call has the tokens that the value is about: text, padding, video, other frames.
+/// True where the call has the tokens that the value is about: text, padding, video, other frames;
+/// or sinks.
 bool is_defined(RowValue which, const AttentionProblem& problem) {
   const TokenGrid& keys = problem.key_tokens();
   switch (which) {
@@ -21,6 +22,8 @@ bool is_defined(RowValue which, const AttentionProblem& problem) {
       return keys.has_grid() || (keys.has_map() && !keys.video_range().empty());
     case RowValue::same_position_mass:
       return keys.frames() > 1;
+    case RowValue::sink_share:
+      return !problem.sinks().is_none();
     default:
       return true;
   }

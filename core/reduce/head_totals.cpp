@@ -109,6 +109,9 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
   if (request.entropy) take(RowValue::entropy, r.entropy);
   take(RowValue::max_weight, r.max_weight);
   const int64_t index = panel.row_index(row);
+  if (const Sinks& sinks = task.problem->sinks(); !sinks.is_none()) {
+    take(RowValue::sink_share, std::exp(sinks.logit(task.batch, task.head, index) - r.norm.lse()));
+  }
   if (std::binary_search(request.share_rows.begin(), request.share_rows.end(), index)) {
     auto which = static_cast<uint8_t>(RowValue::keys_for_50);
     for (const int64_t keys : r.keys_for) {

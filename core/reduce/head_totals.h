@@ -22,13 +22,14 @@ enum class RowValue : uint8_t {
   spatial_score,
   temporal_score,
   local_mass,
+  sink_share,
   keys_for_50,  ///< the first of as many as kKeyShares, in its order
   keys_for_80,
   keys_for_90,
   keys_for_95,
   keys_for_99,
 };
-inline constexpr size_t kRowValues = 15;
+inline constexpr size_t kRowValues = 16;
 
 /// Numbers of keys are summed in this unit, so that they stay below the values that fixed_scale()
 /// allows.

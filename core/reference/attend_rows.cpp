@@ -128,8 +128,9 @@ AttendedRows attend_rows(const AttendInputs& in, std::span<const int64_t> rows) 
     const RowState& row = states[r];
     // Infinities in Q or K make NaN of all of it; only a row without keys has nothing.
     const bool masked = row.reference == kNothing;
-    const double sum = row.sum + (masked ? 0 : std::exp(in.sink - row.reference));
-    result.lse.push_back(masked ? in.sink : row.reference + std::log(sum));
+    const double sink = in.sinks.logit(in.batch, in.head, rows[r]);
+    const double sum = row.sum + (masked ? 0 : std::exp(sink - row.reference));
+    result.lse.push_back(masked ? sink : row.reference + std::log(sum));
     result.spread.push_back(masked ? 0 : std::sqrt(row.squares) / sum);
     for (int64_t c = 0; c < width && !masked; ++c) {
       result.outputs[r * static_cast<size_t>(width) + static_cast<size_t>(c)] /= sum;

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "core/mask/mask.h"
+#include "core/problem/sinks.h"
 #include "core/tensor/row_source.h"
 
 namespace attnscope {
@@ -17,10 +17,9 @@ struct AttendInputs {
   RowSourcePtr v;  ///< [Nk, dv], or null: only the LSE is wanted
   double scale = 0;
   double cap = 0;  ///< logits become cap·tanh(logit/cap) before the mask; 0: they stay
-  /// A logit in the denominator alone; −∞: none.
-  double sink = -std::numeric_limits<double>::infinity();
+  Sinks sinks;     ///< logits in the denominator alone
   Mask mask;
-  int64_t batch = 0, head = 0;  ///< the head, as the mask counts
+  int64_t batch = 0, head = 0;  ///< the head, as mask and sinks count
 };
 
 /// The outputs and LSEs of some rows. A fully masked row has the sink as lse, and zeros.

@@ -156,7 +156,7 @@ void check_stored_logits(std::span<const HeadTask> tasks,
   for (size_t i = 0; i < tasks.size(); ++i) {
     const AttentionProblem& problem = *tasks[i].problem;
     if (is_linear(problem.score())) continue;
-    const double most = kSafeLogit / std::max(problem.scale(), 1.0);
+    const double most = kSafeLogit / std::max(problem.scale(tasks[i].head), 1.0);
     const auto channels = static_cast<double>(problem.head_dim());
     if (channels * magnitudes[i].q * magnitudes[i].k <= most) continue;
     const std::vector<int64_t> rows =
@@ -173,7 +173,7 @@ void check_logits(std::span<const HeadTask> tasks, const TileBackend& backend, M
   LongestKeys longest_keys(stop);
   for (const HeadTask& task : tasks) {
     if (!is_softmax(task.problem->score())) continue;
-    const double octaves = task.problem->scale() * std::numbers::log2e;
+    const double octaves = task.problem->scale(task.head) * std::numbers::log2e;
     const double most = std::min(kMostOctaves / octaves, kMostProduct);
     const std::vector<int64_t> rows = doubtful_rows(task, longest_keys.of(task), most, stop);
     if (rows.empty()) continue;

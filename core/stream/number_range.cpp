@@ -83,21 +83,22 @@ void check(const HeadTask& task, TaskMagnitudes magnitudes, const TileBackend& b
            const std::stop_token& stop) {
   const AttentionProblem& problem = *task.problem;
   const double most = tolerated(problem.score());
-  if (lost_to_subnormals(problem, magnitudes, true, true) <= most) return;
+  if (lost_to_subnormals(problem, task.head, magnitudes, true, true) <= most) return;
   const Numbers q = numbers_of(problem.q(), task.batch, task.head, rows_of(task), stop);
   magnitudes.q = q.largest;
-  if (lost_to_subnormals(problem, magnitudes, q.small, true) <= most) return;
+  if (lost_to_subnormals(problem, task.head, magnitudes, q.small, true) <= most) return;
   const IndexRange keys{0, problem.num_keys()};
   const Numbers k =
       numbers_of(problem.k(), task.batch, problem.kv_head(task.head), {&keys, 1}, stop);
   magnitudes.k = k.largest;
-  if (lost_to_subnormals(problem, magnitudes, q.small, k.small) > most) refuse(task, backend);
+  if (lost_to_subnormals(problem, task.head, magnitudes, q.small, k.small) > most)
+    refuse(task, backend);
 }
 
 }  // namespace
 
-double lost_to_subnormals(const AttentionProblem& problem, const TaskMagnitudes& magnitudes,
-                          bool small_q, bool small_k) {
+double lost_to_subnormals(const AttentionProblem& problem, int64_t head,
+                          const TaskMagnitudes& magnitudes, bool small_q, bool small_k) {
   const auto channels = static_cast<double>(problem.head_dim());
   // A factor of 0 loses nothing, also beside one that nobody looked at (infinity).
   const auto times = [](double a, double b) { return a == 0 || b == 0 ? 0 : a * b; };
@@ -109,8 +110,8 @@ double lost_to_subnormals(const AttentionProblem& problem, const TaskMagnitudes&
   if (small_k) lost += kParts * magnitudes.q;
   lost *= channels * kLeastNormal;
   if (is_linear(problem.score())) return lost;
-  lost = times(problem.scale(), lost);
-  if (problem.scale() * std::numbers::log2e < kSmallScale) {
+  lost = times(problem.scale(head), lost);
+  if (problem.scale(head) * std::numbers::log2e < kSmallScale) {
     lost += 2 * kLeastNormal * channels * times(magnitudes.q, magnitudes.k);
   }
   return lost;

@@ -25,8 +25,8 @@ class CountsSubnormals {
 /// The most that float32 kernels, which take subnormal numbers for 0, may lose of a logit (of
 /// linear scores, of a product of features). `small_q`, `small_k`: q and k have numbers below
 /// kSmallNumber that are not 0.
-double lost_to_subnormals(const AttentionProblem& problem, const TaskMagnitudes& magnitudes,
-                          bool small_q, bool small_k);
+double lost_to_subnormals(const AttentionProblem& problem, int64_t head,
+                          const TaskMagnitudes& magnitudes, bool small_q, bool small_k);
 /// Numbers that are smaller may be 0 to a kernel, or the parts that it splits them into.
 inline constexpr double kSmallNumber = 0x1p-102;
 

@@ -82,7 +82,7 @@ constexpr const char* kOfAllCalls = "a tensor beside several calls";
 /// The names of a tensor beside all calls that is something to each of them; empty: it is not.
 /// Whose a tensor is that shapes maps, and belongs to no call, is not known.
 std::vector<std::string> shared_names(const std::string& key) {
-  for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k", "sinks"}) {
+  for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes"}) {
     if (has_any({key}, usual_names(role))) return usual_names(role);
   }
   return shaping_name(key) == nullptr ? std::vector<std::string>() : std::vector{key};

@@ -11,6 +11,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/tensor/memory_tensor.h"
+#include "io/capture/call/call_sinks.h"
 #include "io/capture/capture_folder.h"
 #include "io/capture/facts/call_facts.h"
 #include "io/capture/facts/mask_fact.h"
@@ -105,6 +106,7 @@ class CallCopy {
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
     if (!p.sinks().is_none()) tensors.push_back(sinks());
+    if (call_.alibi_slopes) tensors.push_back(alibi_slopes());
     for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
     if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
     if (call_.out && copy_.values) {
@@ -117,6 +119,7 @@ class CallCopy {
   /// The version of the format that can say what the call is.
   std::string_view format() const {
     const bool second = call_.mask_fact->is_second_format() || is_told_cap() ||
+                        !call_.problem->scales().is_one() ||
                         std::any_of(call_.facts.begin(), call_.facts.end(),
                                     [](const auto& fact) { return is_format_2_fact(fact.first); });
     return second ? kCaptureFormat2 : kCaptureFormat;
@@ -142,6 +145,18 @@ class CallCopy {
         std::vector<std::byte>(bytes.begin(), bytes.end()));
     return tensor_part("sinks", source, shape[0] > 1 ? s_.batch : std::vector<int64_t>(),
                        shape[1] > 1 ? s_.heads : std::vector<int64_t>());
+  }
+  /// In two axes, of the chosen items and heads.
+  TensorToWrite alibi_slopes() const {
+    const auto shape = call_.alibi_slopes->shape();
+    const int64_t items = shape.size() == 2 ? shape[0] : 1;
+    const std::vector<float> slopes = all_floats(*call_.alibi_slopes);
+    const auto bytes = std::as_bytes(std::span(slopes));
+    const auto source = std::make_shared<MemoryTensor>(
+        "alibi_slopes", DType::f32, std::vector<int64_t>{items, shape.back()},
+        std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return tensor_part("alibi_slopes", source, items > 1 ? s_.batch : std::vector<int64_t>(),
+                       s_.heads);
   }
   /// Reduces a segment's lists that have one entry a batch item to the chosen items.
   void choose_segment_items(OrderedJson& segment) const {
@@ -179,10 +194,14 @@ class CallCopy {
   }
 
   /// head_offset is the number of the first head; where the others do not follow it, their numbers
-  /// are told beside it.
+  /// are told beside it. Scales are those of the chosen heads.
   void choose_heads(OrderedJson& facts) const {
     const int64_t offset = call_.head_offset;
     facts["head_offset"] = offset + s_.heads.front();
+    if (const HeadScales& scales = call_.problem->scales(); !scales.is_one()) {
+      facts["scale"] = OrderedJson::array();
+      for (const int64_t head : s_.heads) facts["scale"].push_back(scales.of(head));
+    }
     if (is_run(s_.heads)) return;
     OrderedJson numbers = OrderedJson::array();
     for (int64_t head : s_.heads) numbers.push_back(offset + head);

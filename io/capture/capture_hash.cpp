@@ -47,9 +47,9 @@ std::string canonical_facts(const SelectedCall& selected) {
   json["branches"] = call.id.branches;
   json["batch"] = selected.batch;
   json["heads"] = selected.heads;
-  json["scale"] = p.scale();
+  json["scale"] = one_or_list<Json>(p.scales().each());
   json["score"] = score_name(p.score());
-  json["mask"] = p.mask().describe();
+  json["mask"] = p.mask().identity();
   if (!p.sinks().is_none()) {
     json["sinks"] = {p.sinks().shape(), checksum64(std::as_bytes(p.sinks().logits()))};
   }

@@ -110,8 +110,8 @@ std::string LseCache::key(const NormSource& source, std::string_view backend,
   hash.add(std::string(kMagic.begin(), kMagic.end()) + " " + std::string(version()));
   hash.add(std::string(backend));
   hash.add(score_name(problem.score()));
-  hash.add(std::to_string(std::bit_cast<uint64_t>(problem.scale())));
-  hash.add(problem.mask().describe());
+  hash.add(std::to_string(std::bit_cast<uint64_t>(problem.scale(head))));
+  hash.add(problem.mask().identity());
   if (!problem.sinks().is_none()) {
     hash.add("sinks " + std::to_string(batch) + " " + std::to_string(head));
     for (const int64_t extent : problem.sinks().shape()) hash.add(std::to_string(extent));

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 
 #include "core/base/error.h"
+#include "core/mask/alibi.h"
 
 namespace attnscope {
 namespace {
@@ -37,10 +39,11 @@ Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_t
 Suspect Diagnosis::run() {
   if (find_values() || try_plain_loops()) return suspect_;
   using Step = bool (Diagnosis::*)();
-  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_layouts,
-                    &Diagnosis::try_batches, &Diagnosis::try_heads, &Diagnosis::try_token_orders,
-                    &Diagnosis::try_positions, &Diagnosis::try_layers, &Diagnosis::find_sink,
-                    &Diagnosis::find_cap, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
+  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_without_sinks,
+                    &Diagnosis::try_lse_forms, &Diagnosis::try_layouts, &Diagnosis::try_batches,
+                    &Diagnosis::try_heads, &Diagnosis::try_token_orders, &Diagnosis::try_positions,
+                    &Diagnosis::try_layers, &Diagnosis::find_sink, &Diagnosis::find_cap,
+                    &Diagnosis::find_alibi, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
     if ((this->*step)()) return suspect_;
   }
   return unknown();
@@ -95,7 +98,7 @@ Suspect Diagnosis::unknown() const {
 
 bool Diagnosis::try_scales() {
   const double d = static_cast<double>(problem_.head_dim());
-  const double stated_scale = problem_.scale();
+  const double stated_scale = problem_.scale(head_);
   struct Named {
     double scale;
     const char* name;
@@ -122,13 +125,96 @@ bool Diagnosis::try_scales() {
   return false;
 }
 
+bool Diagnosis::try_without_sinks() {
+  if (problem_.sinks().is_none()) return false;
+  AttendInputs inputs = stated();
+  inputs.sinks = {};
+  const bool lse = !all_.are_outputs();
+  return attempt({"sinks",
+                  lse ? "with LSEs that leave the sink out (a map's own lse counts it)"
+                      : "without the sinks that are stated (--sinks none)",
+                  std::move(inputs)});
+}
+
+bool Diagnosis::try_lse_forms() {
+  if (all_.are_outputs()) return false;
+  for (const bool counts_sink : {true, false}) {
+    if (!counts_sink && problem_.sinks().is_none()) continue;
+    AttendInputs inputs = stated();
+    if (!counts_sink) inputs.sinks = {};
+    const AttendedRows natural = attend_rows(inputs, all_.rows());
+    for (const bool base2 : {true, false}) {
+      AttendedRows other = natural;
+      for (double& lse : other.lse) lse *= base2 ? std::numbers::log2e : std::numbers::ln2;
+      const double error = all_.compare(other).error;
+      if (error > check_.tolerance) continue;
+      suspect_ = {"lse",
+                  fmt::format("with LSEs {}{} it agrees: the map is right, `lse` has another unit",
+                              base2 ? "in base 2 (log2 of the row's sum)" : "times ln 2",
+                              counts_sink ? "" : " that leave the sink out"),
+                  error};
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Diagnosis::find_alibi() {
+  const int64_t shift = problem_.num_keys() - problem_.num_queries();
+  const auto biased = [&](double slope) {
+    AttendInputs inputs = stated();
+    inputs.mask = inputs.mask & alibi_mask({{1, 1}, {static_cast<float>(slope)}}, shift);
+    return inputs;
+  };
+  constexpr int64_t kMostHalves = 32;  // slopes from 2^-16 to 1
+  const double octaves = best_octaves(
+      {-kMostHalves, 0}, [&](double power) { return error_of(biased(std::exp2(power)), few_); });
+  // Slopes that nobody learnt are powers of two, or of roots of two.
+  for (const double power : {std::round(octaves * 4) / 4, octaves}) {
+    const double slope = std::exp2(power);
+    if (attempt({"alibi",
+                 fmt::format("with linear biases, -{:.6g} times the distance (--alibi FILE: a "
+                             "tensor [heads] of slopes, of which this head's is {:.6g})",
+                             slope, slope),
+                 biased(slope), kClearlyLess})) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool Diagnosis::find_row_sinks(const AttendedRows& computed) {
+  // Of an LSE any number is a row's own sink; outputs have to be of one direction as well.
+  if (!all_.are_outputs() || computed.width < 2) return false;
+  const std::vector<double> sinks = all_.missing_sinks(computed);
+  AttendedRows scaled = computed;
+  for (size_t r = 0; r < sinks.size(); ++r) {
+    if (!std::isfinite(sinks[r])) continue;
+    const double part = 1 / (1 + std::exp(sinks[r] - computed.lse[r]));
+    const auto row = std::span(scaled.outputs).subspan(r * computed.width, computed.width);
+    for (double& value : row) value *= part;
+  }
+  const double error = all_.compare(scaled).error;
+  if (error > check_.tolerance || error > kClearlyLess * check_.error) return false;
+  const auto [least, most] = std::minmax_element(sinks.begin(), sinks.end());
+  suspect_ = {
+      "sinks",
+      fmt::format("with a sink of its own for each row in the softmax's denominator, {:.4g} "
+                  "to {:.4g}, it agrees (--sinks FILE: a tensor [batch, heads, queries])",
+                  *least, *most),
+      error};
+  return true;
+}
+
 bool Diagnosis::find_sink() {
-  const auto found = all_.missing_sink(attend_rows(stated(), all_.rows()));
+  if (!problem_.sinks().is_none()) return false;
+  const AttendedRows computed = attend_rows(stated(), all_.rows());
+  const auto found = all_.missing_sink(computed);
   if (!found) return false;
   // What was learnt is no round number; what a script wrote is one.
   for (const double sink : {std::round(*found * 1e3) / 1e3, *found}) {
     AttendInputs inputs = stated();
-    inputs.sink = sink;
+    inputs.sinks = Sinks({1, 1, 1}, {static_cast<float>(sink)});
     if (attempt({"sinks",
                  fmt::format("with a sink of {:.6g} in the softmax's denominator (--sinks {:.6g}; "
                              "other heads may have others: a tensor sinks [heads] tells them)",
@@ -137,10 +223,11 @@ bool Diagnosis::find_sink() {
       return true;
     }
   }
-  return false;
+  return find_row_sinks(computed);
 }
 
 bool Diagnosis::find_cap() {
+  if (problem_.score().cap != 0) return false;
   constexpr int kMostHalves = 24;  // caps from 1/16 to 256
   const auto capped = [&](double cap) {
     AttendInputs inputs = stated();
@@ -183,19 +270,47 @@ double Diagnosis::best_octaves(IndexRange halves,
   return (low + high) / 2;
 }
 
-bool Diagnosis::fit_scale() {
+double Diagnosis::best_scale_factor(int64_t head, const RecordedRows& recorded) const {
   constexpr int kSteps = 24;
-  AttendInputs inputs = stated();
-  inputs.scale *= std::exp2(best_octaves({-kSteps, kSteps}, [&](double octaves) {
-    AttendInputs scaled = stated();
+  return std::exp2(best_octaves({-kSteps, kSteps}, [&](double octaves) {
+    AttendInputs scaled = stated_inputs(call_, batch_, head);
     scaled.scale *= std::exp2(octaves);
-    return error_of(scaled, few_);
+    return error_of(scaled, recorded);
   }));
+}
+
+bool Diagnosis::fit_scale() {
+  AttendInputs inputs = stated();
+  inputs.scale *= best_scale_factor(head_, few_);
   const double scale = inputs.scale;
-  return attempt({"scale",
-                  fmt::format("with scale {:.6g} instead of {:.6g} (--scale {:.9g})", scale,
-                              problem_.scale(), scale),
-                  std::move(inputs)});
+  if (!attempt({"scale",
+                fmt::format("with scale {:.6g} instead of {:.6g} (--scale {:.9g})", scale,
+                            problem_.scale(head_), scale),
+                std::move(inputs)})) {
+    return false;
+  }
+  fit_other_heads(scale);
+  return true;
+}
+
+void Diagnosis::fit_other_heads(double scale) {
+  constexpr int64_t kMostHeads = 64;
+  if (problem_.num_heads() > kMostHeads) return;
+  std::vector<double> each;
+  for (int64_t head = 0; head < problem_.num_heads(); ++head) {
+    const RecordedRows few(call_, batch_, head, kFewRows);
+    AttendInputs inputs = stated_inputs(call_, batch_, head);
+    const double stated_scale = inputs.scale;
+    inputs.scale = scale;
+    if (head != head_ && error_of(inputs, few) > check_.tolerance) {
+      inputs.scale = stated_scale * best_scale_factor(head, few);
+      if (error_of(inputs, few) > check_.tolerance) return;
+    }
+    each.push_back(inputs.scale);
+  }
+  if (std::ranges::all_of(each, [&](double other) { return other == scale; })) return;
+  suspect_.explanation = fmt::format(
+      "with a scale of its own for each head it agrees (--scale {:.9g})", fmt::join(each, ","));
 }
 
 AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_t head,
@@ -211,10 +326,10 @@ AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_
 
 Suspect find_culprit(const CallCheck& check, const Capture& capture, std::stop_token stop) {
   const AttentionProblem& problem = *check.call->problem;
-  if (problem.score() != ScoreFunction::softmax || !problem.sinks().is_none()) {
+  if (!is_softmax(problem.score())) {
     return {"unknown",
-            fmt::format("mistakes are looked for in plain softmax attention only (score {})",
-                        problem.score_words()),
+            fmt::format("mistakes are looked for in softmax attention only (score {})",
+                        score_name(problem.score())),
             check.error};
   }
   return Diagnosis(check, capture, std::move(stop)).run();

@@ -44,6 +44,10 @@ class Diagnosis {
   bool try_scales();
   bool try_masks();
   bool find_sink();
+  bool find_row_sinks(const AttendedRows& computed);
+  bool try_without_sinks();
+  bool try_lse_forms();
+  bool find_alibi();
   bool find_cap();
   bool try_layouts();
   bool try_batches();
@@ -53,8 +57,11 @@ class Diagnosis {
   bool try_layers();
   bool find_same_rows();
   bool fit_scale();
+  void fit_other_heads(double scale);
   /// The power of two within half octaves [begin / 2, end / 2] whose factor leaves least error.
   double best_octaves(IndexRange halves, const std::function<double(double)>& error_at) const;
+  /// The factor of the head's scale that leaves least error in these rows of it.
+  double best_scale_factor(int64_t head, const RecordedRows& recorded) const;
 
   bool try_other_call(const std::string& culprit, const CallEntry& other, const std::string& name);
   /// The stated inputs of call_ with `parts` ("q", "k", "v", several) of another call or head.

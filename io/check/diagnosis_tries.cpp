@@ -68,13 +68,14 @@ bool Diagnosis::try_masks() {
   const int64_t shift = problem_.num_keys() - problem_.num_queries();
   if (shift != 0) {
     masks.push_back({last_aligned_causal(shift),
-                     "with a causal mask aligned at the last query and key" + instead, ""});
+                     "with a causal mask aligned at the last query and key" + instead,
+                     "window:-1,0"});
   }
   if (const auto padding = padding_mask(problem_)) {
     masks.push_back({*padding, "with padded text keys hidden (text_valid)" + instead, ""});
   }
   if (call_.mask && call_.mask_fact && call_.mask->dtype() == DType::boolean) {
-    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask)),
+    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask), 0),
                      "with the mask's booleans inverted (true must mean: may attend)", ""});
   } else if (call_.mask && is_floating(call_.mask->dtype())) {
     masks.push_back({number_mask(call_.mask),

@@ -122,11 +122,18 @@ std::optional<double> RecordedRows::missing_sink_of(const AttendedRows& computed
   return lse + std::log((1 - part) / part);
 }
 
-std::optional<double> RecordedRows::missing_sink(const AttendedRows& computed) const {
+std::vector<double> RecordedRows::missing_sinks(const AttendedRows& computed) const {
   std::vector<double> sinks;
   for (size_t r = 0; r < rows_.size(); ++r) {
-    if (const auto sink = missing_sink_of(computed, r)) sinks.push_back(*sink);
+    sinks.push_back(
+        missing_sink_of(computed, r).value_or(-std::numeric_limits<double>::infinity()));
   }
+  return sinks;
+}
+
+std::optional<double> RecordedRows::missing_sink(const AttendedRows& computed) const {
+  std::vector<double> sinks = missing_sinks(computed);
+  std::erase_if(sinks, [](double sink) { return !std::isfinite(sink); });
   if (sinks.empty()) return std::nullopt;
   const auto middle = sinks.begin() + static_cast<std::ptrdiff_t>(sinks.size() / 2);
   std::nth_element(sinks.begin(), middle, sinks.end());
@@ -139,7 +146,9 @@ AttendInputs stated_inputs(const CallEntry& call, int64_t batch, int64_t head) {
   inputs.q = stored_rows(p.q(), batch, head);
   inputs.k = stored_rows(p.k(), batch, p.kv_head(head));
   if (RecordedRows::has_outputs(call)) inputs.v = stored_rows(p.v(), batch, p.kv_head(head));
-  inputs.scale = p.scale();
+  inputs.scale = p.scale(head);
+  inputs.cap = p.score().cap;
+  inputs.sinks = p.sinks();
   inputs.mask = p.mask();
   inputs.batch = batch;
   inputs.head = head;

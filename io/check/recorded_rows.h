@@ -34,6 +34,10 @@ class RecordedRows {
   /// by the part of theirs that was recorded, LSEs by what they are more. Nothing where they have
   /// no less and no more.
   std::optional<double> missing_sink(const AttendedRows& computed) const;
+  /// That of each of rows(), −∞ where it lacks none.
+  std::vector<double> missing_sinks(const AttendedRows& computed) const;
+  /// True where outputs are compared, not LSEs.
+  bool are_outputs() const { return width_ > 0; }
 
  private:
   std::optional<double> missing_sink_of(const AttendedRows& computed, size_t row) const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <vector>
 
 namespace attnscope {
 
@@ -8,5 +9,11 @@ namespace attnscope {
 using OrderedJson = nlohmann::ordered_json;
 /// JSON of which an object sorts its names: two that are equal print alike.
 using Json = nlohmann::json;
+
+/// The number of a list of one, else the list.
+template <typename AnyJson = OrderedJson>
+AnyJson one_or_list(const std::vector<double>& numbers) {
+  return numbers.size() == 1 ? AnyJson(numbers.front()) : AnyJson(numbers);
+}
 
 }  // namespace attnscope

@@ -25,7 +25,15 @@ void add_facts(MetricGroup& group, const AttentionProblem& problem) {
   };
   const auto text = [](const std::string& value) { return std::vector<std::string>{value}; };
   add_of_run(group, "timestep", "timestep of the step", number(call.timestep));
-  add_of_run(group, "scale", "what q.k was multiplied by", number(call.scale));
+  if (call.scale.size() == 1) {
+    add_of_run(group, "scale", "what q.k was multiplied by", call.scale);
+  } else {
+    std::vector<double> of_heads;
+    for (size_t item = 0; item < group.batch.size(); ++item) {
+      of_heads.insert(of_heads.end(), call.scale.begin(), call.scale.end());
+    }
+    group.add("head_scale", "what the head's q.k was multiplied by", std::move(of_heads));
+  }
   add_of_run(group, "num_queries", "queries of the call", count(problem.num_queries()));
   add_of_run(group, "num_keys", "keys of the call", count(problem.num_keys()));
   add_of_run(group, "text", "text tokens of the sequence", text(call.text));

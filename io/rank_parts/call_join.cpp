@@ -108,6 +108,12 @@ class Join {
     if (!p.sinks().is_none()) {
       throw file_error(file_of(part), "sinks", "are there, and are not joined");
     }
+    if (call.alibi_slopes) {
+      throw file_error(file_of(part), "alibi_slopes", "are there, and are not joined");
+    }
+    if (!p.scales().is_one()) {
+      throw file_error(file_of(part), "scale", "is a list of numbers a head, which are not joined");
+    }
     if (part.part.has_some_tokens() != partial()) {
       refuse_difference(part, first_, "part", part_text(part.part), part_text(first_.part));
     }

@@ -177,6 +177,10 @@ class ChunkJoin {
         throw usage_error(
             fmt::format("chunk {} has sinks, which are not joined", call->id.place.chunk));
       }
+      if (call->alibi_slopes) {
+        throw usage_error(
+            fmt::format("chunk {} has linear biases, which are not joined", call->id.place.chunk));
+      }
       if (call->facts.count("part") == 0) continue;
       throw usage_error(
           fmt::format("chunk {} is the part of one of several processes: join these first, from "
@@ -293,10 +297,10 @@ class ChunkJoin {
     tell_lost("v", [](const CallEntry& c) { return bool(c.problem->v()); });
     tell_lost("lse", [](const CallEntry& c) { return c.lse != nullptr; });
     tell_lost("out", [](const CallEntry& c) { return c.out != nullptr; });
-    parts.scale = p.scale();
+    parts.scale = p.scales();
     parts.score = p.score();
     join_mask(entry);
-    parts.mask = make_mask(*entry.mask_fact, entry.mask);
+    parts.mask = make_mask(*entry.mask_fact, entry.mask, 0);
     join_tokens(entry, parts);
     parts.id = entry.id;
     parts.name = p.name();

@@ -72,10 +72,10 @@ constexpr std::string_view kCap = "the logits are capped, c*tanh(s/c), before th
 constexpr std::string_view kBias = "is added to the logits";
 constexpr std::string_view kBiasWay = "--mask FILE:KEY adds a tensor of the map's shape";
 constexpr std::string_view kSlopes = "the logits fall with the distance by a slope a head";
-constexpr std::string_view kSlopesWay = "--mask FILE adds a tensor of the map's shape";
+constexpr std::string_view kSlopesWay = "--alibi FILE:KEY tells the slopes";
 constexpr std::string_view kWindow = "keys far from the query are left out";
 constexpr std::string_view kWindowWay =
-    "--mask window:N keeps N keys on both sides, --mask FILE any";
+    "--mask window:L,R keeps L keys before and R behind, --mask FILE any";
 constexpr std::string_view kPadding = "keys are left out";
 constexpr std::string_view kPaddingWay = "--mask FILE:KEY takes a tensor of the map's axes";
 constexpr std::string_view kDropout = "weights are dropped at random";

@@ -84,7 +84,7 @@ void KeyRowHead::multiply(const QueryBlock& queries) const {
   }
   const QueryColumns columns(format_, {queries.data, rows});
   // Below, whoever compares |t| with kMaxTableExponent by Cauchy and Schwarz finds all rows fit.
-  const double factor = problem_.scale() * std::numbers::log2e * double{columns.longest};
+  const double factor = problem_.scale(head_) * std::numbers::log2e * double{columns.longest};
   const KeyRowQueries asked{columns.columns.data(), rows,
                             0.99 * double{kMaxTableExponent} / factor};
   const KeyRowSource source{.format = format_,

@@ -186,7 +186,7 @@ class ReferenceHead : public BoundHead {
       if (linear) {
         row.scores[j] = std::isinf(row.bias[j]) ? 0 : dot;
       } else {
-        row.scores[j] = capped(problem_.scale() * dot) + double{row.bias[j]};
+        row.scores[j] = capped(problem_.scale(head_) * dot) + double{row.bias[j]};
       }
     }
   }

@@ -23,6 +23,8 @@ from .places import Places
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ._native import Engine
 
 _KCPU = 1  # DLPack's number of the host
@@ -119,7 +121,7 @@ def call(
     k: Any,
     v: Any = None,
     *,
-    scale: float | None = None,
+    scale: float | Sequence[float] | None = None,
     mask: Any = None,
     score: str = "softmax",
     softcap: float | None = None,
@@ -132,7 +134,7 @@ def call(
 ) -> Call:
     """A Call of arrays, whose heads have all that a capture's have.
 
-    scale: logits are scale·q·k; 1/√d unless it is given. mask: "causal", "window:N", "block_causal:N", or an array
+    scale: logits are scale·q·k, with a number or one a head; 1/√d unless it is given. mask: "causal", "window:N", "block_causal:N", or an array
     that broadcasts to [B, H, Nq, Nk]: bool (may be attended to) or a bias. score: "softmax", "sigmoid",
     "linear:elu1", "linear:relu". softcap: logits s become softcap·tanh(s/softcap) before mask and softmax; 0 or None
     leaves them. sinks: a logit that stands in the denominator of the softmax alone: a number, [H], or what broadcasts
@@ -154,7 +156,7 @@ def call(
             raise make_error(f"softcap: score {score} has none", "usage")
         words["score"] = f"softcap:{float(softcap)!r}"
     if scale is not None:
-        words["scale"] = repr(float(scale))
+        words["scale"] = ",".join(repr(float(each)) for each in np.ravel(scale))
     if grid is not None:
         words["grid"] = grid if isinstance(grid, str) else "x".join(map(str, grid))
     mask_array = None

@@ -1,6 +1,6 @@
 #include "python/native/array_call.h"
 
-#include <charconv>
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -8,6 +8,7 @@
 #include "core/tensor/layout.h"
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_sinks.h"
+#include "io/capture/facts/call_facts.h"
 
 namespace attnscope {
 namespace {
@@ -51,15 +52,19 @@ HeadTensor head_tensor(const std::string& name, const DataArray& array, const Wo
   return {array_tensor(name, array, is_bf16(options, name)), *layout};
 }
 
-double scale_of(const Words& options) {
+HeadScales scale_of(const Words& options, int64_t heads) {
   const std::string text = word(options, "scale");
   if (text.empty()) return 0;
-  double scale = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), scale);
-  if (error != std::errc() || end != text.data() + text.size() || !(scale > 0)) {
-    throw usage_error("scale " + one_line(text) + ": expected a number above 0");
+  auto each = parse_numbers(text);
+  const bool above = each && std::ranges::all_of(*each, [](double scale) { return scale > 0; });
+  if (!above) {
+    throw usage_error("scale " + one_line(text) + ": expected a number above 0, or one a head");
   }
-  return scale;
+  if (each->size() != 1 && std::ssize(*each) != heads) {
+    throw usage_error("scale: expected a number, or one for each of the " + std::to_string(heads) +
+                      " heads (got " + std::to_string(each->size()) + " numbers)");
+  }
+  return HeadScales(std::move(*each));
 }
 
 ScoreFunction score_of(const Words& options) {
@@ -72,16 +77,16 @@ ScoreFunction score_of(const Words& options) {
   return *score;
 }
 
-Mask mask_of(const CallArrays& arrays, const Words& options) {
+Mask mask_of(const CallArrays& arrays, const Words& options, int64_t shift) {
   if (arrays.mask) {
     return Mask::tensor(array_tensor("mask", *arrays.mask, is_bf16(options, "mask")));
   }
   const std::string text = word(options, "mask");
   if (text.empty()) return {};
-  const auto mask = word_mask(text, "mask");
+  const auto mask = word_mask(text, "mask", shift);
   if (!mask) {
     throw usage_error("mask " + one_line(text) +
-                      ": expected none, causal, window:N, block_causal:N or an array");
+                      ": expected none, causal, window:N, window:L,R, block_causal:N or an array");
   }
   return mask->mask;
 }
@@ -111,9 +116,9 @@ CallHandle make_array_call(const CallArrays& arrays, const Words& options) {
   parts.q = head_tensor("q", arrays.q, options);
   parts.k = head_tensor("k", arrays.k, options);
   if (arrays.v) parts.v = head_tensor("v", *arrays.v, options);
-  parts.scale = scale_of(options);
+  parts.scale = scale_of(options, parts.q.heads());
   parts.score = score_of(options);
-  parts.mask = mask_of(arrays, options);
+  parts.mask = mask_of(arrays, options, parts.k.tokens() - parts.q.tokens());
   if (arrays.sinks) parts.sinks = sinks_of(*arrays.sinks, parts.q);
   const bool same = parts.q.tokens() == parts.k.tokens();
   parts.query_tokens =

@@ -55,7 +55,8 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["keys"] = p.num_keys();
   facts["head_dim"] = p.head_dim();
   facts["dtype"] = std::string(dtype_name(call.recorded_dtype()));
-  facts["scale"] = p.scale();
+  const HeadScales& scales = p.scales();
+  facts["scale"] = scales.is_one() ? py::object(py::float_(scales.of(0))) : py::cast(scales.each());
   facts["score"] = score_name(p.score());
   facts["mask"] = p.mask().describe();
   facts["sinks"] = p.sinks().describe();

@@ -195,6 +195,22 @@ TEST_CASE("capped logits and sinks agree with double precision under every mask"
   }
 }
 
+TEST_CASE("scales a head agree with double precision, capped or not", "[numbers]") {
+  for (const DType dtype : kDTypes) {
+    for (const ScoreFunction score :
+         {ScoreFunction::softmax, ScoreFunction::softcap(3), ScoreFunction::sigmoid}) {
+      check_case({.shape = {2, 6, 2, 40, 700, 16},
+                  .dtype = dtype,
+                  .score = score,
+                  .mask = "alibi_bias",
+                  .sinks = is_softmax(score) ? "head" : "none",
+                  .own_scales = true});
+      check_case(
+          {.shape = {1, 4, 2, 140, 1031, 64}, .dtype = dtype, .score = score, .own_scales = true});
+    }
+  }
+}
+
 TEST_CASE("capped logits and sinks of every size agree with double precision", "[numbers]") {
   for (const DType dtype : kDTypes) {
     for (const double cap : {1e-3, 1.0, 50.0, 1e6}) {

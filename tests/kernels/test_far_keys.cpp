@@ -79,7 +79,7 @@ struct Results {
   RowSink reductions;
 
   Results(const Oracle& oracle, const TileBackend& backend)
-      : relative(1e-4 + 0x1p-23 * oracle.problem().scale() *
+      : relative(1e-4 + 0x1p-23 * oracle.problem().scale(0) *
                             static_cast<double>(oracle.problem().head_dim()) *
                             largest_product(oracle.description())),
         panel(oracle.problem().num_queries(), oracle.problem().num_keys(), 250, Encoding::f32),

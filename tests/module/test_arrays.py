@@ -72,6 +72,23 @@ class Types(unittest.TestCase):
         with self.assertRaisesRegex(attnscope.Error, "softcap: score sigmoid has none"):
             attnscope.weights(q, k, score="sigmoid", softcap=5)
 
+    def test_scales_a_head_and_windows(self) -> None:
+        (q, q64), (k, k64) = (rounded(a, np.float32) for a in (Q, K))
+        scales = np.linspace(0.05, 0.4, 6)
+        plain = logits(q64, k64) * np.sqrt(q64.shape[-1])
+        scaled = plain * scales[None, :, None, None]
+        np.testing.assert_allclose(attnscope.logits(q, k, scale=scales), scaled, atol=2e-5, rtol=2e-5)
+        self.assertEqual(attnscope.call(q, k, scale=list(scales)).facts["scale"], list(scales))
+        self.assertEqual(attnscope.call(q, k, scale=[0.25] * 6).facts["scale"], 0.25)
+        with self.assertRaisesRegex(attnscope.Error, "scale: expected a number, or one for each of the 6 heads"):
+            attnscope.weights(q, k, scale=[0.1, 0.2])
+        queries, keys = scaled.shape[-2:]
+        at = np.arange(queries)[:, None] + keys - queries
+        seen = (np.arange(keys) >= at - 20) & (np.arange(keys) <= at + 3)
+        got = attnscope.weights(q, k, scale=scales, mask="window:20,3")
+        parts = np.where(seen, np.exp(scaled - scaled.max(-1, keepdims=True)), 0)
+        check_weights(got, parts / parts.sum(-1, keepdims=True), 170)
+
     def test_bfloat16_of_numpy(self) -> None:
         """NumPy has no such type; ml_dtypes' is told by its name and handed on as the two bytes that it is."""
         from attnscope import arrays, native

@@ -1,6 +1,7 @@
 #include "tests/support/recorded_call.h"
 
 #include <cmath>
+#include <numeric>
 #include <random>
 
 namespace attnscope::test {
@@ -26,22 +27,28 @@ float* RecordedCall::row(std::vector<float>& tensor, int64_t batch, int64_t head
 
 void RecordedCall::attend(const Bias& bias) {
   out.assign(q.size(), 0);
+  sums.clear();
+  sums_of_keys.clear();
   for (int64_t b = 0; b < kBatch; ++b) {
     for (int64_t h = 0; h < kHeads; ++h) {
       const int64_t kv = h / (kHeads / kKvHeads);
       for (int64_t i = 0; i < kTokens; ++i) {
         std::array<double, kTokens> weights{};
         double total = sinks.empty() ? 0 : std::exp(sinks[static_cast<size_t>(h)]);
+        if (row_sinks) total = std::exp(row_sinks(h, i));
+        const double factor = scales.empty() ? scale : scales[static_cast<size_t>(h)];
         for (int64_t j = 0; j < kTokens; ++j) {
           double dot = 0;
           for (int64_t c = 0; c < kWidth; ++c) {
             dot += double{row(q, b, h, i)[c]} * double{row(k, b, kv, j)[c]};
           }
-          const double logit = cap == 0 ? scale * dot : cap * std::tanh(scale * dot / cap);
+          const double logit = cap == 0 ? factor * dot : cap * std::tanh(factor * dot / cap);
           const double weight = std::exp(logit + (bias ? bias(i, j) : 0));
           weights[static_cast<size_t>(j)] = weight;
           total += weight;
         }
+        sums.push_back(total);
+        sums_of_keys.push_back(std::accumulate(weights.begin(), weights.end(), 0.0));
         for (int64_t c = 0; c < kWidth; ++c) {
           double sum = 0;
           for (int64_t j = 0; j < kTokens; ++j) {
@@ -52,6 +59,14 @@ void RecordedCall::attend(const Bias& bias) {
       }
     }
   }
+}
+
+std::vector<float> RecordedCall::lse(bool with_sinks) const {
+  std::vector<float> values;
+  for (const double sum : with_sinks ? sums : sums_of_keys) {
+    values.push_back(static_cast<float>(std::log(sum)));
+  }
+  return values;
 }
 
 void RecordedCall::change_rows(const std::function<void(int64_t, float*)>& change) {

@@ -21,7 +21,7 @@ namespace attnscope {
 // the body is packed (1 byte), the body.
 
 /// Programs understand each other that have the same.
-inline constexpr int kProtocol = 6;
+inline constexpr int kProtocol = 7;
 
 enum class MessageType : uint8_t {
   hello = 1,      ///< of the server: what there is

@@ -15,6 +15,7 @@
 #include "core/problem/normalised_tensor.h"
 #include "core/problem/problem_names.h"
 #include "core/problem/score.h"
+#include "io/capture/call/call_alibi.h"
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_part.h"
 #include "io/capture/call/call_sinks.h"
@@ -169,33 +170,44 @@ CallScore call_score(const CallFacts& facts, const CallTensors& tensors, const H
   return {score, divided};
 }
 
-/// The facts with the scale as a number, finite and above 0.
+/// The facts with the scale as numbers, finite and above 0.
 CallFacts with_scale(CallFacts facts, int64_t head_dim, ScoreFunction score) {
   const CallFacts::Fact* fact = facts.find("scale");
   if (fact == nullptr || fact->value == "auto") {
     const double scale = is_signed(score) ? 1.0 : 1.0 / std::sqrt(static_cast<double>(head_dim));
     facts.set("scale", scale, fact == nullptr ? "default" : "option --scale auto");
   } else if (fact->value.is_string()) {
-    const auto number = parse_number(fact->value.get<std::string>());
-    if (!number) {
+    const auto numbers = parse_numbers(fact->value.get<std::string>());
+    if (!numbers) {
       throw usage_error("--scale " + fact->value.get<std::string>() +
-                        ": expected auto or a number");
+                        ": expected auto, a number, or one a head (0.1,0.2)");
     }
-    facts.set("scale", *number, fact->origin);
+    facts.set("scale", one_or_list<Json>(*numbers), fact->origin);
   }
-  const double scale = *facts.number("scale");
-  if (std::isfinite(scale) && scale > 0) return facts;
-  // JSON has no word for NaN and infinity.
-  const std::string got = std::isnan(scale)   ? "NaN"
-                          : std::isinf(scale) ? "infinity"
-                                              : Json(scale).dump();
-  throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
+  for (const double scale : facts.numbers("scale")) {
+    if (std::isfinite(scale) && scale > 0) continue;
+    // JSON has no word for NaN and infinity.
+    const std::string got = std::isnan(scale)   ? "NaN"
+                            : std::isinf(scale) ? "infinity"
+                                                : Json(scale).dump();
+    throw bad_fact(facts, "scale", "expected a finite number above 0 (got " + got + ")");
+  }
+  return facts;
+}
+
+HeadScales head_scales(const CallFacts& facts, int64_t heads) {
+  std::vector<double> each = facts.numbers("scale");
+  if (each.size() == 1 || std::ssize(each) == heads) return HeadScales(std::move(each));
+  throw bad_fact(facts, "scale",
+                 fmt::format("expected a number, or one for each of the {} heads (got {} numbers)",
+                             heads, each.size()));
 }
 
 /// True where an option was given that is the way out that `shaping` names.
 bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
   return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
          (overrides.sinks && shaping.way_out.starts_with("--sinks")) ||
+         (overrides.alibi && shaping.way_out.starts_with("--alibi")) ||
          (overrides.score.cap != 0 && shaping.way_out.starts_with("--score")) ||
          (overrides.scale && shaping.way_out.starts_with("--scale"));
 }
@@ -282,9 +294,10 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   std::erase_if(call.unknown, [&](const std::string& what) {
     return what.starts_with("tensor ") && call.facts.ignores(unknown_key(what));
   });
-  if (call.tensors.sinks) {
-    for (const std::string& name : usual_names("sinks")) {
-      if (call.facts.ignores(name)) call.tensors.sinks = nullptr;
+  for (const auto& [role, place] :
+       {std::pair("sinks", &CallTensors::sinks), {"alibi_slopes", &CallTensors::alibi_slopes}}) {
+    for (const std::string& name : usual_names(role)) {
+      if (call.tensors.*place && call.facts.ignores(name)) call.tensors.*place = nullptr;
     }
   }
   const std::set<std::string> left_out = call.facts.ignored();
@@ -317,11 +330,13 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width(), score.score);
   check_outputs(call.tensors, heads, facts.name());
   Sinks sinks = call_sinks(call.tensors, heads.q, overrides, control, call.notes);
+  CallAlibi alibi = call_alibi(call.tensors, heads, overrides, control, call.notes);
 
   CallEntry entry = describe_call(facts, call.tensors);
   entry.file = std::move(call.file);
   entry.id = id;
   entry.mask = std::move(mask.source);
+  entry.alibi_slopes = std::move(alibi.slopes);
   for (const std::string& name : tokens.tensors) {
     entry.map_tensors[name] = call.tensors.others.at(name);
   }
@@ -340,15 +355,15 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
     return shaping != nullptr && is_answered(*shaping, overrides);
   });
   const bool options = overrides.mask || overrides.scale || overrides.layout || overrides.sinks ||
-                       overrides.score != ScoreFunction::softmax;
+                       overrides.alibi || overrides.score != ScoreFunction::softmax;
   entry.problem = with_name(facts.name(), options ? ErrorCode::usage : ErrorCode::file, [&] {
     return std::make_shared<const AttentionProblem>(
         AttentionProblem::make({.q = heads.q,
                                 .k = heads.k,
                                 .v = heads.v,
-                                .scale = *facts.number("scale"),
+                                .scale = head_scales(facts, heads.q.heads()),
                                 .score = score.score,
-                                .mask = std::move(mask.mask),
+                                .mask = mask.mask & alibi.mask,
                                 .sinks = std::move(sinks),
                                 .query_tokens = tokens.queries,
                                 .key_tokens = tokens.keys,

@@ -1,9 +1,11 @@
 #include "io/capture/call/call_mask.h"
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <optional>
 
+#include "core/base/checked_math.h"
 #include "core/base/nearest_word.h"
 #include "io/capture/call/packed_sequences.h"
 #include "io/capture/facts/fact_errors.h"
@@ -29,10 +31,15 @@ void check_mask_file(const std::string& text, const std::string& option) {
 Mask window_mask(const std::string& text, const std::string& option) {
   const auto reach = parse_number(text.substr(7));
   if (!reach || *reach < 0 || *reach != std::floor(*reach) || *reach > 1e15) {
-    throw usage_error(option + " " + text + ": expected window:N, N a whole number of tokens");
+    throw usage_error(
+        option + " " + text +
+        ": expected window:N or window:L,R, whole numbers of tokens (L or R -1: all)");
   }
   return Mask::window(static_cast<int64_t>(*reach));
 }
+
+/// Keys that the call has more than queries.
+int64_t shift_of(const HeadTensors& heads) { return heads.k.tokens() - heads.q.tokens(); }
 
 /// The blocks of the fact mask `blocks`, whose size stands in a fact of its own.
 std::array<int64_t, 2> mask_block(const CallFacts& facts) {
@@ -63,12 +70,51 @@ std::shared_ptr<const TensorSource> mask_tensor(const CallFacts& facts, const Ma
 
 /// make_mask, whose errors name the tensor.
 Mask named_mask(const MaskFact& fact, const std::shared_ptr<const TensorSource>& source,
-                ErrorCode wrong) {
-  return with_name(source ? source->name() : "", wrong, [&] { return make_mask(fact, source); });
+                int64_t shift, ErrorCode wrong) {
+  return with_name(source ? source->name() : "", wrong,
+                   [&] { return make_mask(fact, source, shift); });
+}
+
+/// True of floating numbers whose first two rows, or what is first in them, are 0 and 1 alone.
+bool looks_boolean(const TensorSource& source) {
+  if (!is_floating(source.dtype()) || is_float8(source.dtype()) || source.shape().empty()) {
+    return false;
+  }
+  const auto shape = source.shape();
+  const std::vector<int64_t> begin(shape.size(), 0);
+  std::vector<int64_t> count(shape.size(), 1);
+  if (shape.size() > 1) count[shape.size() - 2] = std::min<int64_t>(shape[shape.size() - 2], 2);
+  count.back() = std::min<int64_t>(shape.back(), 4096);
+  const int64_t total = *checked_count(count);
+  std::vector<std::byte> raw(static_cast<size_t>(total * dtype_bytes(source.dtype())));
+  source.read(begin, count, raw.data());
+  std::vector<float> numbers(static_cast<size_t>(total));
+  to_floats(source.dtype(), raw.data(), total, numbers.data());
+  const auto is = [&](float value) { return std::count(numbers.begin(), numbers.end(), value); };
+  return is(0) > 0 && is(1) > 0 && is(0) + is(1) == total;
+}
+
+/// The form of a mask that a tensor tells: booleans [B, Nk] are the keys that each batch item has,
+/// all else is entries of the map. A note tells the former, and numbers that look like booleans.
+MaskForm form_of_tensor(const TensorSource& source, const HeadTensors& heads,
+                        std::vector<std::string>& notes) {
+  const auto shape = source.shape();
+  const bool by_item = shape.size() == 2 && shape[0] == heads.q.batch() && shape[0] > 1 &&
+                       shape[1] == heads.k.tokens() && shape[0] != heads.q.tokens();
+  if (by_item && source.dtype() == DType::boolean) {
+    notes.push_back(source.name() + " is taken as the keys of each batch item (key padding)");
+    return MaskForm::valid;
+  }
+  if (looks_boolean(source)) {
+    notes.push_back(source.name() +
+                    " begins with numbers 0 and 1 alone, which are added to the logits: a mask of "
+                    "what may be attended to is bool");
+  }
+  return MaskForm::tensor;
 }
 
 CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
-                       const std::string& text) {
+                       const std::string& text, std::vector<std::string>& notes) {
   auto fact = parse_mask_fact(text);
   if (!fact) {
     throw file_error(facts.name(), "mask", "expected " + mask_fact_words() + " (got " + text + ")");
@@ -80,7 +126,8 @@ CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const
     throw file_error(facts.name(), "mask_block",
                      "is a fact of the mask blocks (the mask is " + text + ")");
   }
-  Mask mask = named_mask(*fact, source, ErrorCode::file);
+  if (fact->form == MaskForm::tensor) fact->form = form_of_tensor(*source, heads, notes);
+  Mask mask = named_mask(*fact, source, shift_of(heads), ErrorCode::file);
   if (fact->is_second_format()) {
     with_name(facts.name(), ErrorCode::file, [&] {
       mask.check_shape(heads.q.batch(), heads.q.heads(), heads.q.tokens(), heads.k.tokens());
@@ -89,23 +136,25 @@ CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const
   return {std::move(mask), fact, std::move(source)};
 }
 
-CallMask option_mask(const std::string& text, const std::string& option,
-                     const ReadControl& control) {
-  if (auto mask = word_mask(text, option)) return std::move(*mask);
+CallMask option_mask(const std::string& text, const std::string& option, const HeadTensors& heads,
+                     const ReadControl& control, std::vector<std::string>& notes) {
+  const int64_t shift = shift_of(heads);
+  if (auto mask = word_mask(text, option, shift)) return std::move(*mask);
   check_mask_file(text, option);
   auto source = open_tensor_reference(text, usual_names("mask"), control);
-  const MaskFact fact{MaskForm::tensor};
-  Mask mask = named_mask(fact, source, ErrorCode::usage);
+  const MaskFact fact{form_of_tensor(*source, heads, notes)};
+  Mask mask = named_mask(fact, source, shift, ErrorCode::usage);
   return {std::move(mask), fact, std::move(source)};
 }
 
 }  // namespace
 
-std::optional<CallMask> word_mask(const std::string& text, const std::string& option) {
-  if (text.starts_with("window:")) return CallMask{window_mask(text, option), {}, nullptr};
+std::optional<CallMask> word_mask(const std::string& text, const std::string& option,
+                                  int64_t shift) {
   if (!is_mask_word(text)) return std::nullopt;
   const auto fact = parse_mask_fact(text);
-  if (fact) return CallMask{make_mask(*fact, nullptr), fact, nullptr};
+  if (fact) return CallMask{make_mask(*fact, nullptr, shift), fact, nullptr};
+  if (text.starts_with("window:")) return CallMask{window_mask(text, option), {}, nullptr};
   throw usage_error(option + " " + text +
                     ": expected block_causal:N, N a whole number of tokens, at least 1");
 }
@@ -114,14 +163,19 @@ CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const Hea
                    const FactOverrides& overrides, const ReadControl& control,
                    std::vector<std::string>& notes) {
   const std::string text = facts.text("mask").value_or("none");
-  CallMask mask = overrides.mask ? option_mask(text, overrides.mask_option, control)
-                                 : recorded_mask(facts, tensors, heads, text);
+  CallMask mask = overrides.mask ? option_mask(text, overrides.mask_option, heads, control, notes)
+                                 : recorded_mask(facts, tensors, heads, text, notes);
   if (!tensors.cu_seqlens_q) return mask;
   const ErrorCode wrong = overrides.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
   const Mask packed = with_name(facts.name(), wrong, [&] {
     return packed_mask(tensors, heads.q, heads.k, text == "causal", wrong, notes);
   });
   if (packed.is_none()) return mask;
+  if (mask.fact && mask.fact->form == MaskForm::window && shift_of(heads) != 0) {
+    throw usage_error(facts.name() + ": " + mask.fact->text() +
+                      " is counted from the last token, which packed sequences of other lengths of "
+                      "queries and keys have in several places");
+  }
   mask.mask = mask.mask & packed;
   mask.fact.reset();
   return mask;

@@ -22,9 +22,11 @@ struct CallMask {
   std::shared_ptr<const TensorSource> source;  ///< of a mask that a tensor tells; else null
 };
 
-/// The mask of the words none, causal, window:N and block_causal:N; nothing where the text is
-/// another. `option` is how messages name it. Throws Error(usage) where N is none.
-std::optional<CallMask> word_mask(const std::string& text, const std::string& option);
+/// The mask of one of mask_words() for a call with `shift` keys more than queries; nothing where
+/// the text is another. `option` is how messages name it. Throws Error(usage) where N, L or R is
+/// none.
+std::optional<CallMask> word_mask(const std::string& text, const std::string& option,
+                                  int64_t shift);
 
 /// The mask that the fact says, which an option may have set: a pattern or a tensor beside q and k,
 /// and by option alone a window or a file, and that of packed sequences (a note where there are

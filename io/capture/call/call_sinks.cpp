@@ -49,12 +49,22 @@ std::optional<Sinks::Shape> sink_shape(std::span<const int64_t> shape, const Sin
 
 }  // namespace
 
-Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call) {
+std::vector<float> all_floats(const TensorSource& tensor) {
   if (!is_floating(tensor.dtype()) || is_float8(tensor.dtype())) {
     throw file_error(
         tensor.name(), "",
         "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(tensor.dtype())) + ")");
   }
+  const auto extents = tensor.shape();
+  const int64_t count = *checked_count(extents);
+  std::vector<std::byte> raw(static_cast<size_t>(count * dtype_bytes(tensor.dtype())));
+  tensor.read(std::vector<int64_t>(extents.size(), 0), extents, raw.data());
+  std::vector<float> numbers(static_cast<size_t>(count));
+  to_floats(tensor.dtype(), raw.data(), count, numbers.data());
+  return numbers;
+}
+
+Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call) {
   const auto extents = tensor.shape();
   const auto shape = sink_shape(extents, call, tensor.name());
   if (!shape) {
@@ -64,11 +74,7 @@ Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call) {
                          shape_text(std::vector<int64_t>(call.begin(), call.end())) + " (got " +
                          shape_text(extents) + ")");
   }
-  const int64_t count = *checked_count(extents);
-  std::vector<std::byte> raw(static_cast<size_t>(count * dtype_bytes(tensor.dtype())));
-  tensor.read(std::vector<int64_t>(extents.size(), 0), extents, raw.data());
-  std::vector<float> logits(static_cast<size_t>(count));
-  to_floats(tensor.dtype(), raw.data(), count, logits.data());
+  std::vector<float> logits = all_floats(tensor);
   return with_name(tensor.name(), ErrorCode::file,
                    [&] { return Sinks(*shape, std::move(logits)); });
 }

@@ -11,6 +11,10 @@
 
 namespace attnscope {
 
+/// The numbers of a small floating tensor, of any shape. Throws Error(file) where it is of another
+/// type.
+std::vector<float> all_floats(const TensorSource& tensor);
+
 /// The sinks that a tensor tells of calls with these batch items, heads and queries: a logit a head
 /// [H], or what broadcasts to [B, H, Nq] or [B, H, Nq, 1]. Throws Error(file), Error(value).
 Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call);

@@ -31,6 +31,7 @@ const std::vector<Role>& roles() {
        &CallTensors::sinks,
        {"sinks", "sink", "s_aux", "attn_sink", "attn_sinks", "attention_sink", "attention_sinks",
         "attention_sink_bias", "sink_logits", "softmax_sink", "learnable_sink"}},
+      {"alibi_slopes", &CallTensors::alibi_slopes, {"alibi_slopes"}},
       {"out", &CallTensors::out, {"out", "output", "attn_output"}},
       {"out_rows", &CallTensors::out_rows, {"out_rows"}},
       {"cu_seqlens_q", &CallTensors::cu_seqlens_q, {"cu_seqlens_q", "cu_seqlens"}},

@@ -22,6 +22,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q_scale, k_scale, v_scale;
   /// Logits that stand in the denominator alone (call_sinks.h).
   std::shared_ptr<const TensorSource> sinks;
+  /// Slopes of linear biases (call_alibi.h).
+  std::shared_ptr<const TensorSource> alibi_slopes;
   /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
@@ -41,8 +43,8 @@ struct FoundTensors {
 };
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
-/// first. `role` is that name: q, k, v, mask, sinks, lse, out, out_rows, cu_seqlens_q,
-/// cu_seqlens_k; or qkv, kv of a fused tensor.
+/// first. `role` is that name: q, k, v, mask, sinks, alibi_slopes, lse, out, out_rows,
+/// cu_seqlens_q, cu_seqlens_k; or qkv, kv of a fused tensor.
 const std::vector<std::string>& usual_names(std::string_view role);
 
 /// A tensor that tells a mask, and where it stands.

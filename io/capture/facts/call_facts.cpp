@@ -37,7 +37,7 @@ constexpr std::array<FactName, 43> kFacts{{{"format", FactType::text, ""},
                                            {"kind", FactType::text},
                                            {"branches", FactType::strings},
                                            {"layout", FactType::text, "--layout"},
-                                           {"scale", FactType::number, "--scale"},
+                                           {"scale", FactType::numbers, "--scale"},
                                            {"mask", FactType::text, "--mask"},
                                            {"axes", FactType::text},
                                            {"grid", FactType::text, "--grid"},
@@ -161,6 +161,18 @@ std::optional<double> parse_number(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+std::optional<std::vector<double>> parse_numbers(const std::string& text) {
+  std::vector<double> numbers;
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = std::min(text.find(',', begin), text.size());
+    const auto number = parse_number(text.substr(begin, end - begin));
+    if (!number) return std::nullopt;
+    numbers.push_back(*number);
+    begin = end + 1;
+  }
+  return numbers;
 }
 
 namespace {
@@ -389,6 +401,13 @@ std::optional<int64_t> CallFacts::integer(const std::string& fact) const {
 std::optional<double> CallFacts::number(const std::string& fact) const {
   const Fact* found = find(fact);
   return found ? std::optional(found->value.get<double>()) : std::nullopt;
+}
+
+std::vector<double> CallFacts::numbers(const std::string& fact) const {
+  const Fact* found = find(fact);
+  if (found == nullptr) return {};
+  return found->value.is_array() ? found->value.get<std::vector<double>>()
+                                 : std::vector{found->value.get<double>()};
 }
 
 std::vector<std::string> CallFacts::strings(const std::string& fact) const {

@@ -31,6 +31,8 @@ std::string unknown_key(const std::string& what);
 
 /// A number as options and facts write it; nothing where there is more or less than one.
 std::optional<double> parse_number(const std::string& text);
+/// Numbers parted by commas, "0.1,0.2"; nothing where there is anything else.
+std::optional<std::vector<double>> parse_numbers(const std::string& text);
 
 /// Where facts come from that --as told.
 inline constexpr const char* kToldOrigin = "option --as";
@@ -101,6 +103,8 @@ class CallFacts {
   std::optional<std::string> text(const std::string& fact) const;
   std::optional<int64_t> integer(const std::string& fact) const;
   std::optional<double> number(const std::string& fact) const;
+  /// A number alone is a list of one. Empty where the fact is not known.
+  std::vector<double> numbers(const std::string& fact) const;
   /// Empty where the fact is not known.
   std::vector<std::string> strings(const std::string& fact) const;
 

@@ -17,8 +17,8 @@ struct FactOverrides {
   std::optional<std::string> layout;  ///< "bhsd" …
   std::optional<std::string> grid;    ///< "13x30x45"
   std::optional<std::string> text;    ///< "226@start"
-  std::optional<std::string> scale;   ///< "auto" or a number
-  std::optional<std::string> mask;    ///< "none", "causal", "window:N", "block_causal:N" or a file
+  std::optional<std::string> scale;   ///< "auto", a number, or one a head: "0.1,0.2"
+  std::optional<std::string> mask;    ///< a word of mask_words.h or a file
   std::optional<std::string> preset;  ///< name of a ModelPreset: grid, text and head_dim to check
   ScoreFunction score = ScoreFunction::softmax;
   std::string mask_option = "--mask";  ///< how the command line calls `mask`
@@ -30,6 +30,7 @@ struct FactOverrides {
   /// code_tensors.h.
   std::optional<std::string> q_scale, k_scale, q_dtype, k_dtype;
   std::optional<std::string> sinks;  ///< "none", a logit or FILE[:KEY]: call_sinks.h
+  std::optional<std::string> alibi;  ///< "none" or FILE[:KEY]: call_alibi.h
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
   /// Facts that are told of every call: values as --as has them, by the facts' names; call_facts.h
@@ -52,7 +53,7 @@ struct TextFact {
   /// True where the text is FILE or FILE:KEY.
   bool names_file(const std::string& text) const;
 };
-inline constexpr std::array<TextFact, 15> kTextFacts{{
+inline constexpr std::array<TextFact, 16> kTextFacts{{
     {"pattern", "--pattern", &FactOverrides::pattern},
     {"layout", "--layout", &FactOverrides::layout},
     {"grid", "--grid", &FactOverrides::grid},
@@ -68,6 +69,7 @@ inline constexpr std::array<TextFact, 15> kTextFacts{{
     {"q_dtype", "--q-dtype", &FactOverrides::q_dtype},
     {"k_dtype", "--k-dtype", &FactOverrides::k_dtype},
     {"sinks", "--sinks", &FactOverrides::sinks, TextFact::Kind::number},
+    {"alibi", "--alibi", &FactOverrides::alibi, TextFact::Kind::number},
 }};
 
 /// "0,9,24": no name of a file.

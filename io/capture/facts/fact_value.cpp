@@ -19,6 +19,9 @@ bool is_text(const Json& value) { return value.is_string(); }
 bool is_integer(const Json& value) {
   return value.is_number_unsigned() && value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
 }
+bool is_number(const Json& value) {
+  return value.is_number() && std::isfinite(value.get<double>());
+}
 bool is_text_list(const Json& value) { return value.is_array() && all_of(value, is_text); }
 
 /// 3.0 as 3: arrays of one dtype hold whole numbers as floats.
@@ -66,7 +69,9 @@ bool has_type(const Json& value, FactType type) {
     case FactType::integer:
       return is_integer(value);
     case FactType::number:
-      return value.is_number() && std::isfinite(value.get<double>());
+      return is_number(value);
+    case FactType::numbers:
+      return is_number(value) || (value.is_array() && !value.empty() && all_of(value, is_number));
     case FactType::strings:
       return is_text_list(value) && !value.empty();
     case FactType::integers:
@@ -87,6 +92,8 @@ std::string_view type_text(FactType type) {
       return "a whole number from 0 to 2^63-1";
     case FactType::number:
       return "a number";
+    case FactType::numbers:
+      return "a number, or a list of one a head";
     case FactType::strings:
       return "a list of strings";
     case FactType::integers:
@@ -100,6 +107,7 @@ std::string_view type_text(FactType type) {
 }
 
 FactReading read_fact(FactType type, Json value) {
+  if (type == FactType::numbers) value = single(value);
   if (value.is_null() || has_type(value, type)) return {std::move(value)};
   Json meant = value;
   if (type == FactType::integer || type == FactType::number) meant = single(value);

@@ -10,7 +10,16 @@
 namespace attnscope {
 
 /// The type of a fact's value.
-enum class FactType : uint8_t { text, integer, number, strings, integers, token_lists, any };
+enum class FactType : uint8_t {
+  text,
+  integer,
+  number,
+  numbers,
+  strings,
+  integers,
+  token_lists,
+  any
+};
 
 bool has_type(const Json& value, FactType type);
 /// "a whole number from 0 to 2^63-1".

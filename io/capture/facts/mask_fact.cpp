@@ -18,32 +18,46 @@ struct FormWords {
 };
 
 /// In the order of MaskForm.
-constexpr std::array<FormWords, 9> kForms{{{"none", "", false},
-                                           {"causal", "", false},
-                                           {"tensor", "mask", false},
-                                           {"valid", "mask_valid", true},
-                                           {"valid_pairs", "mask_valid", true},
-                                           {"segments", "mask_segments", true},
-                                           {"block_causal", "", true},
-                                           {"blocks", "mask_blocks", true},
-                                           {"spans", "mask_spans", true}}};
+constexpr std::array<FormWords, 10> kForms{{{"none", "", false},
+                                            {"causal", "", false},
+                                            {"tensor", "mask", false},
+                                            {"valid", "mask_valid", true},
+                                            {"valid_pairs", "mask_valid", true},
+                                            {"segments", "mask_segments", true},
+                                            {"block_causal", "", true},
+                                            {"blocks", "mask_blocks", true},
+                                            {"spans", "mask_spans", true},
+                                            {"window", "", true}}};
 
 const FormWords& words_of(MaskForm form) { return kForms[static_cast<size_t>(form)]; }
 
-/// A number of tokens, from 1 on and within what sums of two can hold.
-std::optional<int64_t> parse_tokens(std::string_view text) {
+/// A number of tokens, from `least` on and within what sums of two can hold.
+std::optional<int64_t> parse_tokens(std::string_view text, int64_t least = 1) {
   constexpr int64_t kMost = int64_t{1} << 40;
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
-  return whole && value >= 1 && value <= kMost ? std::optional(value) : std::nullopt;
+  return whole && value >= least && value <= kMost ? std::optional(value) : std::nullopt;
+}
+
+/// The fact with its window of "L,R".
+std::optional<MaskFact> parse_window(std::string_view size, MaskFact fact) {
+  const size_t comma = size.find(',');
+  if (comma == std::string_view::npos) return std::nullopt;
+  const auto left = parse_tokens(size.substr(0, comma), -1);
+  const auto right = parse_tokens(size.substr(comma + 1), -1);
+  if (!left || !right) return std::nullopt;
+  fact.window = {*left, *right};
+  return fact;
 }
 
 }  // namespace
 
 std::string MaskFact::text() const {
   const std::string word(words_of(form).word);
-  return form == MaskForm::block_causal ? word + ":" + std::to_string(causal_block) : word;
+  if (form == MaskForm::block_causal) return word + ":" + std::to_string(causal_block);
+  if (form != MaskForm::window) return word;
+  return word + ":" + std::to_string(window[0]) + "," + std::to_string(window[1]);
 }
 
 std::string_view MaskFact::tensor() const { return words_of(form).tensor; }
@@ -56,10 +70,13 @@ std::optional<MaskFact> parse_mask_fact(std::string_view text) {
   for (size_t i = 0; i < kForms.size(); ++i) {
     if (kForms[i].word != word) continue;
     MaskFact fact{static_cast<MaskForm>(i)};
-    const bool sized = fact.form == MaskForm::block_causal;
+    const bool is_window = fact.form == MaskForm::window;
+    const bool sized = is_window || fact.form == MaskForm::block_causal;
     if (sized != (colon != std::string_view::npos)) return std::nullopt;
     if (!sized) return fact;
-    const auto block = parse_tokens(text.substr(colon + 1));
+    const std::string_view size = text.substr(colon + 1);
+    if (is_window) return parse_window(size, fact);
+    const auto block = parse_tokens(size);
     if (!block) return std::nullopt;
     fact.causal_block = *block;
     return fact;
@@ -82,11 +99,12 @@ std::string mask_fact_words() {
     const bool last = i + 1 == kForms.size();
     list += (i == 0 ? "" : last ? " or " : ", ") + std::string(kForms[i].word);
     if (static_cast<MaskForm>(i) == MaskForm::block_causal) list += ":N";
+    if (static_cast<MaskForm>(i) == MaskForm::window) list += ":L,R";
   }
   return list;
 }
 
-Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor) {
+Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor, int64_t shift) {
   switch (fact.form) {
     case MaskForm::none:
       return {};
@@ -106,15 +124,19 @@ Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor)
       return recorded_blocks_mask(std::move(tensor), fact.block[0], fact.block[1]);
     case MaskForm::spans:
       return query_spans_mask(std::move(tensor));
+    case MaskForm::window:
+      return Mask::window(fact.window[0], fact.window[1], shift);
   }
   return {};
 }
 
-std::vector<std::string> mask_words() { return {"none", "causal", "window:N", "block_causal:N"}; }
+std::vector<std::string> mask_words() {
+  return {"none", "causal", "window:N", "window:L,R", "block_causal:N"};
+}
 
 bool is_mask_word(std::string_view option) {
   for (const std::string& word : mask_words()) {
-    const size_t number = word.find(":N");
+    const size_t number = word.find(':');
     if (number == std::string::npos ? option == word
                                     : option.starts_with(word.substr(0, number + 1))) {
       return true;

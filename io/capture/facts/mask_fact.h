@@ -23,15 +23,17 @@ enum class MaskForm : uint8_t {
   block_causal,
   blocks,
   spans,
+  window,
 };
 
 /// The fact `mask`, with the sizes of its blocks. A value.
 struct MaskFact {
   MaskForm form = MaskForm::none;
-  int64_t causal_block = 0;        ///< block_causal: tokens
-  std::array<int64_t, 2> block{};  ///< blocks: queries and keys, the fact `mask_block`
+  int64_t causal_block = 0;         ///< block_causal: tokens
+  std::array<int64_t, 2> block{};   ///< blocks: queries and keys, the fact `mask_block`
+  std::array<int64_t, 2> window{};  ///< window: keys before and behind the query's, −1: all
 
-  /// As the fact has it: "valid", "block_causal:1560".
+  /// As the fact has it: "valid", "block_causal:1560", "window:128,0".
   std::string text() const;
   /// Name of the tensor that holds it; empty where none does.
   std::string_view tensor() const;
@@ -46,12 +48,13 @@ std::optional<std::array<int64_t, 2>> parse_mask_block(std::string_view text);
 /// All words of the fact, for messages: "none, causal, …".
 std::string mask_fact_words();
 
-/// The mask that the fact says, told by `tensor` where it needs one (else null). Throws
-/// Error(usage) where the tensor has another type or other axes.
-Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor);
+/// The mask that the fact says of a call with `shift` keys more than queries, told by `tensor`
+/// where it needs one (else null). Throws Error(usage) where the tensor has another type or other
+/// axes.
+Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor, int64_t shift);
 
-/// True where the option of a call's mask means a pattern, as "none", "causal", "window:N" and
-/// "block_causal:N" do, and not a file.
+/// True where the option of a call's mask means a pattern, as "none", "causal", "window:N",
+/// "window:L,R" and "block_causal:N" do, and not a file.
 bool is_mask_word(std::string_view option);
 
 }  // namespace attnscope

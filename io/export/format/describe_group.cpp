@@ -72,6 +72,12 @@ void describe_sinks(const ExportGroup& group, GroupDescription& description) {
   }
 }
 
+std::vector<double> scales_of(const AttentionProblem& problem, const std::vector<int64_t>& heads) {
+  std::vector<double> each;
+  for (const int64_t head : heads) each.push_back(problem.scale(head));
+  return HeadScales(std::move(each)).each();
+}
+
 }  // namespace
 
 CallDescription describe_call(const ExportGroup& group, const std::string& backend) {
@@ -87,7 +93,7 @@ CallDescription describe_call(const ExportGroup& group, const std::string& backe
   d.score = score_name(problem.score());
   d.mask = problem.mask().describe();
   if (!problem.sinks().is_none()) d.sinks = problem.sinks().describe();
-  d.scale = problem.scale();
+  d.scale = scales_of(problem, group.heads);
   d.head_dim = problem.head_dim();
   d.head_offset = call.head_offset;
   d.grid = problem.query_tokens().grid_text();

@@ -53,7 +53,7 @@ OrderedJson call_description_json(const CallDescription& call) {
                    {"slot", call.name.place.slot},
                    {"chunk", call.name.place.chunk},
                    {"timestep", call.timestep},  // NaN is null
-                   {"scale", call.scale},
+                   {"scale", one_or_list(call.scale)},
                    {"head_dim", call.head_dim},
                    {"head_offset", call.head_offset},
                    {"num_queries", call.num_queries}};
@@ -79,7 +79,9 @@ CallDescription parse_call_description(const OrderedJson& json) {
   json.at("chunk").get_to(call.name.place.chunk);
   call.name.place.forward = parse_forward(json);
   if (!json.at("timestep").is_null()) json.at("timestep").get_to(call.timestep);
-  json.at("scale").get_to(call.scale);
+  const OrderedJson& scale = json.at("scale");
+  call.scale =
+      scale.is_array() ? scale.get<std::vector<double>>() : std::vector{scale.get<double>()};
   json.at("head_dim").get_to(call.head_dim);
   json.at("head_offset").get_to(call.head_offset);
   json.at("num_queries").get_to(call.num_queries);

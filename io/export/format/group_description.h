@@ -19,8 +19,8 @@ struct CallDescription {
   std::string not_recorded() const;
   double timestep = std::numeric_limits<double>::quiet_NaN();
   std::string layer_name, score, mask, grid, text, model, prompt, q_dtype, q_state;
-  std::string sinks;  ///< "a logit a head", "a logit a query"; empty: none
-  double scale = 0;
+  std::string sinks;             ///< "a logit a head", "a logit a query"; empty: none
+  std::vector<double> scale{0};  ///< one, or one for each of the group's heads
   int64_t head_dim = 0, head_offset = 0;
   /// Token maps as JSON; nothing where none was stated.
   std::optional<std::string> queries, keys;
@@ -44,7 +44,7 @@ struct GroupDescription {
   AxisDescription query, key;
   std::vector<std::string> text;  ///< [text_index], or [batch, text_index]; may be empty
   int64_t text_lists = 1;
-  /// [batch, head] or [batch, head, query]; empty without, and of parts, which do not record them.
+  /// [batch, head] or [batch, head, query]; empty without.
   std::vector<float> sinks = {};
   bool sinks_by_query = false;
 };

@@ -107,6 +107,13 @@ Json read_part_group(const Hdf5Reader& reader, const std::string& name) {
   json["has_lse"] = H5Lexists(group.id(), "lse", H5P_DEFAULT) > 0;
   json["query"] = read_axis_places(reader, group.id(), "query");
   json["key"] = read_axis_places(reader, group.id(), "key");
+  if (H5Lexists(group.id(), "sinks", H5P_DEFAULT) > 0) {
+    const Hdf5Dataset d = reader.dataset(group.id(), "sinks");
+    const Hdf5Type type(H5Dget_type(d.id()), reader.path(), "sinks");
+    if (H5Tequal(type.id(), H5T_IEEE_F32LE) <= 0) reader.bad("sinks", "is no list of logits");
+    json["sinks_shape"] = reader.shape(d, "sinks");
+    json["sinks"] = reader.address(d, "sinks");
+  }
   if (H5Lexists(group.id(), "text_tokens", H5P_DEFAULT) > 0) {
     const Hdf5Dataset d = reader.dataset(group.id(), "text_tokens");
     json["text_shape"] = reader.shape(d, "text_tokens");
@@ -190,6 +197,16 @@ void PartFile::read_groups() {
         }
       }
       group.at("has_lse").get_to(lists.extents.has_lse);
+      if (group.contains("sinks")) {
+        group.at("sinks").get_to(lists.sinks);
+        group.at("sinks_shape").get_to(lists.sinks_shape);
+        const std::vector<int64_t> heads{std::ssize(batch_.back()), std::ssize(heads_.back())};
+        std::vector<int64_t> rows = heads;
+        rows.push_back(lists.extents.rows);
+        if (lists.sinks_shape != heads && lists.sinks_shape != rows) {
+          throw file_error(name, "sinks", "fits no heads of its group");
+        }
+      }
       if (group.contains("text")) {
         group.at("text").get_to(lists.text);
         const auto shape = group.at("text_shape").get<std::vector<int64_t>>();
@@ -244,8 +261,18 @@ AxisDescription PartFile::read_axis(const AxisPlaces& places, int64_t count) con
 
 GroupDescription PartFile::describe(size_t group) const {
   const GroupLists& lists = lists_.at(group);
-  return {read_axis(lists.query, lists.extents.rows), read_axis(lists.key, lists.extents.keys),
-          lists.text, lists.text_lists};
+  GroupDescription description{read_axis(lists.query, lists.extents.rows),
+                               read_axis(lists.key, lists.extents.keys), lists.text,
+                               lists.text_lists};
+  if (lists.sinks_shape.empty()) return description;
+  const auto count = checked_count(lists.sinks_shape);
+  if (!count || *count > file_->size() / 4) {
+    throw file_error(path_.string(), "sinks", "has more numbers than the file has bytes");
+  }
+  description.sinks.resize(static_cast<size_t>(*count));
+  file_->read_at(lists.sinks, std::as_writable_bytes(std::span(description.sinks)));
+  description.sinks_by_query = lists.sinks_shape.size() == 3;
+  return description;
 }
 
 void require_no_links(const ExportManifest& stored, const std::filesystem::path& path) {

@@ -73,6 +73,8 @@ class PartFile {
     AxisPlaces query, key;
     std::vector<std::string> text;
     int64_t text_lists = 1;
+    int64_t sinks = 0;                 ///< where they stand in the file
+    std::vector<int64_t> sinks_shape;  ///< [batch, head] or [batch, head, query]; empty: none
   };
   AxisDescription read_axis(const AxisPlaces& places, int64_t count) const;
   void read_groups();

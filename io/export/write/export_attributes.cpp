@@ -64,7 +64,11 @@ void write_group_attributes(const Hdf5Writer& writer, hid_t group, const ExportS
   writer.attribute(group, "score", call.score);
   writer.attribute(group, "mask", call.mask);
   if (!call.sinks.empty()) writer.attribute(group, "sinks", call.sinks);
-  writer.attribute(group, "scale", call.scale);
+  if (call.scale.size() == 1) {
+    writer.attribute(group, "scale", call.scale.front());
+  } else {
+    writer.attribute(group, "scale", std::span<const double>(call.scale));
+  }
   writer.attribute(group, "head_dim", call.head_dim);
   writer.attribute(group, "head_offset", call.head_offset);
   writer.attribute(group, "grid", call.grid);

@@ -18,10 +18,10 @@ SplitFactor split(double factor) {
   return {high, static_cast<float>(factor - static_cast<double>(high))};
 }
 
-std::optional<CapFactors> cap_factors_of(const AttentionProblem& call) {
+std::optional<CapFactors> cap_factors_of(const AttentionProblem& call, int64_t head) {
   const double cap = call.score().cap;
   if (cap == 0) return std::nullopt;
-  return CapFactors{split(call.scale() / cap), split(cap / call.scale())};
+  return CapFactors{split(call.scale(head) / cap), split(cap / call.scale(head))};
 }
 
 /// In large pages where the system has them: touching 30 MB in pages of 4 KiB takes as long as
@@ -53,9 +53,9 @@ PackedHead::PackedHead(const AttentionProblem& call, int64_t batch_item, int64_t
       format(packed_format),
       kernels(isa_kernels),
       products(isa_products),
-      exponent_factor(split(call.scale() * std::numbers::log2e)),
-      logit_factor(split(call.scale())),
-      cap_factors(cap_factors_of(call)),
+      exponent_factor(split(call.scale(query_head) * std::numbers::log2e)),
+      logit_factor(split(call.scale(query_head))),
+      cap_factors(cap_factors_of(call, query_head)),
       threads(most_threads),
       known(known_products),
       largest_key(known.largest_key) {}

@@ -44,7 +44,7 @@ OracleRow oracle_row(const AttentionProblem& p, int64_t head, int64_t row) {
       dot += static_cast<double>(q[static_cast<size_t>(row * d + c)]) *
              k[static_cast<size_t>(j * d + c)];
     }
-    r.logits.push_back(dot * p.scale());
+    r.logits.push_back(dot * p.scale(0));
     peak = std::max(peak, r.logits.back());
   }
   double sum = 0;

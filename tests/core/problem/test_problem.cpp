@@ -42,11 +42,31 @@ using Parts = AttentionProblem::Parts;
 
 }  // namespace
 
+TEST_CASE("a scale is of all heads, or of one each") {
+  AttentionProblem::Parts parts = good_parts();
+  parts.scale = HeadScales({1, 2, 3, 4, 5, 6});
+  const AttentionProblem problem = AttentionProblem::make(parts);
+  CHECK(problem.scale(0) == 1);
+  CHECK(problem.scale(5) == 6);
+  CHECK(problem.scales().words(3) == "6 numbers, one a head, 1 to 6");
+  CHECK(HeadScales({0.25, 0.25, 0.25}) == HeadScales(0.25));
+  CHECK(refused_after(
+            [](Parts& p) {
+              p.scale = HeadScales({1, 2, 3});
+            },
+            "3 scales, expected 1 or one a head") == "");
+  CHECK(refused_after(
+            [](Parts& p) {
+              p.scale = HeadScales({1, 2, 3, 4, 5, -1});
+            },
+            "the scale must be finite and above 0") == "");
+}
+
 TEST_CASE("a problem completes what was left out") {
   AttentionProblem::Parts parts = good_parts();
   parts.v = zeros("v.npy", {2, 3, 10, 5}, DType::bf16);
   const AttentionProblem problem = AttentionProblem::make(parts);
-  CHECK(problem.scale() == Approx(1 / std::sqrt(8.0)));
+  CHECK(problem.scale(0) == Approx(1 / std::sqrt(8.0)));
   CHECK(problem.batch() == 2);
   CHECK(problem.num_heads() == 6);
   CHECK(problem.num_kv_heads() == 3);
@@ -138,7 +158,7 @@ TEST_CASE("a call can be restricted by one more mask") {
   const AttentionProblem problem = AttentionProblem::make(parts);
   const AttentionProblem part = problem.with_mask(Mask::key_range({2, 5}, 10));
   CHECK(part.mask().describe() == "causal & key_range:2-5");
-  CHECK(part.scale() == problem.scale());
+  CHECK(part.scale(0) == problem.scale(0));
   CHECK(part.name() == problem.name());
   CHECK(&part.q().source() == &problem.q().source());
   CHECK(problem.mask().describe() == "causal");

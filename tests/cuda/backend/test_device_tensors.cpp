@@ -133,7 +133,7 @@ AttentionProblem with_tensors(const AttentionProblem& problem, HeadTensor q, Hea
   parts.q = std::move(q);
   parts.k = std::move(k);
   parts.v = problem.v();
-  parts.scale = problem.scale();
+  parts.scale = problem.scales();
   parts.score = problem.score();
   parts.mask = problem.mask();
   parts.query_tokens = problem.query_tokens();

@@ -114,7 +114,7 @@ std::vector<double> lengths_of(const HeadTensor& tensor) {
 IndexRange held_rows(const AttentionProblem& problem) {
   const std::vector<double> keys = lengths_of(problem.k()), queries = lengths_of(problem.q());
   const auto longest = static_cast<float>(*std::max_element(keys.begin(), keys.end()));
-  const auto most = static_cast<double>(cuda::most_held_length(problem, longest));
+  const auto most = static_cast<double>(cuda::most_held_length(problem, 0, longest));
   const auto end =
       std::find_if(queries.begin(), queries.end(), [&](double length) { return length > most; });
   CHECK(std::all_of(end, queries.end(), [&](double length) { return length > most; }));

@@ -77,7 +77,7 @@ std::vector<bool> held_rows_of(const AttentionProblem& problem) {
   const double longest = *std::max_element(keys.begin(), keys.end());
   std::vector<bool> held;
   for (const double length : lengths(problem.q())) {
-    held.push_back(problem.scale() * std::numbers::log2e * std::sqrt(length * longest) <= 80);
+    held.push_back(problem.scale(0) * std::numbers::log2e * std::sqrt(length * longest) <= 80);
   }
   return held;
 }
@@ -266,8 +266,8 @@ TEST_CASE("a row just within the limit is exact however high or low its only log
     parts.scale = kScale;
     const AttentionProblem problem = AttentionProblem::make(std::move(parts));
     CHECK(held_rows_of(problem) == std::vector<bool>(4, true));
-    CHECK(cuda::most_held_length(problem, 1) >= 76 * 76);
-    CHECK(cuda::most_held_length(problem, 1) < 76.1f * 76.1f);
+    CHECK(cuda::most_held_length(problem, 0, 1) >= 76 * 76);
+    CHECK(cuda::most_held_length(problem, 0, 1) < 76.1f * 76.1f);
     const auto head = backend->bind(problem, 0, 0);
     std::vector<std::byte> rows(static_cast<size_t>(4 * problem.q().row_bytes()));
     problem.q().read_rows(0, 0, {0, 4}, rows.data());
@@ -332,7 +332,7 @@ TEST_CASE("no row is held where its bound would not be one") {
                          .score = score,
                          .mask = mask,
                          .scale = scale});
-    return cuda::most_held_length(oracle.problem(), longest);
+    return cuda::most_held_length(oracle.problem(), 0, longest);
   };
   constexpr ScoreFunction kSoftmax = ScoreFunction::softmax;
   const double plain = most("none", kSoftmax, 4, 0.5);

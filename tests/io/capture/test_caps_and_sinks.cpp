@@ -1,4 +1,5 @@
-// Capped logits and sinks, as captures, files in no format of ours and options tell them.
+// Capped logits, sinks, scales a head, linear biases and windows, as captures, files in no format
+// of ours and options tell them.
 #include <cmath>
 #include <limits>
 #include <set>
@@ -176,4 +177,125 @@ TEST_CASE("caps and sinks are part of what a call is") {
   const std::string one = stamp(plain_call(1).tensor("sinks", "F32", {3}));
   const std::string other = stamp(plain_call(1).tensor("sinks", "F32", {3}, raw(counted(3))));
   CHECK(std::set<std::string>{plain, capped, one, other}.size() == 4);
+}
+
+TEST_CASE("a scale a head is a list in every format, and in an option") {
+  const auto scales = [](const CallFile& call, const FactOverrides& overrides = {}) {
+    return problem_of(call, overrides).scales().each();
+  };
+  const std::vector<double> each{0.5, 0.25, 2};
+  for (const int version : {0, 1, 2}) {
+    CHECK(scales(plain_call(version).fact("scale", "[0.5, 0.25, 2]")) == each);
+    CHECK(scales(plain_call(version).fact("scale", "[0.5, 0.5]")) == std::vector{0.5});
+    refuse(plain_call(version).fact("scale", "[0.5, 0.25]"), ErrorCode::file,
+           {"scale", "one for each of the 3 heads", "got 2 numbers"});
+  }
+  FactOverrides overrides;
+  overrides.scale = "0.5,0.25,2";
+  CHECK(scales(plain_call(1), overrides) == each);
+  for (const char* bad : {"0.5,", "0.5,x,2", ",", "0.5,0.25"}) {
+    overrides.scale = bad;
+    refuse(plain_call(1), ErrorCode::usage, {"scale"}, overrides);
+  }
+  overrides.scale = "0.5,-1,2";
+  refuse(plain_call(1), ErrorCode::usage, {"scale", "above 0", "-1"}, overrides);
+}
+
+TEST_CASE("linear biases stand beside q, and are told by an option") {
+  const auto bias = [](const AttentionProblem& problem, int64_t batch, int64_t head) {
+    std::vector<float> row(4);
+    const int64_t query = 1;
+    problem.mask().fill_bias(batch, head, {&query, 1}, {0, 4}, row.data(), 4);
+    return row;
+  };
+  const std::vector<float> falling{-0.5f, 0, -0.5f, -1};
+  for (const int version : {0, 1, 2}) {
+    const AttentionProblem problem = problem_of(plain_call(version).tensor(
+        "alibi_slopes", "F32", {3}, raw(std::vector<float>{1, 0.5f, 0})));
+    CHECK(problem.mask().describe() == "alibi");
+    CHECK(bias(problem, 1, 1) == falling);
+    CHECK(bias(problem, 1, 2) == std::vector<float>(4));
+  }
+  const CallFile recorded =
+      plain_call(1)
+          .fact("mask", "causal")
+          .tensor("alibi_slopes", "F32", {2, 3}, raw(std::vector<float>{1, 1, 1, 1, 0.5f, 1}));
+  const AttentionProblem causal = problem_of(recorded);
+  CHECK(causal.mask().describe() == "causal & alibi");
+  const float masked = -std::numeric_limits<float>::infinity();
+  CHECK(bias(causal, 1, 1) == std::vector<float>{-0.5f, 0, masked, masked});
+  FactOverrides overrides;
+  overrides.alibi = "none";
+  CHECK(problem_of(recorded, overrides).mask().describe() == "causal");
+  const TemporaryFolder folder;
+  CallFile()
+      .tensor("alibi_slopes", "F32", {3}, raw(std::vector<float>{0, 0.5f, 0}))
+      .write(folder / "s.safetensors");
+  overrides.alibi = folder / "s.safetensors";
+  CHECK(bias(problem_of(plain_call(1), overrides), 0, 1) == falling);
+  refuse(plain_call(1).tensor("alibi_slopes", "F32", {4}, raw(counted(4))), ErrorCode::file,
+         {"alibi_slopes", "[3]", "[2, 3]", "got [4]"});
+  refuse(plain_call(1).tensor("alibi_slopes", "F32", {3},
+                              raw(std::vector<float>{0, std::nanf(""), 1})),
+         ErrorCode::value, {"alibi", "head 1"});
+  FactOverrides without;
+  without.told["alibi_slopes"] = "none";
+  CHECK(problem_of(recorded, without).mask().describe() == "causal");
+}
+
+TEST_CASE("a window of two ends is counted from the last token") {
+  const auto keys = [](const std::string& mask, bool option, int64_t query) {
+    CallFile call;
+    call.version(2).pair({1, 1, 3, 8}, {1, 1, 5, 8}).fact("kind", "cross");
+    FactOverrides overrides;
+    if (option) {
+      overrides.mask = mask;
+    } else {
+      call.fact("mask", mask);
+    }
+    const AttentionProblem problem = problem_of(call, overrides);
+    CHECK(problem.mask().describe() == mask);
+    std::vector<float> row(5);
+    problem.mask().fill_bias(0, 0, {&query, 1}, {0, 5}, row.data(), 5);
+    std::string seen;
+    for (const float bias : row) seen += bias == 0 ? 'x' : '.';
+    return seen;
+  };
+  for (const bool option : {false, true}) {
+    CHECK(keys("window:1,0", option, 0) == ".xx..");
+    CHECK(keys("window:0,1", option, 0) == "..xx.");
+    CHECK(keys("window:-1,0", option, 0) == "xxx..");
+    CHECK(keys("window:-1,0", option, 2) == "xxxxx");
+    CHECK(keys("window:1,-1", option, 2) == "...xx");
+    CHECK(keys("window:-1,-1", option, 1) == "xxxxx");
+  }
+  for (const char* bad : {"window:1,", "window:1,-2", "window:x,1", "window:1,2,3"}) {
+    refuse(plain_call(2).fact("mask", bad), ErrorCode::file, {"mask", "window:L,R", bad});
+    FactOverrides overrides;
+    overrides.mask = bad;
+    refuse(plain_call(2), ErrorCode::usage, {"--mask", bad, "window:L,R"}, overrides);
+  }
+  refuse(plain_call(1).fact("mask", "window:1,0"), ErrorCode::file, {"mask"});
+}
+
+TEST_CASE("key padding a batch item is taken, and numbers 0 and 1 earn a note") {
+  const TemporaryFolder folder;
+  CallFile padded;
+  padded.version(0).pair({2, 3, 5, 8}, {2, 3, 5, 8});
+  padded.tensor("attention_mask", "BOOL", {2, 5}, std::string("\1\1\1\1\1\1\1\0\0\0", 10));
+  const Capture capture = opened(folder, padded);
+  const CallEntry& call = capture.calls().front();
+  CHECK(call.problem->mask().classify(0, 0, {0, 5}, {0, 5}) == TileClass::full);
+  CHECK(call.problem->mask().classify(1, 2, {0, 5}, {0, 2}) == TileClass::full);
+  CHECK(call.problem->mask().classify(1, 2, {0, 5}, {2, 5}) == TileClass::empty);
+  CHECK(call.mask_fact->text() == "valid");
+  CHECK(capture.notes().back().find("key padding") != std::string::npos);
+  std::vector<float> lower(16);
+  for (size_t i = 0; i < 16; ++i) lower[i] = i % 4 <= i / 4 ? 1 : 0;
+  const Capture numbers = opened(folder, plain_call(1).tensor("mask", "F32", {4, 4}, raw(lower)));
+  CHECK(numbers.notes().back().find("0 and 1 alone") != std::string::npos);
+  CHECK(numbers.calls().front().problem->mask().has_finite_bias());
+  const Capture biases =
+      opened(folder, plain_call(1).tensor("mask", "F32", {4, 4}, raw(counted(16))));
+  CHECK(biases.notes().empty());
 }

@@ -52,7 +52,7 @@ TEST_CASE("the sample capture opens with its facts") {
     CHECK(call.tokens_of(0).data() == call.tokens[0].data());
     const AttentionProblem& p = *call.problem;
     CHECK(p.num_heads() == 4);
-    CHECK(p.scale() == 0.125);
+    CHECK(p.scale(0) == 0.125);
     CHECK(p.query_tokens().grid_text() == "7x12x12");
     CHECK(p.key_tokens().segment(12) == Segment::text);
     CHECK(p.key_tokens().segment(13) == Segment::padding);
@@ -71,7 +71,7 @@ TEST_CASE("missing facts take the format's defaults") {
   CHECK(call.id.step == 0);
   CHECK(call.id.branches == std::vector<std::string>{"all"});
   CHECK(call.id.kind == CallKind::self);
-  CHECK(call.problem->scale() == 0.25);
+  CHECK(call.problem->scale(0) == 0.25);
   CHECK(call.problem->num_kv_heads() == 2);
   CHECK(call.facts.at("scale").origin == "default");
 
@@ -296,12 +296,12 @@ TEST_CASE("options override recorded facts and say so") {
   overrides.scale = "0.25";
   overrides.mask = "window:3";
   const Capture capture = Capture::open(path, overrides);
-  CHECK(capture.calls().front().problem->scale() == 0.25);
+  CHECK(capture.calls().front().problem->scale(0) == 0.25);
   CHECK(capture.calls().front().problem->mask().describe() == "window:3");
   CHECK(any_contains(capture.notes(), "--scale 0.25 overrides the recorded 0.5"));
   overrides = {};
   overrides.scale = "auto";
-  CHECK(Capture::open(path, overrides).calls().front().problem->scale() ==
+  CHECK(Capture::open(path, overrides).calls().front().problem->scale(0) ==
         Approx(1 / std::sqrt(8.0)));
   for (const std::string bad : {"0", "-2", "inf", "nan", "x", ""}) {
     overrides.scale = bad;

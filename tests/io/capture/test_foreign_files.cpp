@@ -247,7 +247,7 @@ TEST_CASE("an index of safetensors files is one file of their tensors") {
     const CallEntry& call = capture.calls().front();
     CHECK(first_channel(call.problem->q(), 0, 1, 2) == 32);
     CHECK(first_channel(call.problem->k(), 0, 1, 2) == 132);
-    CHECK(call.problem->scale() == 0.5);
+    CHECK(call.problem->scale(0) == 0.5);
     CHECK(capture.files().size() == 4);
     CHECK(call.unknown_keys == std::vector<std::string>{"tensor lost"});
   }
@@ -270,7 +270,7 @@ TEST_CASE("an index of safetensors files is one file of their tensors") {
       .write(folder.path() / "a-1.safetensors");
   write(both);
   const Capture differing = Capture::open(index);
-  CHECK(differing.calls().front().problem->scale() == 0.5);  // 1/sqrt(4 channels)
+  CHECK(differing.calls().front().problem->scale(0) == 0.5);  // 1/sqrt(4 channels)
   CHECK(differing.calls().front().unknown_keys ==
         std::vector<std::string>{"metadata key a-1.safetensors/scale",
                                  "metadata key a-2.safetensors/scale"});

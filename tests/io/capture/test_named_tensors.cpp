@@ -75,7 +75,7 @@ TEST_CASE("several calls in one file are told by the names of their tensors") {
     CHECK(value_of(call.problem->q()) == static_cast<float>(call.id.layer));
     CHECK(value_of(call.problem->k()) == static_cast<float>(-call.id.layer));
     CHECK(call.prompt == "a dog");
-    CHECK(call.problem->scale() == (last ? 0.25 : 0.5));
+    CHECK(call.problem->scale(0) == (last ? 0.25 : 0.5));
     CHECK((call.mask != nullptr) == last);
     CHECK(call.timestep == (last ? std::nullopt : std::optional(500.0)));
     CHECK(call.facts.at("layer").origin == "from the tensor's name");
@@ -100,7 +100,7 @@ TEST_CASE("several calls in one file are told by the names of their tensors") {
     REQUIRE(told.calls().size() == 2);
     CHECK(told.named_folder()->pattern_given);
     CHECK(value_of(told.calls()[1].problem->k()) == -11);
-    CHECK(told.calls()[1].problem->scale() == 0.25);
+    CHECK(told.calls()[1].problem->scale(0) == 0.25);
   }
   overrides.pattern = "blocks.{layer}.self.{q|k}";
   CHECK(contains(

@@ -118,7 +118,7 @@ TEST_CASE("values are understood as JSON, and as Python's str() writes them") {
                  "scale: is 0.7, but "));
   // One scale, in full and as a float32 holds it.
   CHECK(open_dump(folder, {{"scale", "0.08838834764831843"}, {"sm_scale", "0.0883883461356163"}})
-            .problem->scale() == 0.08838834764831843);
+            .problem->scale(0) == 0.08838834764831843);
   FactOverrides without;
   without.told["grid"] = "none";
   CHECK(fact_of(open_dump(folder, {{"grid", "of patches"}}, without), "grid") == "nothing");
@@ -131,10 +131,12 @@ TEST_CASE("a fact's own name with a value that cannot be one is an error with a 
   };
   const std::vector<Case> cases{
       {"scale", "abc",
-       "scale: expected a number (got \"abc\"): --scale states it, --ignore scale leaves it out",
+       "scale: expected a number, or a list of one a head (got \"abc\"): --scale states it, "
+       "--ignore scale leaves it out",
        "", ""},
-      {"scale", "nan", "scale: expected a number (got nan)", "", ""},
-      {"softmax_scale", "[0.5, 0.25]", "softmax_scale: expected a number (got [0.5,0.25])", "", ""},
+      {"scale", "nan", "scale: expected a number, or a list of one a head (got nan)", "", ""},
+      {"softmax_scale", "[0.5, \"x\"]", "softmax_scale: expected a number, or a list of one a head",
+       "", ""},
       {"is_causal", "abc",
        "is_causal: expected true or false (got \"abc\"): --mask states it, --ignore is_causal", "",
        ""},
@@ -179,7 +181,7 @@ TEST_CASE("arrays of a few numbers are values by their names, and others cannot 
   const auto open = [&](const std::string& name, const std::string& array) {
     return Capture::open(write_npz(folder, name, array)).calls().front();
   };
-  CHECK(open("scale", npy_member("(1,)", two.substr(0, 4))).problem->scale() == 0.5);
+  CHECK(open("scale", npy_member("(1,)", two.substr(0, 4))).problem->scale(0) == 0.5);
   CHECK(fact_of(open("timestep", npy_member("(2,)", same)), "timestep") == "0.5");
   CHECK(fact_of(open("grid", npy_member("(3,)", raw(std::vector<int32_t>{2, 2, 2}), "<i4")),
                 "grid") == "\"2x2x2\"");
@@ -200,13 +202,15 @@ TEST_CASE("arrays of a few numbers are values by their names, and others cannot 
                                             "b.",
                                             "|O"));
                  }),
-                 "scale: expected a number (got what cannot be read)"));
-  CHECK(contains(refusal([&] { open("scale", npy_member("(2,)", two)); }),
-                 "scale: expected a number (got [0.5,0.25])"));
+                 "scale: expected a number, or a list of one a head (got what cannot be read)"));
+  CHECK(open("scale", npy_member("(2,)", two)).problem->scale(1) == 0.25);
+  const std::string three = raw(std::vector<float>{0.5f, 0.25f, 1});
+  CHECK(contains(refusal([&] { open("scale", npy_member("(3,)", three)); }),
+                 "one for each of the 2 heads (got 3 numbers)"));
   CHECK(contains(refusal([&] { open("scale", npy_member("()", nan)); }),
-                 "scale: expected a number (got nan)"));
+                 "scale: expected a number, or a list of one a head (got nan)"));
   CHECK(contains(refusal([&] { open("scale", npy_member("(1, 2, 1)", two)); }),
-                 "scale: expected a number (got f32 [1, 2, 1])"));
+                 "scale: expected a number, or a list of one a head (got f32 [1, 2, 1])"));
   CHECK(contains(refusal([&] { open("timestep", npy_member("(24,)", std::string(96, '\0'))); }),
                  "timestep: expected a number (got f32 [24]): --as timestep=VALUE states it"));
 }
@@ -301,8 +305,8 @@ TEST_CASE("values beside q and k of several calls, and what shapes maps of all o
   file.write(path);
   const Capture capture = Capture::open(path);
   REQUIRE(capture.calls().size() == 2);
-  CHECK(capture.calls()[0].problem->scale() == 0.5);
-  CHECK(capture.calls()[1].problem->scale() == 0.25);
+  CHECK(capture.calls()[0].problem->scale(0) == 0.5);
+  CHECK(capture.calls()[1].problem->scale(0) == 0.25);
   CHECK(not_understood(capture).empty());
   // A tensor of one number, as safetensors have it, is a value too.
   const std::string scalar = folder / "scalar.safetensors";
@@ -311,7 +315,7 @@ TEST_CASE("values beside q and k of several calls, and what shapes maps of all o
       .pair({1, 2, 8, 4}, {1, 2, 8, 4})
       .tensor("scale", "F32", {}, raw(std::vector<float>{0.25f}))
       .write(scalar);
-  CHECK(Capture::open(scalar).calls().front().problem->scale() == 0.25);
+  CHECK(Capture::open(scalar).calls().front().problem->scale(0) == 0.25);
   // Whose sinks they are is not known.
   capped.tensor("sinks", "F32", {2}).write(path);
   CHECK(contains(refusal([&] { require_computable(Capture::open(path)); }),

@@ -59,7 +59,7 @@ TEST_CASE("queries are divided by the recorded normaliser") {
   CHECK(call.unknown_keys.empty());
   const AttentionProblem& problem = *call.problem;
   CHECK(problem.score() == ScoreFunction::linear_normaliser);
-  CHECK(problem.scale() == 1);
+  CHECK(problem.scale(0) == 1);
   CHECK(rows_of(problem.q(), 0) == std::vector<float>{1, -2, 1.5, 2, 1.25, -1.5});
   CHECK(rows_of(problem.q(), 1) ==
         std::vector<float>{0.875f, 1, -0.5625f, 0.625f, 11 / 5.0f, 12 / 5.0f});

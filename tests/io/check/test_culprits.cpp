@@ -149,6 +149,117 @@ TEST_CASE("capped logits that were not recorded are told with their cap") {
   }
 }
 
+TEST_CASE("sinks of rows of their own are told where outputs show them") {
+  RecordedCall call(24);
+  call.row_sinks = [](int64_t head, int64_t query) {
+    return 0.5 * static_cast<double>((7 * query + head) % 5);
+  };
+  call.attend();
+  Recording recording;
+  recording.add(call);
+  const Suspect suspect = recording.culprit();
+  INFO(suspect.explanation);
+  CHECK(suspect.culprit == "sinks");
+  CHECK(suspect.explanation.find("for each row") != std::string::npos);
+  CHECK(suspect.error < 1e-4);
+}
+
+TEST_CASE("linear biases are told with their slope") {
+  for (const double slope : {0.5, 0.0625, 0.3}) {
+    RecordedCall call(25);
+    call.attend([&](int64_t i, int64_t j) { return -slope * std::fabs(i - j); });
+    Recording recording;
+    recording.add(call);
+    const Suspect suspect = recording.culprit();
+    INFO(suspect.explanation);
+    REQUIRE(suspect.culprit == "alibi");
+    const size_t at = suspect.explanation.find("head's is ");
+    REQUIRE(at != std::string::npos);
+    CHECK(std::stod(suspect.explanation.substr(at + 10)) == Approx(slope).epsilon(0.01));
+  }
+}
+
+TEST_CASE("scales that each head has of its own are told for all of them") {
+  RecordedCall call(26);
+  call.scales = {0.21, 0.09, 0.125, 0.17};
+  call.attend();
+  Recording recording;
+  recording.add(call);
+  const Suspect suspect = recording.culprit();
+  INFO(suspect.explanation);
+  REQUIRE(suspect.culprit == "scale");
+  size_t at = suspect.explanation.find("--scale ");
+  REQUIRE(at != std::string::npos);
+  at += 8;
+  for (const double scale : call.scales) {
+    CHECK(std::stod(suspect.explanation.substr(at)) == Approx(scale).epsilon(0.01));
+    at = suspect.explanation.find_first_of(",)", at) + 1;
+  }
+}
+
+TEST_CASE("LSEs in another base are told as that, with and without a stated sink") {
+  for (const bool base2 : {true, false}) {
+    for (const bool sinks : {false, true}) {
+      for (const bool counted : {true, false}) {
+        if (!sinks && !counted) continue;
+        RecordedCall call(27);
+        if (sinks) call.sinks = {1, 2, 3, 4};
+        call.attend();
+        call.outputs = false;
+        const TemporaryFolder folder;
+        std::vector<float> lse = call.lse(counted);
+        if (base2 || counted) {
+          for (float& value : lse) value *= base2 ? 1.44269504f : 0.69314718f;
+        }
+        CallFile file = call.file();
+        file.tensor("lse", "F32", {call.kBatch, call.kHeads, call.kTokens}, raw(lse));
+        if (sinks) file.tensor("sinks", "F32", {4}, raw(std::vector<float>{1, 2, 3, 4}));
+        file.write(folder.path() / "call.safetensors");
+        const Capture capture = Capture::open(folder.path());
+        const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
+        REQUIRE(check.verdict == CheckVerdict::differs);
+        const Suspect suspect = find_culprit(check, capture);
+        INFO(suspect.explanation);
+        const bool plain = !base2 && !counted;
+        CHECK(suspect.culprit == (plain ? "sinks" : "lse"));
+        CHECK((suspect.explanation.find("sink out") != std::string::npos) == !counted);
+        if (!plain) {
+          CHECK(suspect.explanation.find(base2 ? "base 2" : "ln 2") != std::string::npos);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("sinks that are stated and not the model's are told") {
+  RecordedCall call(28);
+  call.attend();
+  const TemporaryFolder folder;
+  call.file()
+      .tensor("sinks", "F32", {4}, raw(std::vector<float>{1, 2, 3, 4}))
+      .write(folder.path() / "call.safetensors");
+  const Capture capture = Capture::open(folder.path());
+  const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
+  REQUIRE(check.verdict == CheckVerdict::differs);
+  CHECK(find_culprit(check, capture).explanation.find("--sinks none") != std::string::npos);
+}
+
+TEST_CASE("a sink is found beside a cap that is stated") {
+  RecordedCall call(29);
+  call.cap = 3;
+  call.sinks = {2, 2, 2, 2};
+  call.attend();
+  const TemporaryFolder folder;
+  call.file().fact("softcap", "3").write(folder.path() / "call.safetensors");
+  const Capture capture = Capture::open(folder.path());
+  const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
+  REQUIRE(check.verdict == CheckVerdict::differs);
+  const Suspect suspect = find_culprit(check, capture);
+  INFO(suspect.explanation);
+  CHECK(suspect.culprit == "sinks");
+  CHECK(suspect.explanation.find("--sinks 2") != std::string::npos);
+}
+
 TEST_CASE("what is barely off is blamed on no sink and no cap") {
   RecordedCall call(23);
   call.attend();
@@ -161,6 +272,7 @@ TEST_CASE("what is barely off is blamed on no sink and no cap") {
   const std::string culprit = find_culprit(check, capture).culprit;
   CHECK(culprit != "sinks");
   CHECK(culprit != "softcap");
+  CHECK(culprit != "alibi");
 }
 
 TEST_CASE("what is recorded of caps and sinks agrees") {

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "core/mask/alibi.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
 #include "core/mask/query_spans.h"
@@ -239,6 +240,22 @@ MaskCase recorded_mask(std::string_view name, const Shape& s) {
           }};
 }
 
+/// Slopes a batch item and head, of which one is 0, under a causal mask from the last token.
+MaskCase linear_biases(const Shape& s) {
+  std::vector<float> slopes;
+  for (int64_t i = 0; i < s.batch * s.heads; ++i) {
+    // Weights far below 2^-100 of their row may be 0 or not, as the map is cut: gentle ones first.
+    const float steepness = i < 2 ? 0.02f : 2.0f;
+    slopes.push_back(i % 5 == 3 ? 0.0f : steepness / static_cast<float>(i + 1));
+  }
+  const int64_t shift = s.keys - s.queries;
+  const Mask mask = Mask::window(-1, 0, shift) & alibi_mask({{s.batch, s.heads}, slopes}, shift);
+  return {"", mask, [=](int64_t b, int64_t h, int64_t i, int64_t j) {
+            const double slope = double{slopes[static_cast<size_t>(b * s.heads + h)]};
+            return j > i + shift ? kMasked : -slope * static_cast<double>(i + shift - j);
+          }};
+}
+
 MaskCase causal_and_keys(const Shape& s) {
   const MaskCase keys = key_masks("keys", s);
   return {"", Mask::causal() & keys.mask, [keys](auto b, auto h, auto i, auto j) {
@@ -279,6 +296,13 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
   if (name == "causal") {
     return {"", Mask::causal(), [](auto, auto, auto i, auto j) { return allow(j <= i); }};
   }
+  if (name == "last_window") {
+    return {"", Mask::window(31, 7, s.keys - s.queries), [s](auto, auto, auto i, auto j) {
+              const int64_t at = i + s.keys - s.queries;
+              return allow(j >= at - 31 && j <= at + 7);
+            }};
+  }
+  if (name == "alibi_bias") return linear_biases(s);
   if (name == "window") {
     return {"", Mask::window(37),
             [](auto, auto, auto i, auto j) { return allow(std::abs(i - j) <= 37); }};
@@ -368,6 +392,14 @@ AttentionProblem build(const AttentionCase& c, const MaskCase& mask,
   q_features = features(c.score, q);
   k_features = features(c.score, k);
   parts.scale = c.scale;
+  if (c.own_scales) {
+    const double first = c.scale == 0 ? 1 / std::sqrt(static_cast<double>(s.head_dim)) : c.scale;
+    std::vector<double> each;
+    for (int64_t h = 0; h < s.heads; ++h) {
+      each.push_back(first * (1 + static_cast<double>(h) / static_cast<double>(s.heads)));
+    }
+    parts.scale = HeadScales(each);
+  }
   parts.score = c.score;
   parts.mask = mask.mask;
   parts.sinks = sinks_of(c);
@@ -463,11 +495,11 @@ Oracle::Row Oracle::row(int64_t batch, int64_t head, int64_t query) const {
     }
     const double bias = mask_.bias(batch, head, query, j);
     const double cap = case_.score.cap;
-    const double logit = problem_.scale() * dot;
+    const double logit = problem_.scale(head) * dot;
     row.logits.push_back((cap == 0 ? logit : cap * std::tanh(logit / cap)) + bias);
     products.push_back(bias == kMasked ? 0 : dot);
     if (bias != kMasked) {
-      row.magnitude = std::max(row.magnitude, problem_.scale() * magnitude + std::fabs(bias));
+      row.magnitude = std::max(row.magnitude, problem_.scale(head) * magnitude + std::fabs(bias));
     }
   }
   row.one_sign = case_.common_channel != 0;

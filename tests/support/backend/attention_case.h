@@ -32,10 +32,10 @@ std::string to_text(const Shape& shape);
 /// The kinds of mask that mask_case knows; beside these "lowest_bias", with logits that float32
 /// cannot resolve.
 inline constexpr std::string_view kMaskNames[] = {
-    "none",     "causal",          "window",          "key_lengths", "keys",
-    "segments", "blocks",          "dense_bool",      "dense_float", "key_bias",
-    "low_bias", "causal_and_keys", "masked_rows",     "padded_keys", "padded_rows",
-    "valid",    "block_causal",    "recorded_blocks", "spans"};
+    "none",        "causal",      "window",      "key_lengths", "keys",         "segments",
+    "blocks",      "dense_bool",  "dense_float", "key_bias",    "low_bias",     "causal_and_keys",
+    "masked_rows", "padded_keys", "padded_rows", "valid",       "block_causal", "recorded_blocks",
+    "spans",       "last_window", "alibi_bias"};
 /// Those that tell queries and keys alike, of which there are as many.
 inline constexpr std::string_view kSquareMaskNames[] = {"valid_pairs", "same_segment",
                                                         "causal_valid_pairs"};
@@ -65,6 +65,8 @@ struct AttentionCase {
   /// Standard deviation of q and k.
   double amplitude = 1;
   double scale = 0;
+  /// Head h has (1 + h/heads) times the scale.
+  bool own_scales = false;
   unsigned seed = 1;
   /// Added to all of q and of k; to every other row of q only, where `mixed_rows`.
   float q_shift = 0, k_shift = 0;

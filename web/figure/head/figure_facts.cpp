@@ -104,7 +104,7 @@ OrderedJson figure_facts(const FigureSource& source, const FigureCut& cut, const
       {"score_cap", problem.score().cap},
       {"sinks", problem.sinks().describe()},
       {"mask", problem.mask().describe()},
-      {"scale", problem.scale()},
+      {"scale", problem.scale(cut.head)},
       {"dtype", dtype_name(problem.q().dtype())},
       {"dtype_number", static_cast<int>(problem.q().dtype())},
       {"dim", problem.head_dim()},

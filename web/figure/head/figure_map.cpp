@@ -118,7 +118,7 @@ AttentionProblem problem_of_page(const FigureCut& cut, const FigureMap& map,
   head.queries = cut.rows.count;
   head.keys = cut.keys.count;
   head.dim = whole.head_dim();
-  head.scale = whole.scale();
+  head.scale = whole.scale(cut.head);
   head.score = whole.score();
   head.q = map.q.data();
   head.k = map.k.data();

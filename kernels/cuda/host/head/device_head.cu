@@ -92,7 +92,7 @@ DeviceHead::DeviceHead(const AttentionProblem& problem, int64_t batch, int64_t h
         share_.uploader.upload(format_, problem.k(), batch, problem.kv_head(head), padded,
                                static_cast<std::byte*>(keys->data()));
     key_exponent_ = uploaded.exponent;
-    if (format_.tiled) most_held_ = most_held_length(problem, uploaded.longest);
+    if (format_.tiled) most_held_ = most_held_length(problem, head, uploaded.longest);
     keys_ = std::move(keys);
   } catch (const OutOfDeviceMemory&) {
     if (notice_) {

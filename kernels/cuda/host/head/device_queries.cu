@@ -27,16 +27,17 @@ ScoreKind kind_of(ScoreFunction score) {
   return ScoreKind::softmax;
 }
 
-ScoreFactors factors_of(const AttentionProblem& problem) {
+ScoreFactors factors_of(const AttentionProblem& problem, int64_t head) {
+  const double scale = problem.scale(head);
   const auto split = [](double factor, float& high, float& low) {
     high = static_cast<float>(factor);
     low = static_cast<float>(factor - static_cast<double>(high));
   };
   ScoreFactors factors;
   factors.kind = kind_of(problem.score());
-  split(problem.scale() * std::numbers::log2e, factors.exponent_high, factors.exponent_low);
-  split(problem.scale(), factors.logit_high, factors.logit_low);
-  factors.bias_factor = static_cast<float>(1 / problem.scale());
+  split(scale * std::numbers::log2e, factors.exponent_high, factors.exponent_low);
+  split(scale, factors.logit_high, factors.logit_low);
+  factors.bias_factor = static_cast<float>(1 / scale);
   return factors;
 }
 
@@ -56,7 +57,7 @@ DeviceHead::Rows DeviceHead::load_rows(Lane& lane, const QueryBlock& queries, in
   call.num_keys = static_cast<int>(problem_.num_keys());
   call.key_tiles = key_tiles_;
   call.padded_dim = format_.padded_dim;
-  call.score = factors_of(problem_);
+  call.score = factors_of(problem_, head_);
   call.keys = keys_->data();
   rows.exponents.resize(static_cast<size_t>(count));
   const int64_t padded_rows = int64_t{call.row_tiles} * kTileRows;

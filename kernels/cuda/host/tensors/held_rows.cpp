@@ -6,7 +6,7 @@
 
 namespace attnscope::cuda {
 
-float most_held_length(const AttentionProblem& problem, float longest_key) {
+float most_held_length(const AttentionProblem& problem, int64_t head, float longest_key) {
   constexpr float kNone = -1;
   // The squares of very small channels, up to 2^20 of them, lose less than this.
   constexpr double kLost = 0x1p-120;
@@ -15,7 +15,7 @@ float most_held_length(const AttentionProblem& problem, float longest_key) {
   constexpr double kLeastFactor = 0x1p-60;
   constexpr double kMostFactor = 0x1p60;
   if (problem.score() != ScoreFunction::softmax || problem.mask().has_finite_bias()) return kNone;
-  const double factor = problem.scale() * std::numbers::log2e;
+  const double factor = problem.scale(head) * std::numbers::log2e;
   if (!(factor >= kLeastFactor && factor <= kMostFactor) || !std::isfinite(longest_key)) {
     return kNone;
   }
