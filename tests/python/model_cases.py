@@ -57,6 +57,20 @@ def cell(*index: int) -> tuple[Any, ...]:
     return (0, slice(None), *index)
 
 
+def picture_ids(height: int, width: int, first: int = 0, axes: int = 3) -> torch.Tensor:
+    """Positions of a picture's tokens in raster order."""
+    ids = torch.zeros(height * width, axes)
+    ids[:, 0] = first
+    ids[:, 1] = torch.arange(height * width) // width
+    ids[:, 2] = torch.arange(height * width) % width
+    return ids
+
+
+def prefix(valid: int, count: int) -> torch.Tensor:
+    """A padding mask [1, count] of one item, whose first `valid` tokens are no padding."""
+    return (torch.arange(count) < valid)[None]
+
+
 def shown(segments: Sequence[dict[str, Any]]) -> str:
     """One line for a list of segments: "video 3x4x6, text 8 (5)"."""
     words = []
@@ -242,8 +256,3 @@ class Models(CaptureTest):
                 break
             start += segment["count"]
         self.assertEqual(differ, [start + probe.place], f"{case.cls}: {probe.segment}")
-
-
-def untested(*tables: Sequence[Case]) -> set[str]:
-    """Classes with a token layout that no case of the tables has."""
-    return set(attnscope_capture.LAYOUTS) - {case.cls for table in tables for case in table}

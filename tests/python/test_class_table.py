@@ -12,8 +12,10 @@ import torch
 
 import small_models
 import test_models_encoders
+import test_models_flux
 import test_models_history
 import test_models_image
+import test_models_sound
 import test_models_video
 import test_models_wan
 from attnscope_capture import FAMILIES, LAYOUTS, capture
@@ -28,6 +30,8 @@ CASES: Sequence[Case] = [
     *test_models_image.CASES,
     *test_models_encoders.CASES,
     *test_models_wan.CASES,
+    *test_models_flux.CASES,
+    *test_models_sound.CASES,
 ]
 
 

@@ -7,24 +7,11 @@ from typing import Any
 import torch
 
 from attnscope_capture import CaptureError, capture
-from model_cases import Case, Models, Probe, cell, map_of, numbers
+from model_cases import Case, Models, Probe, cell, map_of, numbers, picture_ids, prefix
 from support import read_capture
 
 STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
-
-
-def picture_ids(height: int, width: int, first: int = 0, axes: int = 3) -> torch.Tensor:
-    """Positions of a picture's tokens in raster order."""
-    ids = torch.zeros(height * width, axes)
-    ids[:, 0] = first
-    ids[:, 1] = torch.arange(height * width) // width
-    ids[:, 2] = torch.arange(height * width) % width
-    return ids
-
-
-def prefix(valid: int, count: int) -> torch.Tensor:
-    return (torch.arange(count) < valid)[None]
 
 
 def flux2(cls: Any) -> tuple[Any, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Wan's kin among the video transformers of diffusers: SkyReels-V2, VACE, Animate."""
+"""Wan's kin among the video transformers of diffusers: SkyReels-V2, VACE, Animate, ChronoEdit, AnyFlow."""
 
 import unittest
 from typing import Any
@@ -71,6 +71,24 @@ def wan_animate(cls: Any) -> tuple[Any, dict[str, Any]]:
     return model, inputs
 
 
+def anyflow(picture: bool) -> Any:
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        more = {"image_dim": 10} if picture else {}
+        model = cls(
+            **SMALL, in_channels=4, out_channels=4, text_dim=12, freq_dim=16, ffn_dim=32, num_layers=2,
+            rope_max_seq_len=32, **more,
+        )
+        inputs = dict(
+            hidden_states=numbers(1, 3, 4, 4, 6),
+            timestep=STAMP[:, None].repeat(1, 3),
+            r_timestep=STAMP[:, None].repeat(1, 3) / 2,
+            encoder_hidden_states=numbers(1, 8, 12),
+        )
+        return model, {**inputs, **({"encoder_hidden_states_image": numbers(1, 9, 10)} if picture else {})}
+
+    return make
+
+
 CASES = (
     Case(
         "SkyReelsV2Transformer3DModel",
@@ -135,6 +153,31 @@ CASES = (
         },
         2,
         probes=[Probe("hidden_states", cell(2, 2, 5), "blocks.0 attn1", "video", 11)],
+    ),
+    Case(
+        "ChronoEditTransformer3DModel",
+        wan(**IMAGE_KEYS),
+        {
+            "* attn1": "video 3x2x3",
+            "* attn2.image": "video 3x2x3 > image 9",
+            "* attn2": "video 3x2x3 > text 512",
+        },
+        2,
+        probes=[Probe("hidden_states", cell(2, 3, 1), "blocks.0 attn1", "video", 15)],
+    ),
+    Case(
+        "AnyFlowTransformer3DModel",
+        anyflow(False),
+        {"* attn1": "video 3x2x3", "* attn2": "video 3x2x3 > text 8"},
+        2,
+        probes=[Probe("hidden_states", (0, 2, slice(None), 3, 1), "blocks.0 attn1", "video", 15)],
+    ),
+    Case(
+        "AnyFlowTransformer3DModel",
+        anyflow(True),
+        {"* attn1": "video 3x2x3", "* attn2": "video 3x2x3 > image 9, text 8"},
+        2,
+        "of a picture",
     ),
 )
 

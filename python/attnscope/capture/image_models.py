@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -28,24 +29,41 @@ def pictures_of(ids: torch.Tensor) -> list[Segment]:
     return segments
 
 
-def _flux2(model: Any, a: Given) -> Sequences:
+# ---- Flux's kin: text, the picture, reference pictures
+
+TWO_STACKS = ("transformer_blocks", "single_transformer_blocks")
+
+
+def _text_and_pictures(model: Any, a: Given) -> Sequences:
     if a.get("kv_cache_mode") is not None:  # reference pictures are attended to in calls of their own
         return {}
     return {"joint": [text_of(a), *pictures_of(a["img_ids"])]}
 
 
-FLUX2 = Layout(("transformer_blocks", "single_transformer_blocks"), _flux2, {"* attn": "joint"})
+FLUX2 = Layout(TWO_STACKS, _text_and_pictures, {"* attn": "joint"})  # its pipelines name branches
+BRIA = Layout(TWO_STACKS, _text_and_pictures, {"* attn": "joint"}, guidance="batch")
+
+
+def _bria_fibo(model: Any, a: Given) -> Sequences:
+    mask = (a.get("joint_attention_kwargs") or {}).get("attention_mask")  # [B, 1, 1, N]
+    text = text_of(a)
+    valid = None if mask is None else counted(mask[:, 0, 0, : text.count])
+    return {"joint": [replace(text, valid=valid), *pictures_of(a["img_ids"])]}
+
+
+BRIA_FIBO = Layout(
+    TWO_STACKS, _bria_fibo, {"* attn": "joint"}, guidance="batch", masks={"* attn": ("row", "joint_attention_kwargs")}
+)
 
 
 def _chroma(model: Any, a: Given) -> Sequences:
     mask, text = a.get("attention_mask"), text_of(a)
     valid = counted(mask[:, : text.count]) if isinstance(mask, torch.Tensor) else None
-    return {"joint": [Segment("text", "text", text.count, valid=valid), *pictures_of(a["img_ids"])]}
+    return {"joint": [replace(text, valid=valid), *pictures_of(a["img_ids"])]}
 
 
 CHROMA = Layout(
-    ("transformer_blocks", "single_transformer_blocks"), _chroma, {"* attn": "joint"}, guidance="forwards",
-    masks={"* attn": ("pairs", "attention_mask")},
+    TWO_STACKS, _chroma, {"* attn": "joint"}, guidance="forwards", masks={"* attn": ("pairs", "attention_mask")}
 )
 
 
@@ -245,9 +263,13 @@ VIDEO_DIFFUSION_UNET = Layout(
 
 IMAGE_LAYOUTS: Mapping[str, Layout] = {
     "AuraFlowTransformer2DModel": AURAFLOW,
+    "BriaFiboTransformer2DModel": BRIA_FIBO,
+    "BriaTransformer2DModel": BRIA,
     "ChromaTransformer2DModel": CHROMA,
     "Flux2Transformer2DModel": FLUX2,
+    "LongCatImageTransformer2DModel": FLUX2,
     "Lumina2Transformer2DModel": LUMINA2,
+    "OvisImageTransformer2DModel": FLUX2,
     "PixArtTransformer2DModel": PIXART,
     "QwenImageTransformer2DModel": QWEN_IMAGE,
     "SanaTransformer2DModel": SANA,

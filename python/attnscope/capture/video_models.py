@@ -128,6 +128,18 @@ def _wan(model: Any, a: Given) -> dict[str, list[Segment]]:
 _WAN_CALLS = {"* attn1": "video", "* attn2.image": "video > image", "* attn2": "video > text"}
 
 SKYREELS2 = Layout(("blocks",), _wan, _WAN_CALLS)
+CHRONOEDIT = Layout(("blocks",), _wan, _WAN_CALLS, guidance="forwards")
+
+
+def _anyflow(model: Any, a: Given) -> Sequences:
+    x = a["hidden_states"].transpose(1, 2)  # [B, T, C, H, W]
+    image = Segment("image", "image", argument_count(a, "encoder_hidden_states_image"))
+    return {"video": [video_of(x, model.config.patch_size)], "condition": [image, text_of(a)]}
+
+
+ANYFLOW = Layout(
+    ("blocks",), _anyflow, {"* attn1": "video", "* attn2": "video > condition"}, guidance="batch"
+)
 
 
 def _wan_vace(model: Any, a: Given) -> Sequences:
@@ -190,6 +202,45 @@ KANDINSKY5 = Layout(
         "* cross_attention": "video > text",
     },
     guidance="forwards",
+)
+
+
+# ---- Kandinsky 6: video and sound, each with its text, and each with the other
+
+
+def _kandinsky6(model: Any, a: Given) -> Sequences:
+    t, h, w = patched(a["hidden_states"].shape[1:4], model.config.patch_size)  # [B, T, H, W, C]
+    frames = a.get("visual_token_type_ids")  # [B, T]: 1 where the frame is the picture to begin with, the last
+    references = 0 if frames is None else int((frames[0] == 1).sum())
+    if references and not bool((frames[:, t - references :] == 1).all()):
+        raise ValueError("the frames of the reference are not the last")
+    sound = argument_count(a, "audio_hidden_states")
+    video = [grid_segment("video", "video", (t - references, h, w))]
+    return {
+        "video": [*video, grid_segment("reference", "reference", (references, h, w))],
+        "audio": [Segment("audio", "audio", sound, (sound, 1, 1))],
+        "text": [text_of(a, mask="encoder_attention_mask")],
+    }
+
+
+KANDINSKY6 = Layout(
+    ("visual_transformer_blocks",),
+    _kandinsky6,
+    {
+        "*video_text_transformer_blocks.* *": "text",
+        "*audio_text_transformer_blocks.* *": "text",
+        "* video_dec_block.self_attention": "video",
+        "* video_dec_block.cross_attention": "video > text",
+        "* audio_dec_block.self_attention": "audio",
+        "* audio_dec_block.cross_attention": "audio > text",
+        "* va_cross_attention": "video > audio",
+        "* av_cross_attention": "audio > video",
+    },
+    lambda model, a: ["* audio_dec_block.*", "* ??_cross_attention"] if a.get("audio_hidden_states") is None else [],
+    masks={
+        pattern: ("row", "encoder_attention_mask")
+        for pattern in ("*text_transformer_blocks.* *", "*_dec_block.cross_attention")
+    },
 )
 
 
@@ -295,11 +346,14 @@ SANA_VIDEO = Layout(
 
 VIDEO_LAYOUTS = {
     "AllegroTransformer3DModel": ALLEGRO,
+    "AnyFlowTransformer3DModel": ANYFLOW,
+    "ChronoEditTransformer3DModel": CHRONOEDIT,
     "ConsisIDTransformer3DModel": CONSISID,
     "CosmosTransformer3DModel": COSMOS,
     "EasyAnimateTransformer3DModel": EASYANIMATE,
     "HunyuanVideo15Transformer3DModel": HUNYUAN15,
     "Kandinsky5Transformer3DModel": KANDINSKY5,
+    "Kandinsky6Transformer3DModel": KANDINSKY6,
     "LTX2VideoTransformer3DModel": LTX2,
     "MotifVideoTransformer3DModel": MOTIF,
     "SanaVideoTransformer3DModel": SANA_VIDEO,
