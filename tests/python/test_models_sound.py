@@ -1,11 +1,17 @@
 """Transformers of diffusers that make video and sound, or sound alone."""
 
+import types
 import unittest
+from collections.abc import Sequence
 from typing import Any
 
+import diffusers
 import torch
+from diffusers.modular_pipelines.minimax_h3 import before_denoise
 
+from attnscope_capture import capture
 from model_cases import Case, Models, Probe, numbers, prefix
+from support import read_capture
 
 STAMP = torch.tensor([700.0])
 
@@ -68,7 +74,101 @@ KANDINSKY6_CELL = Probe(
     "hidden_states", (0, 1, 3, 0), "visual_transformer_blocks.0 video_dec_block.self_attention", "video", 9
 )
 
+def minimax_h3(task: str) -> Any:
+    """Rows as the pipeline's own functions pack them, of a video of 2×2×3 tokens and sound of 5 latents a channel."""
+
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = cls(
+            num_attention_heads=2,
+            attention_head_dim=16,
+            hidden_size=24,
+            num_layers=2,
+            num_refiner_layers=1,
+            ffn_dim=32,
+            in_channels=2,
+            audio_in_channels=5,
+            text_dim=12,
+            freq_dim=16,
+            time_embed_hidden_dim=16,
+            time_embed_dim=8,
+            rope_freq_dim=2,
+        )
+        places, tags, video, audio, text, films, sounds = packed(task)
+        stamps, rows = before_denoise.MiniMaxH3SetTimestepsStep.build_row_timesteps(
+            video, audio, films, sounds, len(text), 0.25, 0.5, 0.75, 1.0
+        )
+        inputs = dict(
+            hidden_states=numbers(1, len(video), 8),
+            audio_hidden_states=numbers(1, len(audio), 5),
+            encoder_hidden_states=numbers(1, len(text), 12),
+            timestep=stamps,
+            timestep_indices=rows,
+            token_tags=tags,
+            position_ids=places,
+            video_indices=video,
+            audio_indices=audio,
+            text_indices=text,
+        )
+        return model, inputs
+
+    return make
+
+
+def packed(task: str) -> Any:
+    tags = torch.tensor([1, 1, 0, 0, 1, 1, 1])  # within the words, a picture as the text's encoder sees it
+    sizes = dict(num_latent_frames=2, latent_height=4, latent_width=6, num_audio_latents=5, patch_size=(1, 2, 2))
+    kinds = dict(audio_channels=2, audio_tag=2, video_tag=0)
+    if task != "references":
+        build = before_denoise.MiniMaxH3PrepareLayoutStep.build_packed_sequence
+        return build(tags, **sizes, **kinds, keyframe_anchors=("first", "last") if task == "keyframes" else ())
+    # A picture; a video with its sound, another of its size, a picture of its size; a sound.
+    references = [
+        types.SimpleNamespace(kind=kind, has_audio=sound)
+        for kind, sound in (("image", 0), ("video", 1), ("video", 0), ("image", 0), ("audio", 1))
+    ]
+    films = [torch.zeros(1, 2, *size) for size in ((1, 6, 4), (7, 4, 4), (2, 4, 4), (1, 4, 4))]
+    build = before_denoise.MiniMaxH3Ref2VAPrepareLayoutStep.build_ref2va_packed_sequence
+    return build(tags, references, films, [torch.zeros(2 * n, 5) for n in (23, 4)], **sizes, **kinds)
+
+
+MADE = "audio_left:audio 5x1x1, audio_right:audio 5x1x1, video 2x2x3"
+KEYFRAMES = "reference_1:reference 1x2x3, reference_2:reference 1x2x3"
+REFERENCES = (
+    "reference_1:reference 1x3x2, reference_left_2:reference 23x1x1, reference_right_2:reference 23x1x1, "
+    "reference_2:reference 7x2x2, reference_3:reference 2x2x2, reference_4:reference 1x2x2, "
+    "reference_left_5:reference 4x1x1, reference_right_5:reference 4x1x1"
+)
+
+
+def minimax_h3_case(task: str, references: str, name: str, probes: Sequence[Probe]) -> Case:
+    """probes: of the main stack's first block."""
+    between = f", {references}, " if references else ", "
+    calls = {"token_refiner.refiner_blocks.0 *": "text 7", "transformer_blocks.* attn": f"text 7{between}{MADE}"}
+    return Case("MiniMaxH3Transformer3DModel", minimax_h3(task), calls, 2, name, probes=probes)
+
+
+H3_BLOCK = "transformer_blocks.0 attn"
+
 CASES = (
+    minimax_h3_case(
+        "text",
+        "",
+        "",
+        [
+            Probe("hidden_states", (0, 8), H3_BLOCK, "video", 8),
+            Probe("audio_hidden_states", (0, 7), H3_BLOCK, "audio_right", 2),
+        ],
+    ),
+    minimax_h3_case("keyframes", KEYFRAMES, "of keyframes", [Probe("hidden_states", (0, 8), H3_BLOCK, "reference_2", 2)]),
+    minimax_h3_case(
+        "references",
+        REFERENCES,
+        "of references",
+        [
+            Probe("hidden_states", (0, 6 + 28 + 3), H3_BLOCK, "reference_3", 3),
+            Probe("audio_hidden_states", (0, 46 + 5), H3_BLOCK, "reference_right_5", 1),
+        ],
+    ),
     Case(
         "Kandinsky6Transformer3DModel",
         kandinsky6(True, False),
@@ -99,6 +199,44 @@ class Sound(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_positions_travel_with_the_packed_row(self) -> None:
+        model, inputs = minimax_h3("references")(diffusers.MiniMaxH3Transformer3DModel)
+        with torch.no_grad(), capture(model, self.folder / "d", branch="all"):
+            model(**inputs)
+        calls = read_capture(self.folder / "d")
+        self.assertEqual([c.facts["block"].split(".")[0] for c in calls], ["token_refiner", *["transformer_blocks"] * 2])
+        for call in calls:
+            self.assertEqual("position_ids" in call.tensors, "layer" in call.facts)
+        # Videos begin where the references end: their times are fractions.
+        stored = calls[-1]["position_ids"]
+        self.assertTrue(torch.equal(stored, inputs["position_ids"].float()))
+        self.assertGreater(float(stored[-1, 0] % 1), 0.3)
+        self.assertEqual({c.facts["timestep"] for c in calls}, {0.25})  # references have 0.75 and 1
+
+    def test_a_transformer_for_references_alone(self) -> None:
+        """One is recorded that has a name of its own, beside the other or without it."""
+        torch.manual_seed(3)
+        model, inputs = minimax_h3("references")(diffusers.MiniMaxH3Transformer3DModel)
+        other, _ = minimax_h3("text")(diffusers.MiniMaxH3Transformer3DModel)
+        for name, parts in (("both", {"transformer": other, "transformer_ref": model}), ("one", {"transformer_ref": model})):
+            pipe = types.SimpleNamespace(**parts, components=parts)
+            with torch.no_grad(), capture(pipe, self.folder / name, layers="all"):
+                pipe.transformer_ref(**inputs)
+            calls = [c for c in read_capture(self.folder / name) if "layer" in c.facts]
+            start = "transformer_ref." if len(parts) > 1 else ""
+            self.assertEqual([c.facts["block"] for c in calls], [f"{start}transformer_blocks.{n}" for n in range(2)])
+            self.assertEqual(calls[0].facts["queries"][1]["name"], "reference_1")
+
+    def test_rows_that_are_of_no_kind(self) -> None:
+        model, inputs = minimax_h3("text")(diffusers.MiniMaxH3Transformer3DModel)
+        inputs["audio_indices"] = inputs["audio_indices"][1:]
+        inputs["audio_hidden_states"] = inputs["audio_hidden_states"][:, 1:]
+        with torch.no_grad(), capture(model, self.folder / "d", layers=0):
+            model(**inputs)
+        self.assertIn("row 7 of the packed sequence is of no kind", self.said.getvalue())
+        (call,) = (c for c in read_capture(self.folder / "d") if "layer" in c.facts)
+        self.assertEqual(call.facts["queries"], [{"name": "tokens", "modality": "other", "count": 29}])
 
 
 if __name__ == "__main__":

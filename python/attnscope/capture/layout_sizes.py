@@ -129,6 +129,8 @@ def _call_bytes(
     )
     normalised = layout.match(where, layout.linear)
     more = 0 if normalised is None else _float32_bytes(size, normalised, values, rows)
+    positions = layout.positions_of(rule[0], inputs) if rule is not None and rule[1] is None else None
+    more += 4 * positions.numel() if positions is not None else 0  # float32
     return size.payload(values, rows) + more
 
 

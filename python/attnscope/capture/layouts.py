@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import torch
+
+from .steps import timestep_argument
 from .tokens import Segment
 
 T = TypeVar("T")
@@ -42,6 +45,10 @@ class Layout:
     masks: Mapping[str, tuple[str, str | None]] = field(default_factory=dict)
     # Calls "BLOCK SLOT" whose batch has an item for each token of a sequence, times those of the forward.
     times: Mapping[str, str] = field(default_factory=dict)
+    # Sequences whose tokens stand where an argument of the forward says: that argument, a tensor [tokens, axes].
+    positions: Mapping[str, str] = field(default_factory=dict)
+    # The timestep of what is made, of the forward's arguments, where its timesteps are those of other tokens too.
+    timestep: Callable[[Mapping[str, Any]], Any] = timestep_argument
 
     def rule(self, block: str, slot: str) -> tuple[str, str | None] | None:
         """(queries, keys) of a call by the names of their sequences; keys None: the same. None: not known."""
@@ -59,6 +66,11 @@ class Layout:
     def is_idle(self, block: str, slot: str, model: Any, given: Mapping[str, Any]) -> bool:
         """Does the module make no call in a forward of `model` with the arguments `given`?"""
         return self.match(f"{block} {slot}", dict.fromkeys(self.idle(model, given), True)) is not None
+
+    def positions_of(self, sequence: str | None, given: Mapping[str, Any]) -> torch.Tensor | None:
+        """The positions [tokens, axes] that RoPE takes of the tokens of `sequence`, as a forward is given them."""
+        value = given.get(self.positions.get(sequence or "", ""))
+        return value if isinstance(value, torch.Tensor) and value.ndim == 2 else None
 
     @staticmethod
     def match(where: str, rules: Mapping[str, T]) -> T | None:

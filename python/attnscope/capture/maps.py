@@ -28,6 +28,7 @@ class TokenMap:
     queries: Sequence[Segment]
     keys: Sequence[Segment] | None
     kind: str | None = None  # what the map says of the call, where the class told it
+    positions: torch.Tensor | None = None  # that RoPE takes, [tokens, axes], where the forward is given them
 
 
 def film_grid(sequences: Sequences) -> Grid | None:
@@ -121,7 +122,10 @@ class MapTeller:
         names = (None, None) if rule is None else rule
         own = self._fitting(slot, forward.sequences, names[0], queries, "queries")
         if names[1] is None and queries == keys:
-            return TokenMap(own, None, kind_of(own) if rule else None)
+            positions = self._model.layout.positions_of(names[0], forward.arguments)
+            if positions is not None and len(positions) != queries:
+                positions = None
+            return TokenMap(own, None, kind_of(own) if rule else None, positions)
         if names[1] is None and self._model.hf:
             return None  # a cache of keys
         # Of a class whose call is of one sequence, other keys are those of a cache.
@@ -215,9 +219,12 @@ class MapTeller:
         def of_items(segments: Sequence[Segment]) -> Sequence[Segment]:
             return self._with_words([s.of_items(items, batch) for s in segments], forward, items, branches)
 
-        return stated_map(
+        facts, tensors = stated_map(
             of_items(tokens.queries), of_items(tokens.keys) if tokens.keys is not None else None
         )
+        if tokens.positions is not None:
+            tensors["position_ids"] = tokens.positions.detach().float()
+        return facts, tensors
 
     def _with_words(
         self, segments: Sequence[Segment], forward: Forward, items: Sequence[int], branches: Sequence[str]

@@ -6,6 +6,13 @@ from .encoders import ENCODER_LAYOUTS
 from .history_models import HISTORY_LAYOUTS
 from .image_models import IMAGE_LAYOUTS
 from .layouts import Layout
+from .packed_models import PACKED_LAYOUTS
 from .video_models import VIDEO_LAYOUTS
 
-LAYOUTS: dict[str, Layout] = {**VIDEO_LAYOUTS, **HISTORY_LAYOUTS, **IMAGE_LAYOUTS, **ENCODER_LAYOUTS}
+LAYOUTS: dict[str, Layout] = {
+    **VIDEO_LAYOUTS,
+    **HISTORY_LAYOUTS,
+    **PACKED_LAYOUTS,
+    **IMAGE_LAYOUTS,
+    **ENCODER_LAYOUTS,
+}

@@ -40,7 +40,7 @@ from .refusals import check_gradients, check_runnable, check_together
 from .seen import SeenCalls
 from .selection import Selection
 from .slots import Model, Slot
-from .steps import StepCounter, timestep_argument, timestep_of
+from .steps import StepCounter
 from .writer import Sink, Writer
 
 _ACTIVE = threading.Lock()
@@ -258,7 +258,7 @@ class Capture(SeenCalls):
             module,
             given,
             step,
-            timestep_of(timestep_argument(given)),
+            self._model.timestep(given),
             names,
             items,
             grid,

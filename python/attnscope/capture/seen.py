@@ -156,6 +156,8 @@ class SeenCalls:
             return
         self._arrivals.recorded()
         facts, part = whole.part(facts, kind) if whole is not None else (facts, None)
+        if part is not None:  # positions are the whole's
+            named.pop("position_ids", None)
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
         forward.entry["calls"] += 1

@@ -18,6 +18,7 @@ from .forward import Forward
 from .layouts import Layout
 from .models import LAYOUTS
 from .stacks import Place, layer_numbers, outermost_layers, place_of, uncompiled
+from .steps import timestep_argument, timestep_of
 
 
 SHOWN_LAYERS = 12  # numbers of layers that are named
@@ -69,14 +70,16 @@ def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
         return {"model": uncompiled(model)}
     found = {n: getattr(model, n, None) for n in ("transformer", "transformer_2", "unet")}
     found = {n: uncompiled(m) for n, m in found.items() if isinstance(m, torch.nn.Module)}
-    if not found:
-        raise CaptureError(f"{type(model).__name__} has no transformer: pass the module to capture")
-    # Another of its kind beside it runs a branch of guidance (unconditional_transformer).
+    # Another of its kind beside it runs a branch of guidance (unconditional_transformer), or tasks of its own
+    # (transformer_ref), and then may be alone.
     parts = getattr(model, "components", None)
     for name, part in parts.items() if isinstance(parts, Mapping) else ():
-        like = isinstance(part, torch.nn.Module) and any(type(uncompiled(part)) is type(m) for m in found.values())
-        if like and "transformer" in name and name not in found:
-            found[name] = uncompiled(part)
+        if isinstance(part, torch.nn.Module) and "transformer" in name and name not in found:
+            like = any(type(uncompiled(part)) is type(m) for m in found.values())
+            if like or not found:
+                found[name] = uncompiled(part)
+    if not found:
+        raise CaptureError(f"{type(model).__name__} has no transformer: pass the module to capture")
     return found
 
 
@@ -267,6 +270,10 @@ class Model:
     def as_called(self, name: str) -> torch.nn.Module:
         """The transformer `name` as its owner calls it: what torch.compile made of it, or itself."""
         return self.owner if isinstance(self.owner, torch.nn.Module) else getattr(self.owner, name)
+
+    def timestep(self, given: Mapping[str, Any]) -> float | None:
+        """The timestep of a forward with the arguments `given`; of one a token, the largest."""
+        return timestep_of(self.layout.timestep(given) if self.layout is not None else timestep_argument(given))
 
     def title(self) -> str:
         """The model's name as its configuration has it, else its class."""
