@@ -15,6 +15,7 @@ import test_models_encoders
 import test_models_flux
 import test_models_history
 import test_models_image
+import test_models_pictures
 import test_models_sound
 import test_models_video
 import test_models_wan
@@ -32,6 +33,7 @@ CASES: Sequence[Case] = [
     *test_models_wan.CASES,
     *test_models_flux.CASES,
     *test_models_sound.CASES,
+    *test_models_pictures.CASES,
 ]
 
 

@@ -131,6 +131,43 @@ def packed(task: str) -> Any:
     return build(tags, references, films, [torch.zeros(2 * n, 5) for n in (23, 4)], **sizes, **kinds)
 
 
+def stable_audio3(differential: bool) -> Any:
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = cls(
+            io_channels=4,
+            embed_dim=32,
+            depth=2,
+            num_heads=2,
+            cond_token_dim=12,
+            global_cond_dim=12,
+            local_add_cond_dim=5,
+            timestep_features_dim=8,
+            num_memory_tokens=3,
+            use_differential_attention=differential,
+        )
+        inputs = dict(
+            hidden_states=numbers(1, 4, 10),
+            timestep=torch.tensor([0.7]),
+            encoder_hidden_states=numbers(1, 7, 12),
+            global_hidden_states=numbers(1, 12),
+            encoder_attention_mask=prefix(5, 7),
+        )
+        return model, inputs
+
+    return make
+
+
+def longcat_audio(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(dit_dim=32, dit_depth=2, dit_heads=2, dit_text_dim=12, latent_dim=5, use_latent_condition=False)
+    inputs = dict(
+        hidden_states=numbers(1, 10, 5),
+        encoder_hidden_states=numbers(1, 7, 12),
+        encoder_attention_mask=prefix(5, 7),
+        timestep=torch.tensor([0.7]),
+    )
+    return model, inputs
+
+
 MADE = "audio_left:audio 5x1x1, audio_right:audio 5x1x1, video 2x2x3"
 KEYFRAMES = "reference_1:reference 1x2x3, reference_2:reference 1x2x3"
 REFERENCES = (
@@ -168,6 +205,36 @@ CASES = (
             Probe("hidden_states", (0, 6 + 28 + 3), H3_BLOCK, "reference_3", 3),
             Probe("audio_hidden_states", (0, 46 + 5), H3_BLOCK, "reference_right_5", 1),
         ],
+    ),
+    Case(
+        "StableAudio3DiTModel",
+        stable_audio3(True),
+        {
+            "* self_attn": "memory:register 3, audio 10x1x1",
+            "* self_attn.2": "memory:register 3, audio 10x1x1",
+            "* cross_attn": "memory:register 3, audio 10x1x1 > text 7",
+            "* cross_attn.2": "memory:register 3, audio 10x1x1 > text 7",
+        },
+        2,
+        probes=[Probe("hidden_states", (0, slice(None), 4), "transformer_blocks.0 self_attn", "audio", 4)],
+    ),
+    Case(
+        "StableAudio3DiTModel",
+        stable_audio3(False),
+        {
+            "* self_attn": "memory:register 3, audio 10x1x1",
+            "* cross_attn": "memory:register 3, audio 10x1x1 > text 7",
+        },
+        2,
+        "without differences",
+    ),
+    Case(
+        "LongCatAudioDiTTransformer",
+        longcat_audio,
+        {"* self_attn": "audio 10x1x1", "* cross_attn": "audio 10x1x1 > text 7 (5)"},
+        2,
+        masks={"* cross_attn": "tensor"},
+        probes=[Probe("hidden_states", (0, 4), "blocks.0 self_attn", "audio", 4)],
     ),
     Case(
         "Kandinsky6Transformer3DModel",

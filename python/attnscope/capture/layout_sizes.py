@@ -16,6 +16,7 @@ from .slots import IMAGE_CALL, Model, Slot
 from .tokens import Segment
 
 HEAD_COUNTS = ("heads", "num_heads", "num_attention_heads")
+HEAD_DIMS = ("head_dim", "dim_heads")
 PROJECTIONS = ("to_q", "to_query", "q_proj", "query")  # of queries, as libraries call them
 
 
@@ -53,26 +54,28 @@ def layout_bytes(
         where = f"{slot.place.block} {slot.place.slot}"
         if not selection.module(slot) or layout.match(where, idle):
             continue
-        for call_name in _call_names(slot, layout, sequences):
+        for call_name in _call_names(slot, layout, sequences, idle):
             total += _call_bytes(
                 slot, call_name, layout, sequences, inputs, (selection, heads, values, rows, dtype)
             )
     return total
 
 
-def _call_names(slot: Slot, layout: Layout, sequences: Sequences) -> list[str]:
+def _call_names(slot: Slot, layout: Layout, sequences: Sequences, idle: Mapping[str, bool]) -> list[str]:
     """The names of the calls that the module makes in a forward."""
-    own = slot.place.slot
+    own, block = slot.place.slot, slot.place.block
     further = [own + end for end in (IMAGE_CALL, ".2")]
     if not slot.image_keys:
         further = further[1:]
     found = []
     for name in further:
-        rule = layout.rule(slot.place.block, name)
+        rule = layout.rule(block, name)
         # A rule for calls of any name is no rule for a second one.
-        if rule is not None and rule != layout.rule(slot.place.block, own) and rule[1] is not None:
-            keys = sequence_of(sequences, rule[1], slot.place.block)
-            found += [name] if keys is not None and _count(keys) else []
+        named = rule is not None and any(pattern.endswith(f" {name}") for pattern in layout.calls)
+        if not named or layout.match(f"{block} {name}", idle):
+            continue
+        keys = sequence_of(sequences, rule[1] or rule[0], block)  # type: ignore[index]
+        found += [name] if keys is not None and _count(keys) else []
     return [*found, own]
 
 
@@ -99,7 +102,7 @@ def _call_bytes(
     if not selection.call(call_name, kind):
         return 0
     count = next((int(getattr(slot.module, n)) for n in HEAD_COUNTS if hasattr(slot.module, n)), None)
-    channels = getattr(slot.module, "head_dim", None)
+    channels = next((getattr(slot.module, n) for n in HEAD_DIMS if hasattr(slot.module, n)), None)
     projection = next((getattr(slot.module, n) for n in PROJECTIONS if hasattr(slot.module, n)), None)
     if count is None or (channels is None and projection is None):
         raise CaptureError(

@@ -7,12 +7,16 @@ from .history_models import HISTORY_LAYOUTS
 from .image_models import IMAGE_LAYOUTS
 from .layouts import Layout
 from .packed_models import PACKED_LAYOUTS
+from .picture_models import PICTURE_LAYOUTS
+from .sound_models import SOUND_LAYOUTS
 from .video_models import VIDEO_LAYOUTS
 
 LAYOUTS: dict[str, Layout] = {
     **VIDEO_LAYOUTS,
     **HISTORY_LAYOUTS,
     **PACKED_LAYOUTS,
+    **SOUND_LAYOUTS,
     **IMAGE_LAYOUTS,
+    **PICTURE_LAYOUTS,
     **ENCODER_LAYOUTS,
 }

@@ -89,12 +89,12 @@ def _hunyuan15(model: Any, a: Given) -> Sequences:
     }
     video = video_of(a["hidden_states"], cubes(model.config))
     return {
-        "joint": [video, *_valid_first(masks)],
+        "joint": [video, *valid_first(masks)],
         "text": [Segment("text", "text", masks["text"].shape[1], valid=counted(masks["text"]))],
     }
 
 
-def _valid_first(masks: Mapping[str, torch.Tensor]) -> list[Segment]:
+def valid_first(masks: Mapping[str, torch.Tensor]) -> list[Segment]:
     """Encoders' tokens [B, N], the valid ones of all first: segments, where items have as many of each."""
     modality = {"image": "image", "glyph_text": "text", "text": "text"}
     counts = {name: mask.sum(1).tolist() for name, mask in masks.items()}

@@ -1,0 +1,51 @@
+"""The token layouts of transformers of diffusers that make sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .layouts import Layout, Sequences
+from .tokens import Segment, grid_segment
+from .video_models import Given, text_of
+
+# ---- Stable Audio 3: a module is two calls, of which the second's result is taken from the first's
+
+
+def _stable_audio3(model: Any, a: Given) -> Sequences:
+    config = model.config
+    latents = a["hidden_states"].shape[2] // config.patch_size  # [B, C, N]
+    memory = Segment("memory", "register", config.num_memory_tokens)
+    return {"audio": [memory, grid_segment("audio", "audio", (latents, 1, 1))], "text": [text_of(a)]}
+
+
+STABLE_AUDIO3 = Layout(
+    ("transformer_blocks",),
+    _stable_audio3,
+    {
+        "* self_attn": "audio",
+        "* self_attn.2": "audio",
+        "* cross_attn": "audio > text",
+        "* cross_attn.2": "audio > text",
+    },
+    lambda model, a: [] if model.config.use_differential_attention else ["* self_attn.2", "* cross_attn.2"],
+    guidance="batch",
+)
+
+# ---- LongCat's audio
+
+
+def _longcat_audio(model: Any, a: Given) -> Sequences:
+    count = a["hidden_states"].shape[1]  # [B, N, C]
+    audio = grid_segment("audio", "audio", (count, 1, 1))
+    return {"audio": [audio], "text": [text_of(a, mask="encoder_attention_mask")]}
+
+
+LONGCAT_AUDIO = Layout(
+    ("blocks",),
+    _longcat_audio,
+    {"* self_attn": "audio", "* cross_attn": "audio > text"},
+    guidance="forwards",
+    masks={"* self_attn": ("row", "attention_mask"), "* cross_attn": ("row", "encoder_attention_mask")},
+)
+
+SOUND_LAYOUTS = {"LongCatAudioDiTTransformer": LONGCAT_AUDIO, "StableAudio3DiTModel": STABLE_AUDIO3}
