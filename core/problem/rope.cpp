@@ -36,6 +36,14 @@ std::optional<std::string> stray_number(RopeFamily family, const RopeNumbers& nu
   return std::nullopt;
 }
 
+/// The reason why positions do not suit the sequence; nothing where they do.
+std::optional<std::string> unfit_positions(const TokenPositions& positions,
+                                           const TokenGrid& tokens) {
+  const auto places = static_cast<int64_t>(positions.values.size());
+  if (positions.axes == 3 && places == 3 * tokens.tokens()) return std::nullopt;
+  return "it needs positions [" + std::to_string(tokens.tokens()) + ", 3] of t, y and x";
+}
+
 /// Tokens beside the video that the model turns by places which `tokens` does not have.
 std::optional<std::string> unplaced_tokens(const BandLayout* layout, const TokenGrid& tokens) {
   const RopePlaces places = layout == nullptr ? RopePlaces::cells : layout->places;
@@ -45,7 +53,7 @@ std::optional<std::string> unplaced_tokens(const BandLayout* layout, const Token
       return "the positions of " + segment.name + " are not known to it";
     }
   }
-  if (places == RopePlaces::cells_alone && !tokens.text_range().empty()) {
+  if (places == RopePlaces::told && !tokens.text_range().empty()) {
     return "the positions of text are its caller's and not known";
   }
   // Its cells stand after the text, whose length may be another in every batch item.
@@ -102,11 +110,13 @@ std::optional<std::string> HeadRotation::obstacle(RopeFamily family, const Token
   if (d < 2 || d % 2 != 0) return "the head dimension must be even";
   if (is_line_family(family)) return std::nullopt;
   const bool audio = family == RopeFamily::ltx2_audio && !tokens.has_grid();
-  if (!tokens.has_grid() && !audio) return "it needs the grid of the video";
+  const bool told = shape.positions != nullptr && takes_positions(family);
+  if (!tokens.has_grid() && !audio && !told) return "it needs the grid of the video";
   if (shape.head >= shape.heads) return "the model has fewer heads";
   if (layout != nullptr && !band_widths(*layout, d)) {
     return "the head dimension cannot be cut into its bands";
   }
+  if (told) return unfit_positions(*shape.positions, tokens);
   const bool ltx = family == RopeFamily::ltx || family == RopeFamily::ltx2;
   if (family == RopeFamily::ltx2_audio && d * shape.heads < 4) {
     return "the model has too few channels";
@@ -126,7 +136,8 @@ std::optional<HeadRotation> HeadRotation::make(RopeFamily family, const TokenGri
   HeadRotation rotation(tokens);
   if (const BandLayout* layout = band_layout(family)) {
     rotation.add_bands(*layout, shape);
-    rotation.fill_tables(rotation.band_positions(*layout, shape));
+    if (takes_positions(family)) rotation.positions_ = shape.positions;
+    if (!rotation.positions_) rotation.fill_tables(rotation.band_positions(*layout, shape));
   } else if (is_line_family(family)) {
     rotation.add_line(shape, number_or(shape.numbers.base, kLineBase),
                       family == RopeFamily::llama ? RopePairs::halves : RopePairs::neighbours);
@@ -311,7 +322,22 @@ void HeadRotation::fill_tables(const std::array<Positions, kAxes>& positions) {
   }
 }
 
+void HeadRotation::turn_by_positions(int64_t token, float* row, double direction) const {
+  const float* place = positions_->values.data() + token * positions_->axes;
+  for (const Pair& pair : pairs_) {
+    const auto axis = static_cast<size_t>(pair.axis);
+    const double angle =
+        axes_[axis].frequencies[static_cast<size_t>(pair.column)] * double{place[axis]} * direction;
+    const auto cosine = static_cast<float>(std::cos(angle));
+    const auto sine = static_cast<float>(std::sin(angle));
+    const float a = row[pair.first], b = row[pair.second];
+    row[pair.first] = a * cosine - b * sine;
+    row[pair.second] = a * sine + b * cosine;
+  }
+}
+
 void HeadRotation::turn(int64_t token, float* row, float direction) const {
+  if (positions_) return turn_by_positions(token, row, double{direction});
   std::array<int64_t, kAxes> place{token, 0, 0, 0};
   if (!by_place_) {
     const IndexRange text = tokens_.text_range();

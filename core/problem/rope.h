@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +12,12 @@
 #include "core/problem/token_grid.h"
 
 namespace attnscope {
+
+/// Where a model's caller places the tokens of a sequence: [tokens, axes], t, y and x first.
+struct TokenPositions {
+  int64_t axes = 0;
+  std::vector<float> values;
+};
 
 /// The rotation of one head's rows. Families of a grid turn the cells of the video, and text where
 /// the family says so; all else stays as it is. Immutable once made; thread-safe.
@@ -23,6 +30,8 @@ class HeadRotation {
     RopeNumbers numbers = {};
     /// mochi: the model's pos_frequencies, [3, heads, head_dim / 2]; borrowed for the call.
     std::span<const float> learnt = {};
+    /// Of all tokens, for families that takes_positions() names; null: t, y, x of cells from 0 on.
+    std::shared_ptr<const TokenPositions> positions = nullptr;
   };
 
   /// Why the family does not suit; nothing where it does: no grid for a family that needs one, a
@@ -57,6 +66,7 @@ class HeadRotation {
   };
 
   void turn(int64_t token, float* row, float direction) const;
+  void turn_by_positions(int64_t token, float* row, double direction) const;
   explicit HeadRotation(const TokenGrid& tokens) : tokens_(tokens) {}
   void add_pair(int64_t first, int64_t second, size_t axis, double frequency);
   void add_bands(const BandLayout& layout, const Shape& shape);
@@ -75,8 +85,9 @@ class HeadRotation {
   std::array<Positions, kAxes> audio_positions() const;
 
   TokenGrid tokens_;
-  bool by_place_ = false;    ///< one axis, the index in the sequence
-  bool turns_text_ = false;  ///< tables have rows for the text
+  bool by_place_ = false;                            ///< one axis, the index in the sequence
+  bool turns_text_ = false;                          ///< tables have rows for the text
+  std::shared_ptr<const TokenPositions> positions_;  ///< instead of tables
   std::vector<Pair> pairs_;
   std::array<Axis, kAxes> axes_;
 };

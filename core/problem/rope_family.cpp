@@ -33,7 +33,7 @@ constexpr BandLayout kRopeBands[] = {
     {RopeFamily::z_image, 256, kQuarterBands, RopePairs::neighbours, RopePlaces::text_first},
     {RopeFamily::qwen_image, 10000, kEighthBands, RopePairs::neighbours, RopePlaces::centred},
     {RopeFamily::flux2, 2000, {4, 4, 4, 4}, RopePairs::neighbours, RopePlaces::text_axis},
-    {RopeFamily::minimax_h3, 10000, {4, 4, 4, 0}, RopePairs::halves, RopePlaces::cells_alone},
+    {RopeFamily::minimax_h3, 10000, {4, 4, 4, 0}, RopePairs::halves, RopePlaces::told},
 };
 
 // Cosmos: scales of 2.5's checkpoints, whose pipeline gives the model no frame rate; of Predict2's
@@ -72,6 +72,11 @@ constexpr RopeVariant kRopeVariants[] = {
 const BandLayout* band_layout(RopeFamily family) {
   const auto* found = std::ranges::find(kRopeBands, family, &BandLayout::family);
   return found == std::end(kRopeBands) ? nullptr : found;
+}
+
+bool takes_positions(RopeFamily family) {
+  const BandLayout* layout = band_layout(family);
+  return layout != nullptr && layout->places == RopePlaces::told;
 }
 
 std::optional<std::array<int64_t, 4>> band_widths(const BandLayout& layout, int64_t head_dim) {

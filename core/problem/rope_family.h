@@ -36,10 +36,10 @@ enum class RopePairs : uint8_t { neighbours, halves };
 
 /// Which positions tokens have along the axes.
 enum class RopePlaces : uint8_t {
-  cells,        ///< cells their t, y, x; text is not turned
-  cells_alone,  ///< as well, but nobody knows where text would be
-  text_axis,    ///< as well, and text token i is at i of a fourth axis, cells at its 0
-  text_first,   ///< text token i of n at t = 1 + i, cells at t + n + 1
+  cells,       ///< cells their t, y, x; text is not turned
+  told,        ///< as well, but the model's caller places all tokens, text and others too
+  text_axis,   ///< as well, and text token i is at i of a fourth axis, cells at its 0
+  text_first,  ///< text token i of n at t = 1 + i, cells at t + n + 1
   centred,  ///< y and x from −⌈extent/2⌉ on; text token i at max(⌊h/2⌋, ⌊w/2⌋) + i of every axis
 };
 
@@ -55,6 +55,8 @@ struct BandLayout {
 
 /// Nothing for families that are no bands: ltx, ltx2, ltx2_audio, mochi, gptj, llama.
 const BandLayout* band_layout(RopeFamily family);
+/// True where the model's caller tells where each token is (TokenPositions).
+bool takes_positions(RopeFamily family);
 /// Channels of the t, y, x and text bands; nothing where the head dimension cannot be cut so.
 std::optional<std::array<int64_t, 4>> band_widths(const BandLayout& layout, int64_t head_dim);
 

@@ -185,11 +185,11 @@ class CallCopy {
     }
   }
 
-  /// A tensor of the token map; [batch, tokens] of the chosen items.
+  /// A tensor of the token map; [batch, tokens] of the chosen items. Positions are of all items.
   TensorToWrite map_part(const std::string& name,
                          const std::shared_ptr<const TensorSource>& source) const {
     const auto shape = source->shape();
-    const bool items = shape.size() == 2 && shape[0] > 1;
+    const bool items = shape.size() == 2 && shape[0] > 1 && name != kPositionIds;
     return tensor_part(name, source, items ? s_.batch : std::vector<int64_t>(), {});
   }
 

@@ -282,6 +282,29 @@ class Rope(CaptureTest):
         # In bfloat16 the model rounds the cosines as well.
         self.check("minimax-h3", minimax_h3(), 128, 2, torch.float32, "none")
 
+    def test_positions_that_the_caller_tells(self) -> None:
+        """Words, a keyframe, sound and a video, as MiniMax-H3's pipeline places them."""
+        from diffusers.models.transformers.transformer_minimax_h3 import MiniMaxH3RotaryPosEmbed, _apply_rotary_emb
+        from diffusers.modular_pipelines.minimax_h3.before_denoise import MiniMaxH3PrepareLayoutStep
+
+        torch.manual_seed(4)
+        words = torch.ones(5, dtype=torch.long)
+        build = MiniMaxH3PrepareLayoutStep.build_packed_sequence
+        positions = build(words, 7, 4, 6, 9, (1, 2, 2), 2, 2, 0, ("last",))[0].float()
+        tensors = {n: torch.randn(1, 2, len(positions), 128) for n in ("q", "k")}
+        path, out = self.folder / "before.safetensors", self.folder / "after.safetensors"
+        save_file({**tensors, "position_ids": positions}, path, {"format": "attnscope-capture/1", "q_state": "qk_norm"})
+        command = [os.environ["ATTNSCOPE"], "convert", str(path), "--rope", "minimax-h3", "-o", str(out)]
+        said = subprocess.run(command, check=True, timeout=60, capture_output=True, text=True).stderr
+        self.assertNotIn("position_ids", said)
+        turned = load_file(out)
+        self.assertTrue(torch.equal(turned["position_ids"], positions))
+        tables = MiniMaxH3RotaryPosEmbed()(positions)
+        for name, before in tensors.items():
+            expected = _apply_rotary_emb(before.transpose(1, 2), *tables).transpose(1, 2)
+            self.assertGreater((expected - before).abs().max().item(), 1)
+            self.assertLess((turned[name].double() - expected.double()).abs().max().item(), 2e-5)
+
     def test_cosmos(self) -> None:
         for dtype in (torch.float32, torch.bfloat16):
             self.check("cosmos:scale=1x3x3", cosmos(128, (1, 3, 3), None), 128, 2, dtype, "none")

@@ -44,10 +44,26 @@ bool is_of_the_call_itself(const std::string& state) {
   return state == "as given to attention" || state == "final";
 }
 
+/// The positions of the call's tokens for a family that takes them; null where nobody recorded
+/// them, which a note says.
+std::shared_ptr<const TokenPositions> rope_positions(const RopeOption& rope,
+                                                     const CallTensors& tensors,
+                                                     const std::string& name,
+                                                     std::vector<std::string>& notes) {
+  if (!takes_positions(rope.family)) return nullptr;
+  if (tensors.position_ids) return read_positions(*tensors.position_ids);
+  notes.push_back(fmt::format(
+      "{}: --rope {} counts t, y and x of the cells from 0 on, since there is no tensor "
+      "position_ids [tokens, 3]: the model's own positions are no integers, and this is not the "
+      "map of a real dump",
+      name, rope.text));
+  return nullptr;
+}
+
 /// Turns q and k as they are read; `q_state` says so from then on.
 TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
-                      const std::string& name, const ReadControl& control,
-                      std::vector<std::string>& notes) {
+                      const CallTensors& tensors, const std::string& name,
+                      const ReadControl& control, std::vector<std::string>& notes) {
   const std::string option = "--rope " + name;
   // Of audio and video that attend to each other both are turned; words are not.
   const RopeOption rope = RopeOption::parse(name, control);
@@ -69,10 +85,11 @@ TurnedCall apply_rope(TurnedCall call, CallKind kind, const CallTokens& tokens,
   }
   const int64_t offset = call.facts.integer("head_offset").value_or(0);
   HeadTensors& heads = call.heads;
-  heads.q = rope.apply(heads.q, tokens.queries, offset);
+  const auto positions = rope_positions(rope, tensors, call.facts.name(), notes);
+  heads.q = rope.apply(heads.q, tokens.queries, offset, positions);
   // Where key heads are shared there is no telling which of the model's they are.
   const bool shared = heads.k.heads() != heads.q.heads();
-  heads.k = rope.apply(heads.k, tokens.keys, shared ? 0 : offset);
+  heads.k = rope.apply(heads.k, tokens.keys, shared ? 0 : offset, positions);
   call.facts.set("q_state", state.empty() ? "rope" : state + ",rope", "option " + option);
   return call;
 }
@@ -300,6 +317,11 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
       if (call.tensors.*place && call.facts.ignores(name)) call.tensors.*place = nullptr;
     }
   }
+  auto& positions = call.tensors.position_ids;
+  if (positions && !is_token_positions(*positions, call.heads.q.tokens())) {
+    call.unknown.push_back("tensor " + std::string(kPositionIds));
+    positions = nullptr;
+  }
   const std::set<std::string> left_out = call.facts.ignored();
   for (const std::string& name : left_out) {
     // A copy says that it has no longer what shaped the map.
@@ -322,7 +344,8 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   TurnedCall turned{with_token_facts(std::move(call.facts), tokens, id.kind),
                     std::move(call.heads)};
   if (overrides.rope) {
-    turned = apply_rope(std::move(turned), id.kind, tokens, *overrides.rope, control, call.notes);
+    turned = apply_rope(std::move(turned), id.kind, tokens, call.tensors, *overrides.rope, control,
+                        call.notes);
   }
   const CallScore score = call_score(turned.facts, call.tensors, turned.heads, overrides);
   const HeadTensors& heads = score.heads;
@@ -340,6 +363,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   for (const std::string& name : tokens.tensors) {
     entry.map_tensors[name] = call.tensors.others.at(name);
   }
+  if (positions) entry.map_tensors[std::string(kPositionIds)] = positions;
   entry.tokens = tokens.words;
   if (is_signed(score.score)) {
     entry.undivided = {turned.heads.q, turned.heads.k, call.tensors.normaliser};

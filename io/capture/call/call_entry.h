@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/problem/attention_problem.h"
@@ -15,6 +16,9 @@
 #include "io/capture/facts/mask_fact.h"
 
 namespace attnscope {
+
+/// A tensor of a call, [queries, axes]: where RoPE has its tokens.
+inline constexpr std::string_view kPositionIds = "position_ids";
 
 /// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
 /// format gives it, as JSON text, with where it came from.

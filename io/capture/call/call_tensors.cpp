@@ -34,6 +34,7 @@ const std::vector<Role>& roles() {
       {"alibi_slopes", &CallTensors::alibi_slopes, {"alibi_slopes"}},
       {"out", &CallTensors::out, {"out", "output", "attn_output"}},
       {"out_rows", &CallTensors::out_rows, {"out_rows"}},
+      {"position_ids", &CallTensors::position_ids, {"position_ids"}},
       {"cu_seqlens_q", &CallTensors::cu_seqlens_q, {"cu_seqlens_q", "cu_seqlens"}},
       {"cu_seqlens_k", &CallTensors::cu_seqlens_k, {"cu_seqlens_k", "cu_seqlens_kv"}}};
   return list;
@@ -73,7 +74,8 @@ Role scale_role(const CodeRole& role) {
 
 /// True of the role of a tensor that a call's maps do not depend on.
 bool is_beside_maps(std::string_view role) {
-  return role == "v" || role == "lse" || role == "out" || role == "out_rows";
+  return role == "v" || role == "lse" || role == "out" || role == "out_rows" ||
+         role == "position_ids";
 }
 
 /// The tensor, or null and why it cannot be read.

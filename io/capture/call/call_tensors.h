@@ -26,6 +26,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> alibi_slopes;
   /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
+  /// Where the model's caller places the tokens of the sequence (rope_option.h).
+  std::shared_ptr<const TensorSource> position_ids;
   /// Where packed sequences begin and end (packed_sequences.h); k's are q's where there are none.
   std::shared_ptr<const TensorSource> cu_seqlens_q, cu_seqlens_k;
   /// Tensors of a file in the capture format that only a token map may name.
@@ -44,7 +46,7 @@ struct FoundTensors {
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
 /// first. `role` is that name: q, k, v, mask, sinks, alibi_slopes, lse, out, out_rows,
-/// cu_seqlens_q, cu_seqlens_k; or qkv, kv of a fused tensor.
+/// position_ids, cu_seqlens_q, cu_seqlens_k; or qkv, kv of a fused tensor.
 const std::vector<std::string>& usual_names(std::string_view role);
 
 /// A tensor that tells a mask, and where it stands.

@@ -21,6 +21,8 @@ namespace {
 
 /// Learnt frequencies are a few hundred thousand at most.
 constexpr int64_t kMostFrequencies = int64_t{1} << 22;
+/// Of positions: t, y, x, and what else a model may have.
+constexpr int64_t kMostAxes = 8;
 
 std::vector<std::string> family_names() {
   std::vector<std::string> names;
@@ -109,6 +111,18 @@ void parse_settings(const std::string& option, const std::string& settings, Rope
   }
 }
 
+/// All elements of a tensor of floating numbers.
+std::vector<float> read_floats(const TensorSource& tensor) {
+  const auto shape = tensor.shape();
+  const int64_t count = *checked_count(shape);
+  std::vector<std::byte> raw(static_cast<size_t>(count * dtype_bytes(tensor.dtype())));
+  std::vector<float> values(static_cast<size_t>(count));
+  const std::vector<int64_t> begin(shape.size(), 0);
+  tensor.read(begin, shape, raw.data());
+  to_floats(tensor.dtype(), raw.data(), count, values.data());
+  return values;
+}
+
 struct Frequencies {
   int64_t heads = 0;
   std::vector<float> values;
@@ -127,12 +141,7 @@ Frequencies read_frequencies(const std::string& reference, const ReadControl& co
     throw file_error(tensor->name(), "",
                      "has too many frequencies (got " + shape_text(shape) + ")");
   }
-  std::vector<std::byte> raw(static_cast<size_t>(*count * dtype_bytes(tensor->dtype())));
-  std::vector<float> values(static_cast<size_t>(*count));
-  const std::vector<int64_t> begin(3, 0);
-  tensor->read(begin, shape, raw.data());
-  to_floats(tensor->dtype(), raw.data(), *count, values.data());
-  return {shape[1], std::move(values)};
+  return {shape[1], read_floats(*tensor)};
 }
 
 }  // namespace
@@ -190,13 +199,33 @@ RopeOption RopeOption::parse(const std::string& text, const ReadControl& control
   return result;
 }
 
-HeadTensor RopeOption::apply(const HeadTensor& tensor, const TokenGrid& tokens,
-                             int64_t head_offset) const {
+bool is_token_positions(const TensorSource& tensor, int64_t queries) {
+  const auto shape = tensor.shape();
+  return shape.size() == 2 && shape[0] == queries && shape[1] >= 1 && shape[1] <= kMostAxes &&
+         is_floating(tensor.dtype()) && !is_float8(tensor.dtype());
+}
+
+std::shared_ptr<const TokenPositions> read_positions(const TensorSource& tensor) {
+  const auto shape = tensor.shape();
+  auto positions = std::make_shared<TokenPositions>();
+  positions->axes = shape[1];
+  positions->values = read_floats(tensor);
+  for (size_t i = 0; i < positions->values.size(); ++i) {
+    if (std::isfinite(positions->values[i])) continue;
+    const auto at = static_cast<int64_t>(i);
+    throw file_error(tensor.name(), fmt::format("[{}, {}]", at / shape[1], at % shape[1]),
+                     "expected a position, a finite number");
+  }
+  return positions;
+}
+
+HeadTensor RopeOption::apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset,
+                             const std::shared_ptr<const TokenPositions>& positions) const {
   std::vector<HeadRotation> rotations;
   const int64_t model_heads = heads > 0 ? heads : head_offset + tensor.heads();
   for (int64_t head = 0; head < tensor.heads(); ++head) {
-    const HeadRotation::Shape shape{tensor.width(), model_heads, head_offset + head, numbers,
-                                    learnt};
+    const HeadRotation::Shape shape{tensor.width(), model_heads, head_offset + head,
+                                    numbers,        learnt,      positions};
     if (const auto obstacle = HeadRotation::obstacle(family, tokens, shape)) {
       throw usage_error(
           fmt::format("--rope {}: does not suit {}: head {} of {}, head dimension {}, grid {}: {}",

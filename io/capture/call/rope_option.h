@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,18 @@ struct RopeOption {
   /// needs or is given what it does not know, Error(file) for a file that is not [3, heads,
   /// channels].
   static RopeOption parse(const std::string& text, const ReadControl& control);
-  /// `tensor` turned by it when read; its first head is head `head_offset` of the model. Throws
+  /// `tensor` turned by it when read; its first head is head `head_offset` of the model.
+  /// `positions`: of its tokens, where they are known and the family takes them. Throws
   /// Error(usage) that says why where the family does not suit the tokens or the head dimension.
-  HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset) const;
+  HeadTensor apply(const HeadTensor& tensor, const TokenGrid& tokens, int64_t head_offset,
+                   const std::shared_ptr<const TokenPositions>& positions = nullptr) const;
 };
+
+/// True of a tensor `position_ids` of a call with so many queries: [queries, axes], f32, f64, f16
+/// or bf16.
+bool is_token_positions(const TensorSource& tensor, int64_t queries);
+/// The positions that such a tensor has. Throws Error(file) where one is no finite number.
+std::shared_ptr<const TokenPositions> read_positions(const TensorSource& tensor);
 
 /// The names of all families with what stands behind them: "ltx[:heads=N]", "mochi:FILE[:KEY]".
 std::vector<std::string> rope_words();

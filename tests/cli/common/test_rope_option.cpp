@@ -117,6 +117,61 @@ TEST_CASE("RoPE of mochi takes the model's frequencies") {
   CHECK(contains(missing.err, "mochi:FILE"));
 }
 
+TEST_CASE("RoPE of minimax-h3 takes the positions that a call has, and says where it has none") {
+  const TemporaryFolder folder;
+  // Words along t; frames 5/3 apart, rows and columns centred.
+  std::vector<float> positions;
+  for (int64_t token = 0; token < RecordedCall::kTokens; ++token) {
+    const auto cell = static_cast<float>(token - RecordedCall::kText);
+    const bool text = cell < 0;
+    positions.push_back(text ? static_cast<float>(token) : 4 + 5 * std::floor(cell / 12) / 3);
+    positions.push_back(text ? 0 : 1.5F * std::fmod(std::floor(cell / 4), 3.0F) - 0.7F);
+    positions.push_back(text ? 0 : 1.5F * std::fmod(cell, 4.0F) - 1.9F);
+  }
+  RecordedCall call(21);
+  const auto q = call.q, k = call.k;
+  call.change_rows([&](int64_t token, float* row) {
+    for (size_t pair = 0; pair < 24; ++pair) {
+      const double place = positions[static_cast<size_t>(3 * token) + pair / 8];
+      const double angle = place * std::pow(10000.0, -static_cast<double>(pair % 8) / 8);
+      const double a = row[pair], b = row[pair + 24];
+      row[pair] = static_cast<float>(a * std::cos(angle) - b * std::sin(angle));
+      row[pair + 24] = static_cast<float>(a * std::sin(angle) + b * std::cos(angle));
+    }
+  });
+  call.attend();
+  call.q = q;
+  call.k = k;
+  const std::string path = (folder.path() / "call.safetensors").string();
+  CallFile file = call.file();
+  file.tensor("position_ids", "F32", {RecordedCall::kTokens, 3}, raw(positions)).write(path);
+  CHECK(run_attnscope({"verify", path}).exit_code == 3);
+  const ProgramResult told = run_attnscope({"verify", path, "--rope", "minimax-h3"});
+  INFO(told.out + told.err);
+  CHECK(told.exit_code == 0);
+  CHECK_FALSE(contains(told.err, "position_ids"));
+  // They travel with a copy of one batch item, which is turned from it as well as from the whole.
+  const std::string half = (folder.path() / "half.safetensors").string();
+  REQUIRE(run_attnscope({"convert", path, "--branch", "cond", "-o", half}).exit_code == 0);
+  CHECK(run_attnscope({"verify", half, "--rope", "minimax-h3"}).exit_code == 0);
+  CHECK_FALSE(contains(run_attnscope({"info", half}).out, "position_ids"));
+  // Those of other tokens are not understood, and words have no place then.
+  const std::string other = (folder.path() / "other.safetensors").string();
+  file = call.file();
+  file.tensor("position_ids", "F32", {2, 3}, raw(std::vector<float>(6))).write(other);
+  CHECK(contains(run_attnscope({"info", other}).out, "position_ids"));
+  const ProgramResult untold = run_attnscope({"verify", other, "--rope", "minimax-h3"});
+  CHECK(untold.exit_code == 2);
+  CHECK(contains(untold.err, "text"));
+  const std::string bare = (folder.path() / "bare.safetensors").string();
+  CallFile().pair({1, 2, 24, 64}, {1, 2, 24, 64}).fact("grid", "2x3x4").write(bare);
+  const ProgramResult counted =
+      run_attnscope({"query", bare, "--query", "0,1,1", "--rope", "minimax-h3"});
+  CHECK(counted.exit_code == 0);
+  CHECK(contains(counted.err, "counts t, y and x of the cells from 0 on"));
+  CHECK(contains(counted.err, "not the map of a real dump"));
+}
+
 TEST_CASE("info of bare tensors ends with the whole command line") {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "it's q.safetensors").string();

@@ -216,6 +216,43 @@ TEST_CASE("the last quarter of minimax-h3's channels is not turned") {
             {RopeFamily::minimax_h3, {}, 128, true, {}, {}});
 }
 
+TEST_CASE("minimax-h3 turns every token by the positions that its caller tells") {
+  const TokenGrid grid = TokenGrid::video(5 + 2 * 2 * 3, {2, 2, 3}, 5, TextPlace::start);
+  auto positions = std::make_shared<TokenPositions>();
+  positions->axes = 3;
+  // Words along t, frames 5/3 and 20/3 apart, rows and columns centred.
+  for (int64_t token = 0; token < 17; ++token) {
+    const auto coord = grid.coord(token);
+    const double t = coord ? 5 + 5.0 / 3 * static_cast<double>(coord->t) : double(token);
+    const double y = coord ? 1.3 * static_cast<double>(coord->y) - 0.4 : 0;
+    const double x = coord ? 1.3 * static_cast<double>(coord->x) - 1.7 : 0;
+    for (const double place : {t, y, x}) positions->values.push_back(static_cast<float>(place));
+  }
+  HeadRotation::Shape shape{128, 1, 0};
+  CHECK_FALSE(HeadRotation::make(RopeFamily::minimax_h3, grid, shape));
+  shape.positions = positions;
+  const auto rotation = HeadRotation::make(RopeFamily::minimax_h3, grid, shape);
+  REQUIRE(rotation);
+  for (const int64_t token : {4, 5, 16}) {
+    std::vector<Band> bands;
+    for (size_t axis = 0; axis < 3; ++axis) {
+      const double place = positions->values[static_cast<size_t>(3 * token) + axis];
+      bands.push_back({place, 32, 10000});
+    }
+    check_row(*rotation, token, bands, {RopeFamily::minimax_h3, {}, 128, true, {}, {}});
+  }
+  auto row = ramp(128, 0.3f);
+  rotation->apply(16, row.data());
+  rotation->undo(16, row.data());
+  for (size_t i = 0; i < row.size(); ++i) CHECK(row[i] == Approx(ramp(128, 0.3f)[i]).margin(1e-5));
+  // No grid is needed; other families count cells.
+  CHECK(HeadRotation::make(RopeFamily::minimax_h3, TokenGrid::unknown(17), shape));
+  CHECK_FALSE(HeadRotation::make(RopeFamily::wan, TokenGrid::unknown(17), shape));
+  CHECK(HeadRotation::obstacle(RopeFamily::minimax_h3, TokenGrid::unknown(18), shape)
+            .value_or("")
+            .find("[18, 3]") != std::string::npos);
+}
+
 TEST_CASE("kandinsky5 halves the places of videos of 480 to 854 pixels") {
   const TokenGrid grid = TokenGrid::video(30 * 53, {1, 30, 53}, 0, TextPlace::none);
   const auto rotation = HeadRotation::make(RopeFamily::kandinsky5, grid, {64, 1, 0});
