@@ -79,11 +79,13 @@ struct KnownCell {
 
   bool same_size(const KnownCell& other) const {
     return frames.first_frames == other.frames.first_frames &&
-           frames.frames == other.frames.frames && pixels == other.pixels;
+           frames.frames == other.frames.frames && frames.chunks == other.frames.chunks &&
+           pixels == other.pixels;
   }
   std::string words() const {
-    return fmt::format("cell {}x{}x{}, first {}", frames.frames, pixels[0], pixels[1],
-                       frames.first_frames);
+    const std::string each = frames.chunks > 0 ? fmt::format(" of each {}", frames.chunks) : "";
+    return fmt::format("cell {}x{}x{}, first {}{}", frames.frames, pixels[0], pixels[1],
+                       frames.first_frames, each);
   }
 };
 

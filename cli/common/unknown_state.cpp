@@ -16,6 +16,8 @@ namespace {
 /// The --rope value of presets whose names begin so (docs/inputs.md); other presets have none, or
 /// one that needs more than a name.
 constexpr std::pair<std::string_view, std::string_view> kRopes[] = {
+    {"anyflow", "wan"},
+    {"chronoedit", "wan"},
     {"cogvideox-1.5", "cogvideox"},
     {"cogvideox-5b", "cogvideox"},
     {"cosmos-2.5", "cosmos:scale=1x3x3"},
@@ -24,9 +26,11 @@ constexpr std::pair<std::string_view, std::string_view> kRopes[] = {
     {"hunyuanimage", "hunyuan-image"},
     {"hunyuanvideo", "hunyuan"},
     {"kandinsky-5", "kandinsky5"},
+    {"kandinsky-6", "kandinsky5:scale=1x2x2"},
     {"krea-2", "krea2"},
     {"ltx-2", "ltx2"},
     {"ltx-video", "ltx"},
+    {"minimax-h3", "minimax-h3"},
     {"mochi", "mochi:FILE"},
     {"open-sora-2", "flux"},
     {"qwen-image", "qwen-image"},

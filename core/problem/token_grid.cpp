@@ -313,9 +313,12 @@ int64_t TokenGrid::index_of(LatentCoord coord) const {
 }
 
 IndexRange TokenGrid::video_frames(int64_t t, const VideoGeometry& geometry) {
-  if (t == 0) return {0, geometry.first_frames};
-  const int64_t begin = geometry.first_frames + (t - 1) * geometry.frames;
-  return {begin, begin + geometry.frames};
+  // How many latent frames before this one are as the first.
+  const int64_t firsts =
+      geometry.chunks > 0 ? (t + geometry.chunks - 1) / geometry.chunks : std::min<int64_t>(t, 1);
+  const bool is_first = geometry.chunks > 0 ? t % geometry.chunks == 0 : t == 0;
+  const int64_t begin = firsts * geometry.first_frames + (t - firsts) * geometry.frames;
+  return {begin, begin + (is_first ? geometry.first_frames : geometry.frames)};
 }
 
 std::string TokenGrid::grid_text() const {

@@ -20,11 +20,13 @@ enum class Segment : uint8_t { text = 0, video = 1, padding = 2, first_named = 3
 enum class TextPlace : uint8_t { none, start, end, all };
 
 /// How latent cells map to the decoded video: one cell covers `pixels`² pixels; latent frame 0 is
-/// `first_frames` video frames, every further one `frames`.
+/// `first_frames` video frames, every further one `frames`; where there are `chunks`, the first of
+/// each so many latent frames is as frame 0.
 struct VideoGeometry {
   int64_t first_frames = 1;
   int64_t frames = 4;
   int64_t pixels = 16;
+  int64_t chunks = 0;
 };
 
 /// How an index of the sequence maps to text or to a latent (t, y, x). Video tokens are row-major

@@ -117,7 +117,7 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
   const ModelPreset* fitting = nullptr;
   for (const ModelPreset& preset : model_presets()) {
     if (!preset.told_by(q.tokens(), q.width())) continue;
-    grids.emplace(preset.grid, preset.text.count, preset.text.place, preset.history_tokens());
+    grids.emplace(preset.grid, preset.text.count, preset.text.place, preset.part_tokens());
     // The note names one of the models: rather the one with as many heads.
     if (fitting == nullptr || preset.heads == q.heads() || fitting->heads != q.heads()) {
       fitting = &preset;
@@ -128,8 +128,8 @@ void guess_grid(CallFacts& facts, const HeadTensor& q, int64_t keys, const FactO
   const std::string from = " from " + std::to_string(q.tokens()) + " tokens of head dimension " +
                            std::to_string(q.width()) + ", as in " + std::string(fitting->name) +
                            "; --grid and --text override";
-  if (fitting->history_tokens() > 0) {
-    set_map(facts, *fitting, origin);
+  if (fitting->part_tokens() > 0) {
+    set_map(facts, *fitting, fitting->text, origin);
     notes.push_back("guessed a token map" + from);
     return;
   }

@@ -95,18 +95,18 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
   const auto text = preset.text_of(queries);
   if (!cross && (!text || keys != queries)) {
     const std::string count =
-        std::to_string(preset.text_varies ? preset.cells() : preset.tokens()) + " tokens" +
-        (preset.text_varies && preset.text.count > 0 ? " and text" : "");
+        std::to_string(preset.text_varies ? preset.tokens() - preset.text.count : preset.tokens()) +
+        " tokens" + (preset.text_varies && preset.text.count > 0 ? " and text" : "");
     throw usage_error(option + " has " + count + ", but " + facts.name() + " has " +
                       std::to_string(queries) + " queries and " + std::to_string(keys) + " keys");
   }
-  if (preset.history_tokens() > 0 && !cross) {
+  if (preset.part_tokens() > 0 && !cross) {
     if (facts.has("grid") || facts.has("text")) {
       throw usage_error(option +
-                        " has history before its video, which a grid and a text beside it " +
+                        " has other tokens before its video, which a grid and a text beside it " +
                         "cannot say: " + facts.name() + " states them; give --preset alone");
     }
-    set_map(facts, preset, "preset");
+    set_map(facts, preset, *text, "preset");
     return facts;
   }
   const TokenGrid grid = TokenGrid::video(preset.cells(), preset.grid, 0, TextPlace::none);
@@ -117,9 +117,10 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
   return facts;
 }
 
-void set_map(CallFacts& facts, const ModelPreset& preset, const std::string& origin) {
+void set_map(CallFacts& facts, const ModelPreset& preset, const TextSpan& text,
+             const std::string& origin) {
   // As a file would state it, whose numbers have no sign.
-  facts.set("queries", Json::parse(segments_json(preset.token_grid()).dump()), origin);
+  facts.set("queries", Json::parse(segments_json(preset.token_grid(text)).dump()), origin);
 }
 
 }  // namespace attnscope

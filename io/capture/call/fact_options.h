@@ -25,7 +25,8 @@ CallFacts with_told(CallFacts facts, const FactOverrides& overrides,
 /// the call is not the model's.
 CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::string& preset);
 
-/// States the preset's whole sequence as a token map.
-void set_map(CallFacts& facts, const ModelPreset& preset, const std::string& origin);
+/// States the preset's whole sequence as a token map, with so much text.
+void set_map(CallFacts& facts, const ModelPreset& preset, const TextSpan& text,
+             const std::string& origin);
 
 }  // namespace attnscope

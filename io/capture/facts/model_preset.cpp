@@ -19,6 +19,7 @@ constexpr VideoGeometry kOpenSora2{1, 4, 16};
 constexpr VideoGeometry kImage{1, 1, 16};
 constexpr VideoGeometry kHunyuan15{1, 4, 16};  ///< a VAE of 16×16 pixels, no patches
 constexpr VideoGeometry kHunyuanImage{1, 1, 32};
+constexpr VideoGeometry kMiniMaxH3{1, 4, 32, 5};  ///< 17 frames are five latent frames
 
 /// Sequences of words are multiples of this so often that a model's length tells nothing there.
 constexpr int64_t kRoundLength = 1024;
@@ -113,6 +114,23 @@ constexpr ModelPreset kPresets[] = {
      512,
      kVae4x8,
      true},
+    {"kandinsky-6", "121 frames, 512x768", 60, 32, 128, {31, 32, 48}, kNoText, 512, kVae4x8, true},
+    {"chronoedit", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
+    {"anyflow", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
+    // The longest that its pipeline makes, with 40 latents of sound a second on either side; the
+    // text is as long as the prompt.
+    {"minimax-h3",
+     "345 frames, 768x1344",
+     50,
+     56,
+     128,
+     {102, 24, 42},
+     {84, TextPlace::start},
+     0,
+     kMiniMaxH3,
+     true,
+     {{{"audio_left", {575, 1, 1}, {}, 0, Modality::audio},
+       {"audio_right", {575, 1, 1}, {}, 0, Modality::audio}}}},
     {"motif-video",
      "121 frames, 736x1280",
      60,
@@ -224,14 +242,16 @@ constexpr ModelPreset kPresets[] = {
 
 }  // namespace
 
-int64_t ModelPreset::history_tokens() const {
+int64_t ModelPreset::part_tokens() const {
   int64_t tokens = 0;
-  for (const PresetHistory& part : history) tokens += part.cells();
+  for (const PresetPart& part : parts) tokens += part.cells();
   return tokens;
 }
 
-TokenGrid ModelPreset::token_grid() const {
-  if (history_tokens() == 0) return TokenGrid::video(tokens(), grid, text.count, text.place);
+TokenGrid ModelPreset::token_grid(const TextSpan& words) const {
+  if (part_tokens() == 0) {
+    return TokenGrid::video(cells() + words.count, grid, words.count, words.place);
+  }
   std::vector<TokenSegment> segments;
   int64_t start = 0;
   const auto add = [&](std::string_view segment, Modality modality,
@@ -248,10 +268,19 @@ TokenGrid ModelPreset::token_grid() const {
     part.first_frame = frame;
     start = end;
   };
-  for (const PresetHistory& part : history) {
-    add(part.name, Modality::history, part.grid, part.cell, part.first_frame);
+  if (words.count > 0) {
+    TokenSegment& part = segments.emplace_back();
+    part.name = "text";
+    part.modality = Modality::text;
+    part.tokens = {0, words.count};
+    start = words.count;
   }
-  add("video", Modality::video, grid, {geometry.frames, geometry.pixels, geometry.pixels},
+  for (const PresetPart& part : parts) {
+    add(part.name, part.modality, part.grid, part.cell, part.first_frame);
+  }
+  // No cell tells of frames that are not all alike.
+  const std::array<int64_t, 3> cell{geometry.frames, geometry.pixels, geometry.pixels};
+  add("video", Modality::video, grid, geometry.chunks > 0 ? std::array<int64_t, 3>{} : cell,
       first_frame);
   return TokenGrid::of_segments(std::move(segments));
 }
@@ -268,7 +297,7 @@ bool ModelPreset::is_cross(int64_t queries, int64_t keys) const {
 
 std::optional<TextSpan> ModelPreset::text_of(int64_t count) const {
   if (count == tokens()) return text;
-  const int64_t words = count - cells();
+  const int64_t words = count - cells() - part_tokens();
   if (!text_varies || text.count == 0 || words < 0) return std::nullopt;
   return TextSpan{words, words > 0 ? text.place : TextPlace::none};
 }

@@ -12,12 +12,14 @@
 
 namespace attnscope {
 
-/// The tokens before the video in its sequence: frames of history in cells of their own size.
-struct PresetHistory {
+/// The tokens before the video in its sequence: frames of history in cells of their own size, or
+/// sound.
+struct PresetPart {
   std::string_view name;
   std::array<int64_t, 3> grid{};  ///< zeros: there is none
-  std::array<int64_t, 3> cell{};  ///< video frames and pixels that a cell covers
+  std::array<int64_t, 3> cell{};  ///< video frames and pixels that a cell covers; zeros: none
   int64_t first_frame = 0;        ///< of the stream, as latent frames are counted there
+  Modality modality = Modality::history;
 
   int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
 };
@@ -37,14 +39,16 @@ struct ModelPreset {
   VideoGeometry geometry;
   /// True where text is as long as the prompt; the counts above are the most by default.
   bool text_varies = false;
-  std::array<PresetHistory, 4> history{};
-  int64_t first_frame = 0;  ///< of the video after its history, as `PresetHistory` has it
+  std::array<PresetPart, 4> parts{};  ///< before the video, after text at the start
+  int64_t first_frame = 0;            ///< of the video after its history, as `PresetPart` has it
 
   int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
-  int64_t history_tokens() const;
-  int64_t tokens() const { return history_tokens() + cells() + text.count; }
-  /// The whole sequence: a token map where there is history, else a grid and its text.
-  TokenGrid token_grid() const;
+  int64_t part_tokens() const;
+  int64_t tokens() const { return part_tokens() + cells() + text.count; }
+  /// The whole sequence: a token map where there are parts, else a grid and its text.
+  TokenGrid token_grid() const { return token_grid(text); }
+  /// The same with text of another length.
+  TokenGrid token_grid(const TextSpan& words) const;
   /// True where so many tokens and channels may be nothing but its own sequence: not where the text
   /// varies, nor at a round number, as any sequence of words has.
   bool told_by(int64_t tokens, int64_t head_dim) const;

@@ -92,6 +92,12 @@ TEST_CASE("latent frames cover the video frames of the model") {
   CHECK(TokenGrid::video_frames(0, cogvideox) == IndexRange{0, 1});
   CHECK(TokenGrid::video_frames(1, cogvideox) == IndexRange{1, 5});
   CHECK(TokenGrid::video_frames(12, cogvideox) == IndexRange{45, 49});
+  // 17 frames are five latent frames.
+  const VideoGeometry minimax{1, 4, 32, 5};
+  const int64_t ends[] = {1, 5, 9, 13, 17, 18, 22};
+  for (int64_t t = 0; t < 7; ++t) {
+    CHECK(TokenGrid::video_frames(t, minimax) == IndexRange{t == 0 ? 0 : ends[t - 1], ends[t]});
+  }
 }
 
 TEST_CASE("grids and text spans are read as they are written") {

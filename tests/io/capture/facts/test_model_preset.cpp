@@ -38,6 +38,10 @@ TEST_CASE("presets have the sizes of their models") {
                                    {"cosmos-2.5-14b", 36, 40, 128, 84480},
                                    {"kandinsky-5-lite", 32, 28, 64, 47616},
                                    {"kandinsky-5-pro", 60, 32, 128, 47616},
+                                   {"kandinsky-6", 60, 32, 128, 47616},
+                                   {"chronoedit", 40, 40, 128, 32760},
+                                   {"anyflow", 40, 40, 128, 32760},
+                                   {"minimax-h3", 50, 56, 128, 104050},
                                    {"motif-video", 60, 24, 128, 114592},
                                    {"helios", 40, 40, 128, 11040},
                                    {"sana-video", 20, 20, 112, 32760},
@@ -123,6 +127,24 @@ TEST_CASE("Helios' history stands before its video in cells of other sizes") {
   CHECK(map.video_range() == IndexRange{2400, 11040});
 }
 
+TEST_CASE("MiniMax-H3's sound stands between the prompt and the video") {
+  const ModelPreset& preset = find_preset("minimax-h3");
+  const auto words = preset.text_of(102816 + 1150 + 200);
+  REQUIRE(words);
+  CHECK(words->count == 200);
+  const TokenGrid map = preset.token_grid(*words);
+  REQUIRE(map.segments().size() == 4);
+  CHECK(map.text_range() == IndexRange{0, 200});
+  CHECK(map.segments()[1].name == "audio_left");
+  CHECK(map.segments()[2].tokens == IndexRange{775, 1350});
+  CHECK(map.segments()[2].modality == Modality::audio);
+  CHECK(map.video_range() == IndexRange{1350, 104166});
+  CHECK(map.segments()[3].cell == std::array<int64_t, 3>{});
+  CHECK(preset.text_of(102816 + 1150)->place == TextPlace::none);
+  CHECK_FALSE(preset.text_of(102816 + 1149));
+  CHECK_FALSE(preset.told_by(104050, 128));
+}
+
 TEST_CASE("text that is as long as the prompt is what a sequence has beside the grid") {
   const ModelPreset& qwen = find_preset("qwen-image");
   REQUIRE(qwen.text_of(4096 + 37));
@@ -153,10 +175,11 @@ TEST_CASE("the manual's table of presets is the program's") {
     INFO(preset.name);
     const TokenGrid grid = TokenGrid::video(preset.cells() + preset.text.count, preset.grid,
                                             preset.text.count, preset.text.place);
-    const int64_t history = preset.history_tokens();
+    const int64_t before = preset.part_tokens();
+    const std::string what =
+        preset.parts[0].modality == Modality::audio ? " tokens of sound" : " tokens of history";
     const std::string size =
-        grid.grid_text() +
-        (history > 0 ? " after " + std::to_string(history) + " tokens of history" : "");
+        grid.grid_text() + (before > 0 ? " after " + std::to_string(before) + what : "");
     const std::string words =
         preset.text_varies
             ? "the prompt"
