@@ -5,7 +5,9 @@ from typing import Any
 
 import torch
 
-from model_cases import Case, Models, Probe, cell, numbers, picture_ids, prefix
+from attnscope_capture import capture
+from model_cases import Case, Models, Probe, cell, map_of, numbers, picture_ids, prefix
+from support import read_capture
 
 STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
@@ -148,6 +150,29 @@ def cogview(cls: Any) -> tuple[Any, dict[str, Any]]:
     return model, inputs
 
 
+def glm_image(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        **SMALL,
+        in_channels=4,
+        out_channels=4,
+        num_layers=2,
+        text_embed_dim=12,
+        time_embed_dim=8,
+        condition_dim=8,
+        prior_vq_quantizer_codebook_size=16,
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 4, 6, 8),
+        encoder_hidden_states=numbers(1, 7, 12),
+        prior_token_id=torch.arange(12)[None],
+        prior_token_drop=torch.zeros(1, 12, dtype=torch.bool),
+        timestep=STAMP * 1000,
+        target_size=torch.tensor([[48.0, 64.0]]),
+        crop_coords=torch.zeros(1, 2),
+    )
+    return model, inputs
+
+
 REFERENCES = "reference_1:reference 1x2x3, reference_2:reference 1x2x2"
 
 CASES = (
@@ -224,6 +249,13 @@ CASES = (
         masks={"*": "tensor"},
         probes=[Probe("hidden_states", cell(3, 5), "blocks.0 attention", "image", 6)],
     ),
+    Case(
+        "GlmImageTransformer2DModel",
+        glm_image,
+        {"* attn1": "text 7, image 1x3x4"},
+        2,
+        probes=[Probe("hidden_states", cell(3, 5), "transformer_blocks.0 attn1", "image", 6)],
+    ),
     Case("CogView3PlusTransformer2DModel", cogview, {"* attn1": "text 7, image 1x3x4"}, 2),
     Case(
         "CogView4Transformer2DModel",
@@ -240,6 +272,22 @@ class Pictures(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_cached_keys_of_references(self) -> None:
+        """Keys of GLM-Image that its references left in a cache are other; its queries are what they are."""
+        from diffusers import GlmImageTransformer2DModel
+        from diffusers.models.transformers.transformer_glm_image import GlmImageKVCache
+
+        torch.manual_seed(3)
+        model, inputs = glm_image(GlmImageTransformer2DModel)
+        cache = GlmImageKVCache(num_layers=2)
+        with torch.no_grad(), capture(model, self.folder / "d", branch="all", layers=0) as cap:
+            for step, (mode, text) in enumerate((("write", 0), ("read", 7))):
+                cache.set_mode(mode)
+                cap.begin_step(step)
+                model(**{**inputs, "encoder_hidden_states": numbers(1, text, 12)}, kv_caches=cache)
+        maps = [map_of(c) for c in read_capture(self.folder / "d")]
+        self.assertEqual(maps, ["image 1x3x4", "text 7, image 1x3x4 > tokens:other 31"])
 
 
 if __name__ == "__main__":

@@ -81,7 +81,7 @@ FLUX3 = Layout(
     lambda model, a: ["*mode_blocks.image_cond.* *"] if a.get("image_cond_hidden_states") is None else [],
 )
 
-# ---- ERNIE-Image, PRX, CogView: a picture of latents [B, C, H, W], and text
+# ---- ERNIE-Image, PRX, CogView, GLM-Image: a picture of latents [B, C, H, W], and text
 
 
 def _picture_and_text(model: Any, a: Given, **of_text: Any) -> tuple[Segment, Segment]:
@@ -111,13 +111,14 @@ PRX = Layout(
     ("blocks",), _prx, {"* attention": "image > all"}, guidance="batch", masks={"*": ("row", "attention_mask")}
 )
 COGVIEW3 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"}, guidance="batch")
-COGVIEW4 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"})
+COGVIEW4 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"})  # GLM-Image has references as cached keys
 
 PICTURE_LAYOUTS = {
     "CogView3PlusTransformer2DModel": COGVIEW3,
     "CogView4Transformer2DModel": COGVIEW4,
     "ErnieImageTransformer2DModel": ERNIE_IMAGE,
     "Flux3Transformer2DModel": FLUX3,
+    "GlmImageTransformer2DModel": COGVIEW4,
     "HunyuanImageTransformer2DModel": HUNYUAN_IMAGE,
     "Krea2Transformer2DModel": KREA2,
     "PRXTransformer2DModel": PRX,
