@@ -217,7 +217,7 @@ int print_completions(const std::vector<Command>& commands, std::vector<std::str
     take_other_spellings(commands, words);
     words.push_back(last);
   }
-  for (const Completion& each : complete_words(commands, std::move(words))) {
+  for (const WordCompletion& each : complete_words(commands, std::move(words))) {
     fmt::print("{}\t{}\n", each.word, each.about);
   }
   return kExitOk;

@@ -19,10 +19,10 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kTileSide = 2048;
+constexpr int64_t kMeasuredSide = 2048;
 constexpr int64_t kPyramidBlock = 16;
 /// Rows on which `attnscope stats` counts keys.
-constexpr int64_t kShareRows = 256;
+constexpr int64_t kStatsRows = 256;
 
 class NullReductionSink : public ReductionSink {
  public:
@@ -127,7 +127,7 @@ BenchResult BenchRuns::reduce(const std::string& name, const AttentionProblem& p
 }
 
 BenchResult BenchRuns::metrics(const AttentionProblem& problem) {
-  const std::vector<int64_t> shares = sampled_rows(problem.num_queries(), kShareRows);
+  const std::vector<int64_t> shares = sampled_rows(problem.num_queries(), kStatsRows);
   return reduce("metrics", problem, metrics_request(problem, shares, std::nullopt));
 }
 
@@ -139,7 +139,7 @@ BenchResult BenchRuns::pyramid(const AttentionProblem& problem) {
 }
 
 BenchResult BenchRuns::tile(const AttentionProblem& problem) {
-  const int64_t side = std::min({kTileSide, problem.num_queries(), problem.num_keys()});
+  const int64_t side = std::min({kMeasuredSide, problem.num_queries(), problem.num_keys()});
   say(m_.console, problem, "tile");
   std::vector<std::byte> rows(static_cast<size_t>(side * problem.q().row_bytes()));
   problem.q().read_rows(0, 0, {0, side}, rows.data());

@@ -125,6 +125,10 @@ void print_bare_json(const OrderedJson& json, bool pretty) {
   fmt::print("{}\n", json_text(json, pretty ? 2 : -1));
 }
 
+OrderedJson known_text(const std::string& text) {
+  return text.empty() ? OrderedJson() : OrderedJson(text);
+}
+
 bool has_printed_json() noexcept { return json_printed; }
 
 bool finish_standard_output() noexcept {

@@ -79,6 +79,8 @@ void set_answer_out(const std::string& out);
 void print_json(const OrderedJson& json, bool pretty);
 /// An object as it is, instead of an answer.
 void print_bare_json(const OrderedJson& json, bool pretty);
+/// The text in an answer; null where it is empty, which nobody recorded.
+OrderedJson known_text(const std::string& text);
 bool has_printed_json() noexcept;
 /// True where all standard output was written without error; call it once, at the end.
 bool finish_standard_output() noexcept;

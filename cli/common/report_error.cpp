@@ -16,19 +16,15 @@
 namespace attnscope {
 namespace {
 
-bool as_json = false;
-
-OrderedJson known_text(const std::string& text) {
-  return text.empty() ? OrderedJson() : OrderedJson(text);
-}
+bool errors_as_json = false;
 
 }  // namespace
 
-void report_errors_as_json() { as_json = true; }
+void report_errors_as_json() { errors_as_json = true; }
 
 void report_error(std::string_view kind, std::string_view message, const Error::Place& place) {
   write_error_text(fmt::format("attnscope: {}\n", one_line(message)));
-  if (!as_json || has_printed_json()) return;
+  if (!errors_as_json || has_printed_json()) return;
   print_bare_json({{"format", "attnscope-error/1"},
                    {"kind", kind},
                    {"message", one_line(message)},

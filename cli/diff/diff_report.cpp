@@ -21,7 +21,7 @@
 namespace attnscope {
 namespace {
 
-OrderedJson number(const std::optional<double>& value) {
+OrderedJson finite_number(const std::optional<double>& value) {
   return value && std::isfinite(*value) ? OrderedJson(*value) : OrderedJson();
 }
 
@@ -36,15 +36,15 @@ OrderedJson pair_json(const DiffRow& row) {
                           {"max_abs", d.max_abs},
                           {"max_query", d.max_row},
                           {"max_key", d.max_key},
-                          {"total_variation", number(d.total_variation)},
-                          {"js_mean", number(d.divergence_mean)},
-                          {"js_max", number(d.divergence_max)},
+                          {"total_variation", finite_number(d.total_variation)},
+                          {"js_mean", finite_number(d.divergence_mean)},
+                          {"js_max", finite_number(d.divergence_max)},
                           {"js_query", rows ? OrderedJson(d.divergence_row) : OrderedJson()},
-                          {"lse_mean", number(d.lse_mean)},
-                          {"lse_max_abs", number(d.lse_max_abs)},
+                          {"lse_mean", finite_number(d.lse_mean)},
+                          {"lse_max_abs", finite_number(d.lse_max_abs)},
                           {"lse_query", lse ? OrderedJson(d.lse_row) : OrderedJson()},
-                          {"cosine", number(d.cosine_mean)},
-                          {"entropy_change", number(d.entropy_change)}});
+                          {"cosine", finite_number(d.cosine_mean)},
+                          {"entropy_change", finite_number(d.entropy_change)}});
   if (row.of_exports) {
     const auto stored = [](const std::string& dtype) {
       return dtype.empty() ? OrderedJson() : OrderedJson(dtype);

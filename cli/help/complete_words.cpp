@@ -17,7 +17,7 @@
 namespace attnscope {
 namespace {
 
-using Completions = std::vector<Completion>;
+using Completions = std::vector<WordCompletion>;
 
 bool is_option(std::string_view word) { return word.size() > 1 && word[0] == '-'; }
 
@@ -204,8 +204,8 @@ Completions own_words(const std::vector<Command>& commands, const CommandParser&
 
 }  // namespace
 
-std::vector<Completion> complete_words(const std::vector<Command>& commands,
-                                       std::vector<std::string> words) {
+std::vector<WordCompletion> complete_words(const std::vector<Command>& commands,
+                                           std::vector<std::string> words) {
   if (words.empty()) words.emplace_back();
   if (words.size() > 2 && words[words.size() - 2] == "=") {
     words.erase(words.end() - 2);
@@ -231,7 +231,7 @@ std::vector<Completion> complete_words(const std::vector<Command>& commands,
   const size_t equals = text.find('=');
   if (text.starts_with("--") && equals != std::string::npos) {
     Completions found = values_of(options, text.substr(0, equals), text.substr(equals + 1), words);
-    for (Completion& each : found) each.word = text.substr(0, equals + 1) + each.word;
+    for (WordCompletion& each : found) each.word = text.substr(0, equals + 1) + each.word;
     return found;
   }
   const std::string& before = words[words.size() - 2];

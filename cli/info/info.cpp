@@ -71,11 +71,6 @@ std::string branch_text(const CallEntry& call) {
   return text;
 }
 
-/// Null where nobody recorded it.
-OrderedJson known_text(const std::string& text) {
-  return text.empty() ? OrderedJson() : OrderedJson(text);
-}
-
 OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& folder) {
   const AttentionProblem& p = *call.problem;
   OrderedJson json;

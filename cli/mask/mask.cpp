@@ -41,7 +41,7 @@ namespace attnscope {
 namespace {
 
 /// The block size, in tokens, that most block-sparse kernels use.
-constexpr int64_t kDefaultBlock = 128;
+constexpr int64_t kDefaultMaskBlock = 128;
 
 /// The selected heads, or a share of them.
 struct MaskTasks {
@@ -226,7 +226,7 @@ class MaskLab {
                   .mask = choices_[m].name(),
                   .quality = qualities[m]};
       if (o_.time) {
-        const int64_t block = o_.block > 0 ? o_.block : kDefaultBlock;
+        const int64_t block = o_.block > 0 ? o_.block : kDefaultMaskBlock;
         row.time_ratio = mask_time_ratio(task, masks[m], block, backend_, budget_);
       }
       if (saved_) {
@@ -247,7 +247,7 @@ class MaskLab {
 
  private:
   int64_t saved_block() const {
-    return o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultBlock);
+    return o_.block > 0 ? o_.block : choices_.front().own_block().value_or(kDefaultMaskBlock);
   }
 
   /// Of a head's masks, while they live.

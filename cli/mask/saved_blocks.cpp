@@ -38,9 +38,9 @@ bool is_same_call(HeadName a, HeadName b) {
 }
 
 /// Where a file's blocks are measured on heads that they are not of.
-class OtherHeads {
+class ForeignHeads {
  public:
-  OtherHeads(const BlockMaskFile& file, const Capture& capture, const std::stop_token& stop)
+  ForeignHeads(const BlockMaskFile& file, const Capture& capture, const std::stop_token& stop)
       : file_(file), facts_(*file.facts()), capture_(capture), stop_(stop) {}
 
   void look(const SelectedCall& selected) {
@@ -142,7 +142,7 @@ std::vector<std::string> other_head_notes(const std::vector<MaskChoice>& masks,
   std::vector<std::string> notes;
   const auto look = [&](const BlockMaskFile& file) {
     if (!file.facts()) return;
-    OtherHeads others(file, capture, stop);
+    ForeignHeads others(file, capture, stop);
     for (const SelectedCall& call : calls) others.look(call);
     if (!others.note().empty()) notes.push_back(others.note());
   };

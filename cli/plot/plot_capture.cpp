@@ -15,7 +15,7 @@ namespace attnscope {
 namespace {
 
 /// Bytes that a head's record takes until the plot is drawn.
-constexpr int64_t kRecordBytes = 6 << 10;
+constexpr int64_t kPlotRecordBytes = 6 << 10;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ std::optional<PlotHeads> plot_heads_of_capture(const PlotWork& work) {
   const StatsChoice choice = work.request.choice();
   const StatsJobs jobs = make_stats_jobs(choice, work.calls);
   const MemoryReservation held =
-      reserve_results(work.run.budget(), std::ssize(jobs.jobs), kRecordBytes);
+      reserve_results(work.run.budget(), std::ssize(jobs.jobs), kPlotRecordBytes);
   PlotHeads heads;
   HeadRecordSink sink(jobs.jobs, {{}, choice.thresholds, jobs.tokens},
                       [&](HeadRecord record) { heads.records.push_back(std::move(record)); });

@@ -38,7 +38,7 @@ constexpr const char* kNoMasses =
     "normalised, or all rows masked";
 
 /// Sums over heads of the mass of each key.
-struct KeyMasses {
+struct LayerMasses {
   struct Sum {
     int64_t units = 0, rest = 0;
   };
@@ -118,7 +118,7 @@ std::vector<ChartMark> marks_of(const TokenGrid& tokens) {
 }
 
 /// Runs of `run` keys: the largest mean mass in each, at its middle.
-ChartSeries series_of(const KeyMasses& masses, int64_t run, OrderedJson layer,
+ChartSeries series_of(const LayerMasses& masses, int64_t run, OrderedJson layer,
                       const std::string& name, PlotNumbers& numbers) {
   ChartSeries series;
   const auto keys = static_cast<int64_t>(masses.sums.size());
@@ -156,10 +156,10 @@ class KeyProfile {
 
   const std::vector<HeadRecord>& names() const { return names_; }
   const std::vector<LayerHeads>& layers() const { return layers_; }
-  const std::vector<KeyMasses>& masses() const { return masses_; }  ///< [layers]
+  const std::vector<LayerMasses>& masses() const { return masses_; }  ///< [layers]
   int64_t keys() const {
     size_t most = 0;
-    for (const KeyMasses& masses : masses_) most = std::max(most, masses.sums.size());
+    for (const LayerMasses& masses : masses_) most = std::max(most, masses.sums.size());
     return static_cast<int64_t>(most);
   }
   /// Places of the heads that have a row that counts, ascending.
@@ -173,7 +173,7 @@ class KeyProfile {
   std::vector<HeadRecord> names_;
   std::vector<LayerHeads> layers_;
   std::map<HeadName, std::pair<size_t, size_t>> places_;  ///< layer, place among the names
-  std::vector<KeyMasses> masses_;
+  std::vector<LayerMasses> masses_;
   std::vector<size_t> drawn_;
 };
 
@@ -312,10 +312,10 @@ std::optional<Plot> plot_keys(const PlotWork& work) {
     names.push_back({head_name(job.task.problem->id(), job.task.batch, job.task.head), {}, {}});
   }
   KeyProfile profile(std::move(names));
-  const MemoryReservation held =
-      work.run.budget().reserve((std::ssize(profile.layers()) + work.run.workers()) *
-                                    tokens.tokens() * static_cast<int64_t>(sizeof(KeyMasses::Sum)),
-                                "the masses of the keys");
+  const MemoryReservation held = work.run.budget().reserve(
+      (std::ssize(profile.layers()) + work.run.workers()) * tokens.tokens() *
+          static_cast<int64_t>(sizeof(LayerMasses::Sum)),
+      "the masses of the keys");
   HeadRecordSink sink(jobs.jobs, {choice.arrays, choice.thresholds, jobs.tokens},
                       [&](const HeadRecord& record) { profile.take(record); });
   work.run.reduce(jobs.jobs, sink);

@@ -23,6 +23,7 @@
 #include "cli/report/report_words.h"
 #include "cli/report/report_work.h"
 #include "cli/report/standing_heads.h"
+#include "cli/run/call_heads.h"
 #include "cli/run/head_where.h"
 #include "cli/run/run_steps.h"
 #include "core/base/error.h"

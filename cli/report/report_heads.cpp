@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/common/head_table.h"
+#include "cli/run/call_heads.h"
 #include "cli/run/run_steps.h"
 #include "core/base/error.h"
 #include "core/base/start_thread.h"
@@ -20,12 +21,12 @@ namespace {
 /// Heads that are measured before the time is looked at again.
 constexpr size_t kUnitHeads = 16;
 /// Bytes that a head's record takes while it waits for the page, beside its map.
-constexpr int64_t kRecordBytes = 6 << 10;
+constexpr int64_t kReportRecordBytes = 6 << 10;
 
 int64_t record_bytes(const AttentionProblem& problem) {
   const int64_t parts =
       std::max(problem.key_tokens().frames(), problem.query_tokens().frames()) + 1;
-  return kRecordBytes + parts * parts * static_cast<int64_t>(sizeof(double));
+  return kReportRecordBytes + parts * parts * static_cast<int64_t>(sizeof(double));
 }
 
 /// Keeps the records of jobs in their order.
@@ -246,14 +247,6 @@ double all_row_flops(const std::vector<SelectedCall>& calls) {
 }
 
 }  // namespace
-
-int64_t head_count(const std::vector<SelectedCall>& calls) {
-  int64_t heads = 0;
-  for (const SelectedCall& selected : calls) {
-    heads += static_cast<int64_t>(selected.batch.size() * selected.heads.size());
-  }
-  return heads;
-}
 
 int64_t rows_of_report(int64_t asked, const std::vector<SelectedCall>& calls) {
   constexpr int64_t kSampledRows = 256;

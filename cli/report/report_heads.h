@@ -51,8 +51,6 @@ struct MeasureMeans {
   std::function<bool()> time_left;
 };
 
-int64_t head_count(const std::vector<SelectedCall>& calls);
-
 /// Products of all rows of a report's heads that are soon computed: some seconds on a few cores.
 inline constexpr double kSoonFlops = 4e11;
 /// Rows of each head that its numbers and maps are from: `asked` where it is not 0, else all where

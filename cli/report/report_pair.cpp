@@ -24,6 +24,7 @@
 #include "cli/report/report_plan.h"
 #include "cli/report/report_watch.h"
 #include "cli/report/standing_heads.h"
+#include "cli/run/call_heads.h"
 #include "cli/run/head_where.h"
 #include "core/base/error.h"
 #include "core/problem/sampled_rows.h"

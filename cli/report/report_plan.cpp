@@ -7,6 +7,7 @@
 #include "cli/report/report_looks.h"
 #include "cli/report/report_sparsity.h"
 #include "cli/report/report_words.h"
+#include "cli/run/call_heads.h"
 #include "cli/run/forecast.h"
 #include "core/patterns/mask_measurement.h"
 #include "core/products/differences/map_profiles.h"

@@ -42,4 +42,12 @@ std::optional<double> SeenKeys::of(const CallHead& head) {
   return there->second;
 }
 
+int64_t head_count(const std::vector<SelectedCall>& calls) {
+  int64_t heads = 0;
+  for (const SelectedCall& selected : calls) {
+    heads += static_cast<int64_t>(selected.batch.size() * selected.heads.size());
+  }
+  return heads;
+}
+
 }  // namespace attnscope

@@ -19,6 +19,9 @@ struct CallHead {
 /// The heads of these calls by their names.
 std::map<HeadName, CallHead> heads_by_name(const std::vector<SelectedCall>& calls);
 
+/// The heads of all batch items.
+int64_t head_count(const std::vector<SelectedCall>& calls);
+
 /// How many keys a row of a head may see, mean over up to 256 evenly spread rows, looked up once a
 /// call and item where all heads have one mask. One thread's.
 class SeenKeys {

@@ -11,6 +11,7 @@
 #include "cli/common/command.h"
 #include "cli/common/interrupt.h"
 #include "cli/common/left_out_names.h"
+#include "cli/run/call_heads.h"
 #include "cli/run/head_where.h"
 #include "cli/run/run_backend.h"
 #include "core/base/error.h"
@@ -190,13 +191,6 @@ void print_report(const Report& report, const VerifyCaptureRequest& request) {
         worst->against == "LSE" ? "LSEs" : "output rows", worst->heads_checked, worst->error,
         worst->tolerance);
   }
-}
-
-int64_t head_count(const std::vector<SelectedCall>& selected) {
-  int64_t heads = 0;
-  for (const SelectedCall& s : selected)
-    heads += static_cast<int64_t>(s.batch.size() * s.heads.size());
-  return heads;
 }
 
 Report check_all(const Capture& capture, const VerifyCaptureRequest& request,

@@ -44,6 +44,11 @@ path with_suffix(const path& file, const char* suffix) {
   return result += suffix;
 }
 
+bool entry_exists(const path& file) {
+  std::error_code error;
+  return std::filesystem::exists(std::filesystem::symlink_status(file, error));
+}
+
 bool is_replaceable(const path& file) {
   struct stat info {};
   if (::lstat(file.c_str(), &info) != 0) {

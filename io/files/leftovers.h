@@ -16,6 +16,9 @@ inline constexpr std::string_view kSumsMagic = "ATTNSUM1";
 /// "OUT.part" of "OUT" and ".part".
 std::filesystem::path with_suffix(const std::filesystem::path& file, const char* suffix);
 
+/// True where there is an entry of this name: also a link that leads nowhere.
+bool entry_exists(const std::filesystem::path& file);
+
 /// The names of files that a run may remove or replace, whether they are there or not, but for
 /// OUT's own: those of several writers where there are some.
 std::vector<std::filesystem::path> leftover_names(const std::filesystem::path& out);

@@ -22,7 +22,7 @@ namespace {
 using std::chrono::nanoseconds;
 
 /// How often we look whether a helper that says nothing gets anywhere.
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kHelperLook{50};
 
 /// Owns the settings for posix_spawn, which need freeing.
 class SpawnSettings {
@@ -136,7 +136,7 @@ HelperReply HelperProcess::exchange(std::string question, const HelperPatience& 
     const auto looked = Clock::now();
     const int events = question.empty() ? POLLIN : POLLIN | POLLOUT;
     pollfd poller{socket_, static_cast<short>(events), 0};
-    const bool ready = poll(&poller, 1, static_cast<int>(kLook.count())) > 0;
+    const bool ready = poll(&poller, 1, static_cast<int>(kHelperLook.count())) > 0;
     const nanoseconds now = processor_time();
     const auto reply = [&](Kind kind) { return HelperReply{kind, {}, now - begin}; };
     if (ready) {
@@ -150,7 +150,7 @@ HelperReply HelperProcess::exchange(std::string question, const HelperPatience& 
     if (stop.stop_requested()) return reply(Kind::stopped);
     if (now - begin > patience.processor_time) return reply(Kind::looping);
     // A look that took far longer than it should is one in which this process was stopped, too.
-    const nanoseconds looking = std::min<nanoseconds>(Clock::now() - looked, 2 * kLook);
+    const nanoseconds looking = std::min<nanoseconds>(Clock::now() - looked, 2 * kHelperLook);
     still = now > last ? nanoseconds{} : still + looking;
     if (still > patience.standstill) return reply(Kind::standstill);
     last = now;

@@ -127,11 +127,6 @@ std::string runs_hash(const std::vector<MetricRun>& runs) {
   return fmt::format("{:016x}", checksum64(std::as_bytes(std::span(ids))));
 }
 
-std::string text_option(const OrderedJson& options, const char* name) {
-  const auto found = options.find(name);
-  return found != options.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
 }  // namespace
 
 void write_metric_file(const RunTable& table, const std::filesystem::path& path) {

@@ -34,7 +34,7 @@ struct JournalTable {
 };
 
 /// Advice to a run that finds a journal which it cannot go on with; mere readers get none.
-constexpr std::string_view kAdvice = "force=True gives it up";
+constexpr std::string_view kForceAdvice = "force=True gives it up";
 
 std::string with_advice(std::string_view text, std::string_view advice) {
   return advice.empty() ? std::string(text) : fmt::format("{} ({})", text, advice);
@@ -187,7 +187,7 @@ void MetricJournal::take_up(bool force) {
   }
   if (!force && fs::exists(file_.part_path(), none)) {
     const std::string part = file_.part_path().string();
-    JournalTable left = read_journal(file_.part_path(), kAdvice);
+    JournalTable left = read_journal(file_.part_path(), kForceAdvice);
     drop_empty_runs(left);
     if (left.bytes > 0 && !is_in(known_.runs, left.runs)) {
       if (!left.is_summed) {
@@ -261,7 +261,7 @@ void MetricJournal::finish(const MetricRun& ended, MemoryBudget& budget) {
       has_table_ ? static_cast<int64_t>(fs::file_size(file_.out(), none)) : 0;
   // As they are read, and the whole of them.
   const MemoryReservation reserved = budget.reserve(2 * (size_ + table_bytes), "the table");
-  JournalTable journal = read_journal(file_.part_path(), kAdvice);
+  JournalTable journal = read_journal(file_.part_path(), kForceAdvice);
   drop_empty_runs(journal);
   RunTable table;
   if (has_table_) table = read_metric_file(file_.out(), MetricPart::everything);

@@ -250,6 +250,11 @@ void expect_group_fits(const MetricGroup& there, const MetricGroup& group,
   }
 }
 
+std::string text_option(const OrderedJson& options, const char* name) {
+  const auto found = options.find(name);
+  return found != options.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
 void expect_options(const OrderedJson& expected, const OrderedJson& found, const std::string& where,
                     bool mixed) {
   std::vector<std::string> names;

@@ -88,6 +88,8 @@ HeadName group_key(const MetricGroup& group);
 void expect_group_fits(const MetricGroup& there, const MetricGroup& group,
                        const std::string& where);
 
+/// The text of an option; empty where there is none.
+std::string text_option(const OrderedJson& options, const char* name);
 /// Throws Error(file) naming the first option that differs; `mixed`: the backend may.
 void expect_options(const OrderedJson& expected, const OrderedJson& found, const std::string& where,
                     bool mixed);

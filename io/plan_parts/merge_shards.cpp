@@ -9,6 +9,7 @@
 #include "io/export/write/replaced_shards.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
+#include "io/files/leftovers.h"
 #include "io/files/output_file.h"
 #include "io/files/shard_folder.h"
 
@@ -16,11 +17,6 @@ namespace attnscope {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const fs::path& file) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(file, error));
-}
 
 class ShardsMerge {
  public:
@@ -55,11 +51,13 @@ class ShardsMerge {
   /// The journal tells the next run whose the folder is; what stands in it is known by its names.
   void begin(const ExportManifest& wanted) {
     const auto old = take_up_same_export(file_, RunForm::shards, wanted);
-    if (!old && !options_.force && is_there(file_.shards_path()) && !is_there(file_.out())) {
+    if (!old && !options_.force && entry_exists(file_.shards_path()) &&
+        !entry_exists(file_.out())) {
       throw file_error(file_.shards_path().string(), "",
                        "already exists (--force writes into it; what no OUT names stays)");
     }
-    if (old && is_there(file_.part_shards_path())) require_shards_alone(file_.part_shards_path());
+    if (old && entry_exists(file_.part_shards_path()))
+      require_shards_alone(file_.part_shards_path());
     if (!old) {
       ExportJournal::create(file_.journal_path(), make_export_header(wanted), options_.sync);
     }
@@ -99,7 +97,7 @@ class ShardsMerge {
     }
     const fs::path from = part.path().parent_path() / part.stored().shard_folder / shard.file;
     const fs::path to = file_.part_shards_path() / shard.file;
-    if (!is_there(to) && !is_moved(shard)) {
+    if (!entry_exists(to) && !is_moved(shard)) {
       const InputFile source(from);
       if (source.size() != shard.bytes) {
         throw file_error(from.string(), "",

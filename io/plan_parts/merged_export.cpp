@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/version.h"
 #include "io/files/json_types.h"
+#include "io/metrics/run_table.h"
 #include "io/plan_parts/part_set.h"
 
 namespace attnscope {
@@ -20,11 +21,6 @@ OrderedJson options_of(const PartFile& part) {
   OrderedJson options = OrderedJson::parse(part.stored().options, nullptr, false);
   if (options.is_object()) return options;
   throw file_error(part.path().string(), "options", "is no JSON object");
-}
-
-std::string text_option(const OrderedJson& options, const char* name) {
-  return options.contains(name) && options[name].is_string() ? options[name].get<std::string>()
-                                                             : "";
 }
 
 PartFacts facts_of(const PartFile& part) {

@@ -12,7 +12,7 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kPieceBytes = int64_t{1} << 20;
+constexpr int64_t kJoinedBytes = int64_t{1} << 20;
 
 using Write = std::function<void(std::span<const std::byte>)>;
 
@@ -24,7 +24,7 @@ std::string range_text(IndexRange range) {
 /// Writes one head of one item of tiles that are the same.
 void write_copies(const std::string& name, const std::vector<JoinTile>& copies, int64_t item,
                   int64_t head, int64_t row_bytes, const Write& write) {
-  const int64_t step = std::max<int64_t>(1, kPieceBytes / std::max<int64_t>(1, row_bytes));
+  const int64_t step = std::max<int64_t>(1, kJoinedBytes / std::max<int64_t>(1, row_bytes));
   const int64_t count = copies.front().tokens.size();
   std::vector<std::byte> first, other;
   for (int64_t row = 0; row < count; row += step) {

@@ -15,9 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using CallKey = std::tuple<int64_t, int64_t, std::vector<std::string>, CallKind, ModelPlace>;
+using RankCallKey = std::tuple<int64_t, int64_t, std::vector<std::string>, CallKind, ModelPlace>;
 
-CallKey key_of(const CallEntry& call) {
+RankCallKey key_of(const CallEntry& call) {
   return {call.id.step, call.id.layer, call.id.branches, call.id.kind, call.id.place};
 }
 
@@ -89,7 +89,7 @@ PartSet PartSet::open(const fs::path& folder, const FactOverrides& facts,
       throw file_error(one.path.string(), "", set.captures_.back().warnings().front());
     }
   }
-  std::map<CallKey, std::vector<RankCall>> calls;
+  std::map<RankCallKey, std::vector<RankCall>> calls;
   std::optional<RankCall> first;
   for (size_t rank = 0; rank < folders.size(); ++rank) {
     for (const CallEntry& call : set.captures_[rank].calls()) {

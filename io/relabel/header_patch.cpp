@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kLengthBytes = 8;
 /// As readers of safetensors allow.
 constexpr int64_t kMostHeaderBytes = 100'000'000;
-constexpr int64_t kPieceBytes = 1 << 20;
+constexpr int64_t kPatchBytes = 1 << 20;
 
 std::array<std::byte, kLengthBytes> length_bytes(int64_t length) {
   std::array<std::byte, kLengthBytes> bytes{};
@@ -100,8 +100,8 @@ void rewrite(const PosixFile& old, const HeaderPatch& patch) {
   file.write_at(std::as_bytes(std::span(text)), kLengthBytes);
   const int64_t from = kLengthBytes + patch.header_bytes, to = kLengthBytes + patch.to_bytes;
   std::vector<std::byte> piece;
-  for (int64_t at = 0; at < patch.file_bytes - from; at += kPieceBytes) {
-    piece.resize(static_cast<size_t>(std::min(kPieceBytes, patch.file_bytes - from - at)));
+  for (int64_t at = 0; at < patch.file_bytes - from; at += kPatchBytes) {
+    piece.resize(static_cast<size_t>(std::min(kPatchBytes, patch.file_bytes - from - at)));
     old.read_at(piece, from + at);
     file.write_at(piece, to + at);
   }

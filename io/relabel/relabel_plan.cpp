@@ -48,10 +48,10 @@ CallLabels labels_of(const CallEntry& call) {
 }
 
 /// The labels that tell calls apart, as when a capture is opened; `forward` as far as it counts.
-using CallKey = std::tuple<int64_t, int64_t, std::string, CallKind, std::string, std::string,
-                           int64_t, CallForward>;
+using LabelKey = std::tuple<int64_t, int64_t, std::string, CallKind, std::string, std::string,
+                            int64_t, CallForward>;
 
-std::vector<CallKey> keys_of(const Labelled& call, bool with_forward) {
+std::vector<LabelKey> keys_of(const Labelled& call, bool with_forward) {
   const ModelPlace& place = call.call->id.place;
   const bool placed = !place.block.empty();
   const CallForward forward = with_forward ? call.after.forward : CallForward{};
@@ -60,7 +60,7 @@ std::vector<CallKey> keys_of(const Labelled& call, bool with_forward) {
     const CallForward& own = call.after.forward;
     branches.insert(own.is_stated() ? own.branch() : "all");
   }
-  std::vector<CallKey> keys;
+  std::vector<LabelKey> keys;
   for (const std::string& branch : branches) {
     keys.emplace_back(call.after.step.value_or(0), placed ? kNoLayer : call.after.layer.value_or(0),
                       branch, placed ? CallKind::self : call.call->id.kind, place.block, place.slot,
@@ -74,21 +74,21 @@ void drop_forwards(std::vector<Labelled>& calls) {
   const auto is_told = [](const Labelled& call) {
     return call.after.step && !call.after.branches.empty();
   };
-  std::map<CallKey, int> uses;
+  std::map<LabelKey, int> uses;
   for (const Labelled& call : calls) {
     if (!is_told(call)) continue;
-    for (const CallKey& key : keys_of(call, false)) ++uses[key];
+    for (const LabelKey& key : keys_of(call, false)) ++uses[key];
   }
   for (Labelled& call : calls) {
     if (!is_told(call)) continue;
     const auto keys = keys_of(call, false);
     const bool is_alone =
-        std::all_of(keys.begin(), keys.end(), [&](const CallKey& key) { return uses[key] == 1; });
+        std::all_of(keys.begin(), keys.end(), [&](const LabelKey& key) { return uses[key] == 1; });
     if (is_alone) call.after.forward = {};
   }
 }
 
-std::string key_text(const CallKey& key, const Labelled& call) {
+std::string key_text(const LabelKey& key, const Labelled& call) {
   ModelPlace place = call.call->id.place;
   place.forward = std::get<CallForward>(key);
   place.unrecorded = {!call.after.step, !call.after.layer, false};
@@ -98,9 +98,9 @@ std::string key_text(const CallKey& key, const Labelled& call) {
 }
 
 void require_unique(const std::vector<Labelled>& calls) {
-  std::map<CallKey, const Labelled*> seen;
+  std::map<LabelKey, const Labelled*> seen;
   for (const Labelled& call : calls) {
-    for (const CallKey& key : keys_of(call, true)) {
+    for (const LabelKey& key : keys_of(call, true)) {
       const auto [known, fresh] = seen.emplace(key, &call);
       if (fresh) continue;
       throw usage_error(one_line(call.call->file.string()) + " and " +

@@ -32,7 +32,7 @@ auto call_key(const SelectedCall& s) {
                     s.heads);
 }
 
-std::string call_text(const CallEntry& call) {
+std::string joined_call_text(const CallEntry& call) {
   ModelPlace place = call.id.place;
   place.chunk = kNoChunk;
   return call_words(call.id.step, call.id.layer,
@@ -240,7 +240,7 @@ class ChunkJoin {
           fmt::format("{} is {} in chunk {} and {} in chunk {}", name, of(first_), number(0),
                       of(**other), (*other)->id.place.chunk);
       if (loose.count(name) == 0) throw usage_error(what);
-      notes.push_back(fmt::format("{}: left out: {}", call_text(first_), what));
+      notes.push_back(fmt::format("{}: left out: {}", joined_call_text(first_), what));
       entry.facts.erase(name);
     }
     for (const std::string& name : own) entry.facts.erase(name);
@@ -271,7 +271,7 @@ class ChunkJoin {
     if (missing.empty() && gaps.empty()) return;
     if (!missing.empty()) missing = (count > 1 ? "without chunks " : "without chunk ") + missing;
     if (!gaps.empty()) gaps = "no rows of positions " + gaps;
-    notes.push_back(call_text(first_) + ": " + missing +
+    notes.push_back(joined_call_text(first_) + ": " + missing +
                     (missing.empty() || gaps.empty() ? "" : "; ") + gaps);
   }
 
@@ -393,7 +393,8 @@ class ChunkJoin {
     const bool any =
         std::any_of(chunks_.begin(), chunks_.end(), [&](const CallEntry* c) { return has(*c); });
     if (!any || all_have(has)) return;
-    notes.push_back(fmt::format("{}: left out: {} is not in all chunks", call_text(first_), name));
+    notes.push_back(
+        fmt::format("{}: left out: {} is not in all chunks", joined_call_text(first_), name));
   }
 
   template <typename Has>
@@ -431,7 +432,7 @@ JoinedChunks join_chunks(const std::vector<SelectedCall>& calls, const std::stop
     } catch (const Error& error) {
       if (error.code() != ErrorCode::usage) throw;
       joined.refusals.push_back(
-          fmt::format("{}: chunks are not joined: {}", call_text(*s.call), error.what()));
+          fmt::format("{}: chunks are not joined: {}", joined_call_text(*s.call), error.what()));
       continue;
     }
     joined.calls.push_back({joined.made.back().get(), s.batch, s.heads});

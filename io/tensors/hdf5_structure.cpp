@@ -31,7 +31,7 @@ constexpr hsize_t kMaxChunks = 32768;
 /// Chunks walked over in one request: a few seconds at most.
 constexpr uint64_t kMaxSteps = 30'000'000;
 
-constexpr hsize_t kSmallestBlock = 512;
+constexpr hsize_t kOneUserBlock = 512;
 
 hsize_t block_of(hid_t file, const std::string& path) {
   const Hdf5Properties creation(H5Fget_create_plist(file), path, "creation properties");
@@ -77,7 +77,7 @@ haddr_t chunk_behind(hsize_t block, const std::string& path) {
 hsize_t chunk_address_base(hid_t file, const std::string& path) {
   const hsize_t block = block_of(file, path);
   if (block == 0) return 0;
-  const bool left_out = chunk_behind(kSmallestBlock, path) == chunk_behind(0, path);
+  const bool left_out = chunk_behind(kOneUserBlock, path) == chunk_behind(0, path);
   return left_out ? block : 0;
 }
 

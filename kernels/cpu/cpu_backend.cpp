@@ -126,9 +126,6 @@ const CpuKernels::Products& products_of(const CpuKernels& kernels, CpuProducts p
   }
 }
 
-/// HeadTensor::read_rows may take so much of its own.
-constexpr int64_t kReaderBytes = int64_t{1} << 20;
-
 class CpuBackend : public TileBackend, public FewRowBackend {
  public:
   explicit CpuBackend(const CpuBackendOptions& options)

@@ -12,11 +12,11 @@
 namespace attnscope {
 namespace {
 
-using Place = std::shared_ptr<const TensorSource> CallTensors::*;
+using TensorPlace = std::shared_ptr<const TensorSource> CallTensors::*;
 
 struct Role {
   std::string_view name;
-  Place place;
+  TensorPlace place;
   std::vector<std::string> names;
 };
 

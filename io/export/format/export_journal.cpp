@@ -45,7 +45,7 @@ static_assert(offsetof(JournalRecord, flags) == 28);
 static_assert(offsetof(JournalRecord, data_checksum) == 32);
 static_assert(kFieldBytes + sizeof(uint32_t) == kJournalRecordBytes);
 
-uint32_t record_checksum(const std::byte* fields, uint64_t number, uint64_t header_hash) {
+uint32_t journal_checksum(const std::byte* fields, uint64_t number, uint64_t header_hash) {
   std::array<std::byte, kFieldBytes + 16> salted;
   std::memcpy(salted.data(), fields, kFieldBytes);
   std::memcpy(salted.data() + kFieldBytes, &number, sizeof number);
@@ -108,7 +108,7 @@ bool take_records(std::span<const std::byte> bytes, JournalContent& content) {
     const std::byte* fields = bytes.data() + at;
     uint32_t stored = 0;
     std::memcpy(&stored, fields + kFieldBytes, sizeof stored);
-    if (stored != record_checksum(fields, content.end.records, content.end.header_hash)) {
+    if (stored != journal_checksum(fields, content.end.records, content.end.header_hash)) {
       return false;
     }
     JournalRecord record;
@@ -128,7 +128,7 @@ void append_records(const PosixFile& file, std::span<const JournalRecord> record
   std::byte* at = bytes.data();
   for (const JournalRecord& record : records) {
     std::memcpy(at, &record, kFieldBytes);
-    const uint32_t sum = record_checksum(at, number++, end.header_hash);
+    const uint32_t sum = journal_checksum(at, number++, end.header_hash);
     std::memcpy(at + kFieldBytes, &sum, sizeof sum);
     at += kJournalRecordBytes;
   }

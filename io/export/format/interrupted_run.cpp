@@ -9,17 +9,12 @@ namespace {
 
 using std::filesystem::path;
 
-bool is_there(const path& file) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(file, error));
-}
-
 /// True where the files there are of that form, as far as names tell.
 bool has_form(const path& out, RunForm form) {
-  if (form == RunForm::tiles) return is_there(with_suffix(out, ".part"));
+  if (form == RunForm::tiles) return entry_exists(with_suffix(out, ".part"));
   if (form != RunForm::shards) return false;
-  return is_there(with_suffix(out, ".d.part")) ||
-         (is_there(with_suffix(out, ".d")) && is_there(with_suffix(out, ".part")));
+  return entry_exists(with_suffix(out, ".d.part")) ||
+         (entry_exists(with_suffix(out, ".d")) && entry_exists(with_suffix(out, ".part")));
 }
 
 constexpr const char* kAdvice = " (--force alone gives it up)";
@@ -54,11 +49,11 @@ std::optional<JournalContent> find_interrupted(
     const path& out, RunForm form,
     const std::function<std::string(const std::string& header)>& difference) {
   const path part_shards = with_suffix(out, ".d.part"), journal_path = with_suffix(out, ".journal");
-  const bool shards = is_there(part_shards);
+  const bool shards = entry_exists(part_shards);
   const path left = shards ? part_shards : with_suffix(out, ".part");
   // A journal alone means nothing: the run that wrote it was complete, or had not begun.
   std::optional<JournalContent> journal;
-  if (is_there(left)) journal = read_journal(journal_path);
+  if (entry_exists(left)) journal = read_journal(journal_path);
   if (journal) {
     std::string text = difference(journal->header);
     if (text.empty() && !has_form(out, form)) text = "it was written in another form";

@@ -16,7 +16,7 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMaxIndices = 1 << 20;
+constexpr int64_t kMaxShardIndices = 1 << 20;
 
 /// Where the object header of a dataset stands.
 uint64_t header_address(const Hdf5Reader& reader, const Hdf5Dataset& d, const std::string& what) {
@@ -35,8 +35,8 @@ Json read_structure(const std::string& path, const Json& group_name) {
   const std::string where = "calls/" + group_name.get<std::string>();
   const Hdf5Group group(H5Gopen2(reader.root(), where.c_str(), H5P_DEFAULT), path, where);
   Json json;
-  json["batch"] = reader.integers(group.id(), "batch", kMaxIndices);
-  json["heads"] = reader.integers(group.id(), "head", kMaxIndices);
+  json["batch"] = reader.integers(group.id(), "batch", kMaxShardIndices);
+  json["heads"] = reader.integers(group.id(), "head", kMaxShardIndices);
   const std::string entries =
       H5Lexists(group.id(), "weights", H5P_DEFAULT) > 0 ? "weights" : "logits";
   json["entries_name"] = entries;

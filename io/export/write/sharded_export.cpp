@@ -22,6 +22,7 @@
 #include "io/export/write/shard_file.h"
 #include "io/export/write/shard_master.h"
 #include "io/files/checksum.h"
+#include "io/files/leftovers.h"
 #include "io/files/output_file.h"
 #include "io/files/rank_files.h"
 #include "io/files/shard_folder.h"
@@ -32,18 +33,13 @@ namespace {
 
 using std::filesystem::path;
 
-bool is_there(const path& file) {
-  std::error_code error;
-  return std::filesystem::exists(std::filesystem::symlink_status(file, error));
-}
-
 /// A shard's checksum, as its record has it.
 uint64_t sum_of(const JournalRecord& record) {
   return static_cast<uint64_t>(static_cast<uint32_t>(record.first_chunk)) << 32 |
          record.data_checksum;
 }
 
-constexpr std::chrono::milliseconds kLook{50};
+constexpr std::chrono::milliseconds kShardLook{50};
 
 class ShardedExport final : public SharedExport {
  public:
@@ -189,16 +185,17 @@ void ShardedExport::start(const ExportWriteOptions& options) {
   if (resume_.complete) {
     // A run that was killed between its end and this left them. Where another run is interrupted,
     // they may be its own.
-    if (!is_there(new_folder_) && !is_there(file_.part_path())) ReplacedShards().remove(file_);
+    if (!entry_exists(new_folder_) && !entry_exists(file_.part_path()))
+      ReplacedShards().remove(file_);
     return;
   }
   auto old = take_up_same_export(file_, RunForm::shards, wanted);
-  if (!old && !options.force && is_there(folder_) && !is_there(file_.out())) {
+  if (!old && !options.force && entry_exists(folder_) && !entry_exists(file_.out())) {
     throw file_error(folder_.string(), "", "already exists (--force replaces it)");
   }
   JournalEnd end;
   if (old) {
-    if (is_there(new_folder_)) require_shards_alone(new_folder_);
+    if (entry_exists(new_folder_)) require_shards_alone(new_folder_);
     const bool ranks = !rank_files_beside(file_.out()).empty();
     const bool restarted = add_left_by_ranks(*old, wanted);
     take_up(*old, options.verify_all || restarted);
@@ -246,7 +243,7 @@ void ShardedExport::take_up(const JournalContent& old, bool verify_all) {
     const int64_t tiles = grid.heads * grid.row_chunks() * grid.col_chunks();
     const uint64_t sum = sum_of(record);
     const std::string name = shard_file_name(shard.name, sum);
-    const path file_path = (is_there(new_folder_ / name) ? new_folder_ : folder_) / name;
+    const path file_path = (entry_exists(new_folder_ / name) ? new_folder_ : folder_) / name;
     std::error_code error;
     const auto size = std::filesystem::file_size(file_path, error);
     bool good = !error && static_cast<int64_t>(size) == record.row_begin;
@@ -459,7 +456,7 @@ void ShardedExport::adopt(const JournalRecord& record, std::chrono::milliseconds
     const auto size = std::filesystem::file_size(new_folder_ / shard.file, error);
     if (!error && static_cast<int64_t>(size) == shard.bytes) return;
     if (std::chrono::steady_clock::now() - begin > patience) break;
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kShardLook);
   }
   throw file_error((new_folder_ / shard.file).string(), "",
                    "is not what the process that wrote it says");
@@ -475,7 +472,7 @@ void ShardedExport::finish(const PromisedSums& left, int64_t tiles) {
       if (std::chrono::steady_clock::now() - begin > left.patience) {
         throw file_error(list.string(), "", "has not all shards that its process wrote");
       }
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kShardLook);
     }
     for (const JournalRecord& record : journal->records) adopt(record, left.patience);
   }

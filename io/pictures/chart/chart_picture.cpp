@@ -14,7 +14,7 @@ constexpr int kScreenCapitals = 64;
 /// The frame's height by the page's width.
 constexpr double kFrameHeight = 0.52;
 /// In capitals of the text.
-constexpr int kLeastFrame = 6;
+constexpr int kLeastChartFrame = 6;
 constexpr int kSwatch = 3;
 constexpr const char* kWayOut = "a wider page, fewer words, or smaller ones";
 
@@ -63,7 +63,7 @@ ChartPicture::ChartPicture(const Chart& chart, const PictureStyle& style)
   // A long name may stand below the lowest label of the y axis.
   const int label_gap = gap + text / 2;
   const int below = label_gap + text + gap + title_rows * line_rise(style_) + margin_;
-  const int least = kLeastFrame * text;
+  const int least = kLeastChartFrame * text;
   const int wanted = static_cast<int>(std::lround(kFrameHeight * width_));
   check_page(style, {width_, top + least + below}, kWayOut);
   const int frame_height =

@@ -21,7 +21,7 @@ constexpr int kGridLabelGap = 8;
 constexpr int kFilmGap = 24;
 constexpr int kLegendBar = 160;
 /// A frame's longer side: smaller ones are specks, larger ones no part of an overview.
-constexpr int kLeastFrame = 24, kMostFrame = 100;
+constexpr int kLeastFilmFrame = 24, kMostFrame = 100;
 constexpr int kLegendGap = 10;
 /// Wider labels have more than one line.
 constexpr int kMostLabel = 400;
@@ -226,7 +226,7 @@ FilmGrid::Shape FilmGrid::shape_of(int cell) const {
 void FilmGrid::choose_shape() {
   const PictureStyle& look = style_.look;
   const auto side = static_cast<int>(std::max(volumes_.grid[1], volumes_.grid[2]));
-  const int least = std::max(1, (look.px(kLeastFrame) + side - 1) / side);
+  const int least = std::max(1, (look.px(kLeastFilmFrame) + side - 1) / side);
   const int wide = inner_width() + 2 * look.margin;
   const int high = look.page_height > 0 ? look.page_height : wide;
   for (int cell = std::max(least, look.px(kMostFrame) / side); cell >= least; --cell) {

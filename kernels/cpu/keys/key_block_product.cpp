@@ -85,7 +85,7 @@ KeyBlockProduct::KeyBlockProduct(const PackedHead& head, KeyProducts& source,
 
 void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scratch,
                                 std::span<const int64_t> rows, IndexRange keys) {
-  constexpr float kMasked = -std::numeric_limits<float>::infinity();
+  constexpr float kBehind = -std::numeric_limits<float>::infinity();
   const TileClass whole = class_of(head, rows, keys);
   if (whole == TileClass::empty) return;
   const auto existing = static_cast<uint32_t>(ceil_div(keys.size(), kPanelKeys));
@@ -95,7 +95,7 @@ void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scra
     bias_ = {plain_ ? kNoBias : scratch.edge_bias, 0};
     if (plain_) return;
     std::fill_n(scratch.edge_bias, keys.size(), 0.0f);
-    std::fill(scratch.edge_bias + keys.size(), scratch.edge_bias + kBlockKeys, kMasked);
+    std::fill(scratch.edge_bias + keys.size(), scratch.edge_bias + kBlockKeys, kBehind);
     return;
   }
   for (uint32_t panel = 0; panel < existing; ++panel) {
@@ -108,7 +108,7 @@ void KeyBlockProduct::take_mask(const PackedHead& head, const BlockScratch& scra
   for (int64_t row = 0; row < product_.rows; ++row) {
     float* row_bias = scratch.bias + row * kBlockKeys;
     if (row >= static_cast<int64_t>(rows.size())) std::fill_n(row_bias, keys.size(), 0.0f);
-    std::fill(row_bias + keys.size(), row_bias + kBlockKeys, kMasked);
+    std::fill(row_bias + keys.size(), row_bias + kBlockKeys, kBehind);
   }
   bias_ = {scratch.bias, kBlockKeys};
 }

@@ -15,6 +15,7 @@
 #include "core/base/start_thread.h"
 #include "core/problem/finite_check.h"
 #include "kernels/common/flush_denormals.h"
+#include "kernels/cpu/packing/cpu_packing.h"
 #include "kernels/cpu/packing/key_packer.h"
 #include "kernels/cpu/packing/piece_queue.h"
 #include "kernels/cpu/packing/row_packer.h"
@@ -24,13 +25,11 @@ namespace attnscope {
 namespace {
 
 /// Stored bytes of a piece: it is read into a core's own cache and leaves room there.
-constexpr int64_t kPieceBytes = int64_t{256} << 10;
+constexpr int64_t kRowPieceBytes = int64_t{256} << 10;
 /// Pieces that a thread more is started for.
-constexpr int64_t kPiecesPerThread = 4;
+constexpr int64_t kRowPiecesPerThread = 4;
 /// Keys that are split at a time.
 constexpr int64_t kSplitKeys = 64;
-/// HeadTensor::read_rows may take so much of its own.
-constexpr int64_t kReaderBytes = int64_t{1} << 20;
 /// Numbers up to this have squares that float32 can add up.
 constexpr float kSafeNumber = 0x1p50f;
 
@@ -39,13 +38,13 @@ int64_t row_bytes_of(const PackedFormat& format) {
 }
 
 int64_t keys_of_piece(const PackedFormat& format, int64_t num_keys) {
-  const int64_t tiles = std::max<int64_t>(1, kPieceBytes / (row_bytes_of(format) * kKeyRowTile));
+  const int64_t tiles = std::max<int64_t>(1, kRowPieceBytes / (row_bytes_of(format) * kKeyRowTile));
   return std::min(tiles * kKeyRowTile, round_up(num_keys, kKeyRowTile));
 }
 
 int64_t threads_for(const PackedFormat& format, const HeadTensor& k, int threads) {
   const int64_t pieces = ceil_div(k.tokens(), keys_of_piece(format, k.tokens()));
-  return std::clamp<int64_t>(pieces / kPiecesPerThread, 1, reading_threads(k, threads));
+  return std::clamp<int64_t>(pieces / kRowPiecesPerThread, 1, reading_threads(k, threads));
 }
 
 /// True where rows, as they are stored, are the tile unit's operands.

@@ -6,6 +6,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/start_thread.h"
 #include "kernels/common/flush_denormals.h"
+#include "kernels/cpu/packing/cpu_packing.h"
 #include "kernels/cpu/packing/key_packer.h"
 
 namespace attnscope {
@@ -13,8 +14,6 @@ namespace {
 
 /// Stored bytes of a piece: so many that taking one costs nothing beside it.
 constexpr int64_t kPieceBytes = int64_t{256} << 10;
-/// HeadTensor::read_rows may take so much of its own.
-constexpr int64_t kReaderBytes = int64_t{1} << 20;
 
 int64_t blocks_of_piece(const PackedFormat& format) {
   const int64_t row_bytes = format.head_dim * dtype_bytes(format.dtype);

@@ -12,6 +12,8 @@ namespace attnscope {
 int64_t packed_key_elements(const PackedFormat& format, int64_t num_keys);
 /// Threads of `threads` that pack_keys has work for: reading_threads at most.
 int64_t packing_threads(const PackedFormat& format, const HeadTensor& k, int threads);
+/// HeadTensor::read_rows may take so much of its own.
+inline constexpr int64_t kReaderBytes = int64_t{1} << 20;
 /// Bytes that pack_keys allocates while it runs, beside what each of its threads' readers may take.
 int64_t pack_keys_transient_bytes(const PackedFormat& format, const HeadTensor& k, int threads);
 
