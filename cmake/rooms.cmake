@@ -118,11 +118,11 @@ attnscope_room(kernels "Makes a backend, and loads the CUDA module."
 attnscope_room(io/files "Bytes on disk, safely: pread, locks, staged outputs, JSON that nobody vouches for, base64."
   MAY core USES posix fmt json xxhash boost)
 attnscope_room(io/segments "Token maps and names of heads as JSON: what captures state and exports keep."
-  MAY core io/files USES fmt json)
+  MAY core io/files USES fmt json LIBRARY io_files)
 attnscope_room(io/helper "The process that reads what may crash or hang who reads it: starting it, asking it, answering in it."
-  MAY core/base io/files USES posix fmt json)
+  MAY core/base io/files USES posix fmt json LIBRARY io_files)
 attnscope_room(io/hdf5 "The HDF5 library's handles, reading and writing; nothing of ours."
-  MAY core io/files USES fmt hdf5)
+  MAY core io/files USES fmt hdf5 LIBRARY io_tensors)
 attnscope_room(io/tensors "Containers of tensors in: safetensors, npy and npz, torch, HDF5; safetensors out."
   MAY core io/files io/helper io/hdf5 USES posix fmt json hdf5 zlib)
 attnscope_room(io/capture/facts "What files and options say of a call, before any tensor is looked at: facts, presets, the catalogue."
@@ -132,15 +132,15 @@ attnscope_room(io/capture/call "One call, from its facts and tensors, in named s
 attnscope_room(io/capture "Files to calls: folders, names, the capture that is opened; copying, hashing."
   MAY core io/files io/segments io/tensors io/capture/facts io/capture/call USES posix fmt json xxhash LIBRARY io_capture)
 attnscope_room(io/rank_parts "Captures of several processes to the one that a single process would have made."
-  MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json)
+  MAY core io/files io/tensors io/capture/facts io/capture/call io/capture USES fmt json LIBRARY io_capture)
 attnscope_room(io/relabel "Labels of a capture's calls told afterwards, in its files; a journal of it."
-  MAY core io/files io/capture/facts io/capture/call io/capture USES posix fmt json)
+  MAY core io/files io/capture/facts io/capture/call io/capture USES posix fmt json LIBRARY io_capture)
 attnscope_room(io/stream_chunks "Chunks of a stream, whose keys a cache keeps, joined to one call."
-  MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json)
+  MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json LIBRARY io_capture)
 attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
-  MAY core io/files io/segments io/tensors USES fmt json)
+  MAY core io/files io/segments io/tensors USES fmt json LIBRARY io_capture)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
-  MAY core io/files io/tensors io/capture USES fmt)
+  MAY core io/files io/tensors io/capture USES fmt LIBRARY io_capture)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture USES posix fmt json xxhash hdf5 LIBRARY io_export)
 attnscope_room(io/export/write "Sinks that write it."
@@ -160,13 +160,13 @@ attnscope_room(io/results "Products to files: volumes, films, numbers of heads."
 
 attnscope_room(io/metrics "Numbers of heads, of a capture or of several runs of a model: tables, the journal of a run, files, the whole of several, and what tells tables apart."
   MAY core io/files io/segments io/helper io/hdf5 io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read io/results
-  USES fmt json hdf5 boost)
+  USES fmt json hdf5 boost LIBRARY io_results)
 attnscope_room(io/plan_parts "Parts of one plan, that several runs made: which there are, and the whole of them."
   MAY core io/files io/segments io/helper io/hdf5 io/tensors io/capture/facts io/capture/call io/capture io/export/format io/export/write io/export/read
       io/results io/metrics
-  USES posix fmt json hdf5)
+  USES posix fmt json hdf5 LIBRARY io_results)
 attnscope_room(io/helper/questions "All that the helper process can be asked."
-  MAY io/helper io/tensors io/export/format io/export/read io/plan_parts io/metrics)
+  MAY io/helper io/tensors io/export/format io/export/read io/plan_parts io/metrics LIBRARY io_results)
 
 # viewer: the window.
 attnscope_room(viewer/view/looks "How things are shown, as values: a film, a volume, words, the time line."

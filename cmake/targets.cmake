@@ -95,18 +95,20 @@ function(attnscope_precompile target)
   endif()
 endfunction()
 
-# attnscope_unite(OUT NAME SOURCES…): OUT is what is to be compiled for sources of one folder. Sixteen at a
+# attnscope_unite(OUT NAME SOURCES…): OUT is what is to be compiled for sources of one library. Sixteen at a
 # time are compiled as one: what headers and templates cost is paid once for them all. What is local to a
-# file must therefore have a name of its own within its folder. Sources with options of their own are
-# compiled alone: these must be set before. NAME is that of the units. Unlike CMake's own, they name
-# files by their paths below the project, so that a compiler cache knows those of another clone or build.
+# file must therefore have a name of its own within its library. Sources with options of their own, and
+# those that SKIP_UNITY_BUILD_INCLUSION, are compiled alone: these must be set before. NAME is that of the
+# units. Unlike CMake's own, they name files by their paths below the project, so that a compiler cache
+# knows those of another clone or build.
 function(attnscope_unite out name)
   set(alone "")
   set(united "")
   foreach(file IN LISTS ARGN)
     get_source_file_property(options "${file}" COMPILE_OPTIONS)
     get_source_file_property(definitions "${file}" COMPILE_DEFINITIONS)
-    if(options OR definitions OR NOT ATTNSCOPE_UNITY)
+    get_source_file_property(skipped "${file}" SKIP_UNITY_BUILD_INCLUSION)
+    if(options OR definitions OR skipped OR NOT ATTNSCOPE_UNITY)
       list(APPEND alone "${file}")
     else()
       file(RELATIVE_PATH file "${PROJECT_SOURCE_DIR}" "${file}")
@@ -134,8 +136,11 @@ endfunction()
 
 # Libraries of text, files and panes are light, but for those that compute pixels. The last list names the
 # libraries that are fast enough without optimisation where a sanitizer slows all down.
-set(ATTNSCOPE_LIGHT_LIBRARIES "^(cli|io_.*|viewer_.*)$")
+set(ATTNSCOPE_LIGHT_LIBRARIES "^(cli|io_.*|viewer_.*|web_figure|web_report)$")
 set(ATTNSCOPE_PIXEL_LIBRARIES "^(io_pictures|viewer_tiles|viewer_textures)$")
+# Files of two rooms of these are never compiled as one: their own code takes the compiler's time rather than
+# headers (a tenth would be gained in core), and GCC 12 sees frees that are none in united pictures.
+set(ATTNSCOPE_ROOMS_APART "^(core|io_pictures|viewer_.*)$")
 set(ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES "^(cli|io_.*|viewer_view|viewer_script|viewer_remote|viewer_remote_web)$")
 
 # The CUDA module and Python's have libraries in them and need code that may lie anywhere. Programs take the
@@ -157,16 +162,14 @@ function(attnscope_library name)
   target_include_directories(attnscope_${name} PUBLIC "${PROJECT_SOURCE_DIR}")
   target_link_libraries(attnscope_${name} PUBLIC ${ARG_PUBLIC} PRIVATE attnscope_flags)
   attnscope_position_independent(attnscope_${name})
+  set(headers "")
   if(name MATCHES "${ATTNSCOPE_LIGHT_LIBRARIES}" AND NOT name MATCHES "${ATTNSCOPE_PIXEL_LIBRARIES}")
     attnscope_optimise_lightly(attnscope_${name})
+    # Most of them need both: all share one.
+    set(headers <fmt/format.h> <nlohmann/json.hpp>)
   endif()
   if(name MATCHES "${ATTNSCOPE_LIGHT_SANITIZED_LIBRARIES}")
     attnscope_skip_sanitized_optimisation(attnscope_${name})
   endif()
-  list(FIND ARG_PUBLIC nlohmann_json::nlohmann_json json)
-  if(json EQUAL -1)
-    attnscope_precompile(attnscope_${name})
-  else()
-    attnscope_precompile(attnscope_${name} <fmt/format.h> <nlohmann/json.hpp>)
-  endif()
+  attnscope_precompile(attnscope_${name} ${headers})
 endfunction()
