@@ -270,7 +270,9 @@ std::string mask_text(const CallEntry& call) {
     case MaskForm::window:
       return window_text(p, call.mask_fact->window);
     case MaskForm::valid:
-      return name + ": the keys that mask_valid marks";
+      return name + ": the keys that " +
+             std::string(call.mask->name().ends_with("mask_valid") ? "mask_valid" : "the mask") +
+             " marks";
     case MaskForm::valid_pairs:
       return name + ": queries and keys that mask_valid marks";
     case MaskForm::segments:
@@ -399,6 +401,8 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--mask", o.texts.mask.value_or("none"));
   if (o.score != "softmax") add("--score", o.score);
   add("--rope", o.texts.rope.value_or(""));
+  add("--sinks", o.texts.sinks.value_or(""));
+  add("--alibi", o.texts.alibi.value_or(""));
   add("--cu-seqlens", o.texts.cu_seqlens.value_or(""));
   add("--cu-seqlens-k", o.texts.cu_seqlens_k.value_or(""));
   add("--q-scale", o.texts.q_scale.value_or(""));

@@ -183,7 +183,8 @@ OrderedJson summarise_values(const QueryVolumes& volumes, const QueryVolume& vol
       segments[segment.name] = mass_on(row, segment.tokens);
     }
   }
-  if (volumes.sinks) json["sink_share"] = sink_share_of(row);
+  // A row without a sink whose keys are all masked has neither.
+  if (volumes.sinks && !std::isinf(lse)) json["sink_share"] = sink_share_of(row);
   OrderedJson frames = OrderedJson::array();
   for (const double mass : frame_masses(row, grid)) frames.push_back(mass);
   json["frame_mass"] = frames;

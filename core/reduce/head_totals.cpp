@@ -94,6 +94,15 @@ void HeadTotals::add(const HeadTask& task, const PanelReduction& panel) {
 void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int64_t row) {
   const RowReduction& r = panel.row(row);
   ++rows_;
+  const int64_t index = panel.row_index(row);
+  // Of a row without keys, and of one whose sink leaves them nothing, all is the sink's.
+  const double sink = task.problem->sinks().logit(task.batch, task.head, index);
+  if (std::isfinite(sink)) {
+    const double share = r.masked ? 1 : std::exp(sink - r.norm.lse());
+    values_[static_cast<size_t>(RowValue::sink_share)].add(share, scale_);
+  } else if (!task.problem->sinks().is_none() && !r.masked) {
+    values_[static_cast<size_t>(RowValue::sink_share)].add(0, scale_);
+  }
   if (r.masked) {
     ++masked_rows_;
     return;
@@ -108,10 +117,6 @@ void HeadTotals::add_row(const HeadTask& task, const PanelReduction& panel, int6
   };
   if (request.entropy) take(RowValue::entropy, r.entropy);
   take(RowValue::max_weight, r.max_weight);
-  const int64_t index = panel.row_index(row);
-  if (const Sinks& sinks = task.problem->sinks(); !sinks.is_none()) {
-    take(RowValue::sink_share, std::exp(sinks.logit(task.batch, task.head, index) - r.norm.lse()));
-  }
   if (std::binary_search(request.share_rows.begin(), request.share_rows.end(), index)) {
     auto which = static_cast<uint8_t>(RowValue::keys_for_50);
     for (const int64_t keys : r.keys_for) {

@@ -112,6 +112,10 @@ std::string LseCache::key(const NormSource& source, std::string_view backend,
   hash.add(score_name(problem.score()));
   hash.add(std::to_string(std::bit_cast<uint64_t>(problem.scale(head))));
   hash.add(problem.mask().identity());
+  // Slopes of other heads.
+  if (problem.mask().identity() != problem.mask().describe()) {
+    hash.add("head " + std::to_string(batch) + " " + std::to_string(head));
+  }
   if (!problem.sinks().is_none()) {
     hash.add("sinks " + std::to_string(batch) + " " + std::to_string(head));
     for (const int64_t extent : problem.sinks().shape()) hash.add(std::to_string(extent));

@@ -119,6 +119,7 @@ bool Diagnosis::try_scales() {
                  fmt::format("with scale {:.6g} ({}) instead of {:.6g} (--scale {:.9g})",
                              named.scale, named.name, stated_scale, named.scale),
                  std::move(inputs)})) {
+      fit_other_heads(named.scale);
       return true;
     }
   }
@@ -160,6 +161,11 @@ bool Diagnosis::try_lse_forms() {
 }
 
 bool Diagnosis::find_alibi() {
+  if (!call_.alibi.is_none()) {
+    AttendInputs inputs = stated();
+    inputs.mask = call_.mask_beside_alibi;
+    return attempt({"alibi", "without the linear biases that are stated (--alibi none)", inputs});
+  }
   const int64_t shift = problem_.num_keys() - problem_.num_queries();
   const auto biased = [&](double slope) {
     AttendInputs inputs = stated();
@@ -187,15 +193,28 @@ bool Diagnosis::find_row_sinks(const AttendedRows& computed) {
   // Of an LSE any number is a row's own sink; outputs have to be of one direction as well.
   if (!all_.are_outputs() || computed.width < 2) return false;
   const std::vector<double> sinks = all_.missing_sinks(computed);
+  if (std::ranges::none_of(sinks, [](double sink) { return std::isfinite(sink); })) return false;
   AttendedRows scaled = computed;
+  std::vector<double> parts;
   for (size_t r = 0; r < sinks.size(); ++r) {
     if (!std::isfinite(sinks[r])) continue;
     const double part = 1 / (1 + std::exp(sinks[r] - computed.lse[r]));
+    parts.push_back(part);
     const auto row = std::span(scaled.outputs).subspan(r * computed.width, computed.width);
     for (double& value : row) value *= part;
   }
   const double error = all_.compare(scaled).error;
   if (error > check_.tolerance || error > kClearlyLess * check_.error) return false;
+  const auto [smallest, largest] = std::minmax_element(parts.begin(), parts.end());
+  if (*largest - *smallest <= check_.tolerance) {
+    suspect_ = {
+        "outputs",
+        fmt::format("with outputs {:.6g} times those of q, k and v it agrees (v, or what was "
+                    "recorded, was multiplied by a number; the maps are right)",
+                    (*smallest + *largest) / 2),
+        error};
+    return true;
+  }
   const auto [least, most] = std::minmax_element(sinks.begin(), sinks.end());
   suspect_ = {
       "sinks",
@@ -294,8 +313,15 @@ bool Diagnosis::fit_scale() {
 }
 
 void Diagnosis::fit_other_heads(double scale) {
-  constexpr int64_t kMostHeads = 64;
-  if (problem_.num_heads() > kMostHeads) return;
+  // A search of all other heads takes some seconds at most.
+  constexpr double kMostProducts = 1e10;
+  constexpr double kEvaluations = 75;
+  const double products = kEvaluations * kFewRows * static_cast<double>(problem_.num_heads()) *
+                          static_cast<double>(problem_.num_keys() * problem_.head_dim());
+  if (products > kMostProducts) {
+    suspect_.explanation += "; other heads were not looked at";
+    return;
+  }
   std::vector<double> each;
   for (int64_t head = 0; head < problem_.num_heads(); ++head) {
     const RecordedRows few(call_, batch_, head, kFewRows);
@@ -320,6 +346,7 @@ AttendInputs Diagnosis::taken_from(const CallEntry& other, int64_t batch, int64_
   const auto wants = [&](char part) { return parts.find(part) != std::string::npos; };
   if (wants('q')) inputs.q = stored_rows(p.q(), batch, head);
   if (wants('k')) inputs.k = stored_rows(p.k(), batch, p.kv_head(head));
+  if (wants('q') && wants('k')) inputs.scale = p.scale(head);
   if (wants('v') && inputs.v && p.v()) inputs.v = stored_rows(p.v(), batch, p.kv_head(head));
   return inputs;
 }

@@ -59,9 +59,9 @@ bool Diagnosis::try_masks() {
     std::string name, option;
   };
   std::vector<Named> masks;
-  const std::string stated_mask = problem_.mask().describe();
+  const std::string stated_mask = call_.mask_beside_alibi.describe();
   const std::string instead = " instead of " + stated_mask;
-  if (!problem_.mask().is_none()) masks.push_back({{}, "with no mask" + instead, "none"});
+  if (stated_mask != "none") masks.push_back({{}, "with no mask" + instead, "none"});
   if (stated_mask != "causal") {
     masks.push_back({Mask::causal(), "with a causal mask" + instead, "causal"});
   }
@@ -83,7 +83,7 @@ bool Diagnosis::try_masks() {
   }
   for (Named& named : masks) {
     AttendInputs inputs = stated();
-    inputs.mask = std::move(named.mask);
+    inputs.mask = named.mask & call_.alibi;
     const std::string option = named.option.empty() ? "" : " (--mask " + named.option + ")";
     if (attempt({"mask", named.name + option, std::move(inputs)})) return true;
   }

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/version.h"
+#include "core/problem/head_scales.h"
 #include "io/files/json_types.h"
 #include "io/metrics/run_table.h"
 #include "io/plan_parts/part_set.h"
@@ -133,6 +134,51 @@ ExportGroup group_of_part(const PartFile& part, size_t g) {
   return group;
 }
 
+/// Adds the sinks that a part has of more heads of the group.
+void join_sinks(GroupDescription& all, const GroupDescription& more, size_t heads,
+                size_t more_heads) {
+  if (all.sinks.empty()) return;
+  const size_t rows = all.sinks_by_query ? all.query.indices.size() : 1;
+  const size_t items = all.sinks.size() / (heads * rows);
+  std::vector<float> sinks;
+  for (size_t item = 0; item < items; ++item) {
+    const auto add = [&](const std::vector<float>& of, size_t count) {
+      const auto own = std::span(of).subspan(item * count, count);
+      sinks.insert(sinks.end(), own.begin(), own.end());
+    };
+    add(all.sinks, heads * rows);
+    add(more.sinks, more_heads * rows);
+  }
+  all.sinks = std::move(sinks);
+}
+
+/// The scales of a group's heads, and of those that a part has more of it.
+std::vector<double> joined_scales(const std::vector<double>& some, size_t heads,
+                                  const std::vector<double>& more, size_t more_heads) {
+  std::vector<double> each;
+  for (size_t i = 0; i < heads; ++i) each.push_back(some[some.size() == 1 ? 0 : i]);
+  for (size_t i = 0; i < more_heads; ++i) each.push_back(more[more.size() == 1 ? 0 : i]);
+  return HeadScales(std::move(each)).each();
+}
+
+/// Adds the heads of `group`, which a later part has, to those that are there of it.
+void join_heads(ExportGroup& there, ExportGroup group) {
+  const size_t heads = there.heads.size(), more = group.heads.size();
+  auto call = std::make_shared<CallDescription>(*there.recorded_call);
+  call->scale = joined_scales(call->scale, heads, group.recorded_call->scale, more);
+  there.recorded_call = std::move(call);
+  if (there.recorded) {
+    there.recorded = [before = std::move(there.recorded), behind = std::move(group.recorded), heads,
+                      more] {
+      GroupDescription all = before();
+      join_sinks(all, behind(), heads, more);
+      return all;
+    };
+  }
+  there.heads.insert(there.heads.end(), group.heads.begin(), group.heads.end());
+  there.grid.heads = std::ssize(there.batch) * std::ssize(there.heads);
+}
+
 void add_piece(MergedExport& whole, const PartFile& part, size_t g,
                std::map<std::string, size_t>& places) {
   ExportGroup group = group_of_part(part, g);
@@ -148,14 +194,14 @@ void add_piece(MergedExport& whole, const PartFile& part, size_t g,
   const bool fits = there.batch == group.batch && there.has_lse == group.has_lse &&
                     a.rows == b.rows && a.cols == b.cols && a.chunk_rows == b.chunk_rows &&
                     a.chunk_cols == b.chunk_cols && a.element_bytes == b.element_bytes &&
+                    there.recorded_call->sinks == group.recorded_call->sinks &&
                     there.heads.back() < group.heads.front();
   if (!fits) {
     throw file_error(part.path().string(), group.name,
                      "does not fit what the parts before it have of the group");
   }
   whole.pieces[found->second].push_back({&part, g, std::ssize(there.heads), heads});
-  there.heads.insert(there.heads.end(), group.heads.begin(), group.heads.end());
-  there.grid.heads = std::ssize(there.batch) * std::ssize(there.heads);
+  join_heads(there, std::move(group));
 }
 
 }  // namespace

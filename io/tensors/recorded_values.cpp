@@ -87,6 +87,8 @@ std::string inside_tensor(const std::string& text) {
   for (const std::string_view name : {"tensor(", "np.float64(", "np.float32(", "np.int64("}) {
     if (!text.starts_with(name) || !text.ends_with(')')) continue;
     const std::string inner = text.substr(name.size(), text.find_first_of(",)") - name.size());
+    // A list of several is no number.
+    if (inner.find('[') != std::string::npos && inner.find(']') == std::string::npos) return "";
     const size_t begin = inner.find_first_not_of("[ "), end = inner.find_last_not_of("] ");
     return begin == std::string::npos || end < begin ? "" : inner.substr(begin, end - begin + 1);
   }
@@ -98,6 +100,26 @@ std::optional<double> whole_number(const std::string& text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+/// The list of numbers of "tensor([0.5, 0.25], device='cuda:0')"; nothing of one number, and of
+/// what has several axes.
+std::optional<Json> list_in_tensor(const std::string& text) {
+  constexpr std::string_view kName = "tensor([";
+  const size_t end = text.find(']');
+  if (!text.starts_with(kName) || end == std::string::npos || text.find('[', kName.size()) < end) {
+    return std::nullopt;
+  }
+  Json list = Json::array();
+  for (size_t begin = kName.size(); begin < end;) {
+    const size_t next = std::min(text.find(',', begin), end);
+    size_t first = text.find_first_not_of(' ', begin);
+    const auto number = whole_number(text.substr(first, next - first));
+    if (first >= next || !number) return std::nullopt;
+    list.push_back(*number);
+    begin = next + 1;
+  }
+  return list.size() > 1 ? std::optional(std::move(list)) : std::nullopt;
 }
 
 }  // namespace
@@ -116,7 +138,9 @@ std::optional<std::string> text_of_tensor(const TensorSource& tensor) {
   const auto shape = tensor.shape();
   const auto count = checked_count(shape);
   if (!count || *count < 1 || *count > kMostElements) return std::nullopt;
-  if (*count > 1 && shape.size() > 1) return std::nullopt;
+  // [heads, 1, 1] is a list as well.
+  const auto lists = std::count_if(shape.begin(), shape.end(), [](int64_t n) { return n > 1; });
+  if (lists > 1) return std::nullopt;
   const auto bytes = static_cast<size_t>(dtype_bytes(tensor.dtype()));
   std::vector<std::byte> raw(static_cast<size_t>(*count) * bytes);
   const std::vector<int64_t> origin(shape.size(), 0);
@@ -137,6 +161,7 @@ Json value_of_text(const std::string& text) {
   if (text.front() == '(' || text.front() == '[') {
     if (auto value = strict_value(json_list(text))) return std::move(*value);
   }
+  if (auto list = list_in_tensor(text)) return std::move(*list);
   const std::string inner = inside_tensor(text);
   if (inner == "True" || inner == "False") return inner == "True";
   if (const auto number = whole_number(inner.empty() ? text : inner)) return *number;

@@ -72,12 +72,14 @@ constexpr std::string_view kCap = "the logits are capped, c*tanh(s/c), before th
 constexpr std::string_view kBias = "is added to the logits";
 constexpr std::string_view kBiasWay = "--mask FILE:KEY adds a tensor of the map's shape";
 constexpr std::string_view kSlopes = "the logits fall with the distance by a slope a head";
+constexpr std::string_view kAlibi = "alibi_slopes";
 constexpr std::string_view kSlopesWay = "--alibi FILE:KEY tells the slopes";
 constexpr std::string_view kWindow = "keys far from the query are left out";
 constexpr std::string_view kWindowWay =
     "--mask window:L,R keeps L keys before and R behind, --mask FILE any";
 constexpr std::string_view kPadding = "keys are left out";
-constexpr std::string_view kPaddingWay = "--mask FILE:KEY takes a tensor of the map's axes";
+constexpr std::string_view kPaddingWay =
+    "--mask FILE:KEY takes a bool tensor [B, Nk] or of the map's axes, true for keys that count";
 constexpr std::string_view kDropout = "weights are dropped at random";
 constexpr std::string_view kCausal = "keys behind the query are left out";
 constexpr std::string_view kScale = "the logits are multiplied by it";
@@ -114,7 +116,7 @@ constexpr std::array kShapingNames{
     ShapingName{"score_bias", kBias, kBiasWay},
     ShapingName{"alibi", kSlopes, kSlopesWay, Nothing::no},
     ShapingName{"alibi_bias", kBias, kBiasWay},
-    ShapingName{"alibi_slopes", kSlopes, kSlopesWay},
+    ShapingName{kAlibi, kSlopes, kSlopesWay},
     ShapingName{"window_size", kWindow, kWindowWay, Nothing::negative},
     ShapingName{"window_left", kWindow, kWindowWay, Nothing::negative},
     ShapingName{"window_right", kWindow, kWindowWay, Nothing::negative},
@@ -224,7 +226,8 @@ bool says_nothing(const ShapingName& name, std::string_view text) {
 
 bool names_value(std::string_view key) {
   const ShapingName* const shaping = shaping_name(key);
-  return is_number_fact(last_part(key)) || (shaping != nullptr && shaping->what != kSink);
+  const bool is_tensor = shaping != nullptr && (shaping->what == kSink || last_part(key) == kAlibi);
+  return is_number_fact(last_part(key)) || (shaping != nullptr && !is_tensor);
 }
 
 std::string_view last_part(std::string_view key) {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -89,6 +90,47 @@ TEST_CASE("convert cuts calls, heads and branches out of a capture, and they agr
   const auto cut_weights = weights_of(folder, {out});
   CHECK(cut_weights.size() == 2 * 28 * 28);
   CHECK(cut_weights == weights_of(folder, chosen));
+}
+
+TEST_CASE("a copy of some heads has their scales, biases and sinks; merged parts have the sinks") {
+  using Call = RecordedCall;
+  const TemporaryFolder folder;
+  const std::string whole = (folder.path() / "whole.safetensors").string();
+  const std::string out = (folder.path() / "cut.safetensors").string();
+  const RecordedCall call(31);
+  CallFile()
+      .version(2)
+      .tensor("q", "F32", {Call::kBatch, Call::kHeads, Call::kTokens, Call::kWidth}, raw(call.q))
+      .tensor("k", "F32", {Call::kBatch, Call::kKvHeads, Call::kTokens, Call::kWidth}, raw(call.k))
+      .tensor("alibi_slopes", "F32", {4}, raw(std::vector<float>{0.5f, 0.25f, 0, 0.125f}))
+      .tensor("sinks", "F32", {4}, raw(std::vector<float>{1, 2, 3, 4}))
+      .fact("scale", "[0.1, 0.2, 0.15, 0.05]")
+      .fact("mask", "window:9,2")
+      .write(whole);
+  REQUIRE(run_attnscope({"convert", whole, "--heads", "0,3", "-o", out, "--quiet"}).exit_code == 0);
+  const auto cut = info_of(out)["calls"][0];
+  CHECK(cut["scale"] == std::vector<double>{0.1, 0.05});
+  CHECK(cut["mask"] == "window:9,2 & alibi");
+  CHECK(weights_of(folder, {out}) == weights_of(folder, {whole, "--heads", "0,3"}));
+  CHECK(weights_of(folder, {out}) !=
+        weights_of(folder, {whole, "--heads", "0,3", "--scale", "0.1"}));
+  const std::string parts = (folder.path() / "part-{shard}.h5").string();
+  for (const std::string shard : {"0/2", "1/2"}) {
+    REQUIRE(run_attnscope({"export", whole, "--shard", shard, "-o", parts, "--quiet"}).exit_code ==
+            0);
+  }
+  const auto part = [&](const std::string& name) { return (folder.path() / name).string(); };
+  const std::string merged = part("merged.h5");
+  REQUIRE(run_attnscope({"merge", part("part-0-of-2.h5"), part("part-1-of-2.h5"), "-o", merged,
+                         "--copy", "--quiet"})
+              .exit_code == 0);
+  std::vector<double> sinks;
+  for (const std::string& group : group_members(merged, "/calls")) {
+    const auto values = read_dataset(merged, "/calls/" + group + "/sinks").values;
+    sinks.insert(sinks.end(), values.begin(), values.end());
+  }
+  std::sort(sinks.begin(), sinks.end());
+  CHECK(sinks == std::vector<double>{1, 1, 2, 2, 3, 3, 4, 4});
 }
 
 TEST_CASE("key heads shared by chosen query heads are kept shared where whole groups are taken") {

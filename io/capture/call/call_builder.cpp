@@ -360,6 +360,8 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   entry.id = id;
   entry.mask = std::move(mask.source);
   entry.alibi_slopes = std::move(alibi.slopes);
+  entry.alibi = alibi.mask;
+  entry.mask_beside_alibi = mask.mask;
   for (const std::string& name : tokens.tensors) {
     entry.map_tensors[name] = call.tensors.others.at(name);
   }

@@ -39,8 +39,10 @@ struct CallEntry {
   std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
-  /// [heads] or [batch, heads], the slopes of linear biases beside the mask, or null.
+  /// [heads] or [batch, heads], the slopes of linear biases beside the mask, or null; the biases,
+  /// and the mask without them.
   std::shared_ptr<const TensorSource> alibi_slopes;
+  Mask alibi, mask_beside_alibi;
   std::shared_ptr<const TensorSource> mask;  ///< the tensor that tells the mask in use, or null
   std::optional<MaskFact> mask_fact;         ///< the mask in use; nothing: no capture can state it
   /// Of the score linear:normaliser, whose problem has queries that were divided: what was

@@ -168,14 +168,16 @@ CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const Hea
   if (!tensors.cu_seqlens_q) return mask;
   const ErrorCode wrong = overrides.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
   const Mask packed = with_name(facts.name(), wrong, [&] {
-    return packed_mask(tensors, heads.q, heads.k, text == "causal", wrong, notes);
+    const bool window = mask.fact && mask.fact->form == MaskForm::window;
+    const bool biased = overrides.alibi ? *overrides.alibi != "none" : bool(tensors.alibi_slopes);
+    const bool first = text == "causal" || (!window && text.starts_with("window:"));
+    return packed_mask(tensors, heads.q, heads.k,
+                       {first ? text : "", window   ? text
+                                           : biased ? "alibi"
+                                                    : ""},
+                       wrong, notes);
   });
   if (packed.is_none()) return mask;
-  if (mask.fact && mask.fact->form == MaskForm::window && shift_of(heads) != 0) {
-    throw usage_error(facts.name() + ": " + mask.fact->text() +
-                      " is counted from the last token, which packed sequences of other lengths of "
-                      "queries and keys have in several places");
-  }
   mask.mask = mask.mask & packed;
   mask.fact.reset();
   return mask;

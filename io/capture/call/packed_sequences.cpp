@@ -139,8 +139,8 @@ CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overri
   return tensors;
 }
 
-Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTensor& k, bool causal,
-                 ErrorCode code, std::vector<std::string>& notes) {
+Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTensor& k,
+                 const CountedPlaces& counted, ErrorCode code, std::vector<std::string>& notes) {
   const TensorSource& of_q = *tensors.cu_seqlens_q;
   const TensorSource& of_k = tensors.cu_seqlens_k ? *tensors.cu_seqlens_k : of_q;
   if (q.batch() != 1) {
@@ -157,10 +157,18 @@ Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTens
                  "has another number of sequences (got " + std::to_string(keys.size() - 1) +
                      ", expected " + std::to_string(queries.size() - 1) + ")");
   }
-  if (causal && queries != keys) {
+  if (!counted.from_first.empty() && queries != keys) {
     throw misfit(code, of_k,
-                 "causal attention over sequences whose queries and keys are cut at different "
-                 "places cannot be shown");
+                 counted.from_first +
+                     " attention over sequences whose queries and keys are cut at "
+                     "different places cannot be shown");
+  }
+  const int64_t shift = k.tokens() - q.tokens();
+  for (size_t i = 1; i < queries.size() && !counted.from_last.empty(); ++i) {
+    if (keys[i] - queries[i] == shift) continue;
+    throw misfit(code, of_k,
+                 counted.from_last + " is counted from the last token, and sequence " +
+                     std::to_string(i - 1) + " has its last key elsewhere than the whole call");
   }
   if (queries.size() == 2) return {};
   notes.push_back(of_q.name() + ": " + std::to_string(queries.size() - 1) +

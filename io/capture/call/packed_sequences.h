@@ -24,11 +24,18 @@ std::vector<int64_t> read_boundaries(const TensorSource& tensor);
 CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,
                                 const ReadControl& control, std::vector<std::string>& notes);
 
+/// What a call says by places of queries and keys; empty: nothing.
+struct CountedPlaces {
+  std::string from_first, from_last;
+};
+
 /// The mask of sequences packed one after another along the token axis of one batch item: a query
 /// attends to the keys of its own sequence. No mask where there is only one; a note where there are
-/// several. Throws Error(code) where the boundaries do not fit q and k, or the call is causal and
-/// its queries and keys are cut at different places (the library aligns those at their ends).
-Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTensor& k, bool causal,
-                 ErrorCode code, std::vector<std::string>& notes);
+/// several. Throws Error(code) where the boundaries do not fit q and k, or where what the call says
+/// by places would be another thing in each sequence: `counted` from the first token where queries
+/// and keys are cut at different places (the library aligns causal ones at their ends), from the
+/// last one where a sequence has more keys than queries by another number than the call.
+Mask packed_mask(const CallTensors& tensors, const HeadTensor& q, const HeadTensor& k,
+                 const CountedPlaces& counted, ErrorCode code, std::vector<std::string>& notes);
 
 }  // namespace attnscope

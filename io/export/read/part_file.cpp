@@ -264,7 +264,10 @@ GroupDescription PartFile::describe(size_t group) const {
   GroupDescription description{read_axis(lists.query, lists.extents.rows),
                                read_axis(lists.key, lists.extents.keys), lists.text,
                                lists.text_lists};
-  if (lists.sinks_shape.empty()) return description;
+  if (calls_.at(group).sinks.empty()) return description;
+  if (lists.sinks_shape.empty()) {
+    throw file_error(path_.string(), "sinks", "are missing, which its calls have");
+  }
   const auto count = checked_count(lists.sinks_shape);
   if (!count || *count > file_->size() / 4) {
     throw file_error(path_.string(), "sinks", "has more numbers than the file has bytes");

@@ -299,3 +299,21 @@ TEST_CASE("key padding a batch item is taken, and numbers 0 and 1 earn a note") 
       opened(folder, plain_call(1).tensor("mask", "F32", {4, 4}, raw(counted(16))));
   CHECK(biases.notes().empty());
 }
+
+TEST_CASE("what is counted by places is refused where packed sequences are cut elsewhere") {
+  const auto packed = [](std::vector<int64_t> queries, std::vector<int64_t> keys,
+                         const char* mask) {
+    CallFile call;
+    call.version(2).pair({1, 2, queries.back(), 8}, {1, 2, keys.back(), 8});
+    call.tensor("cu_seqlens_q", "I64", {std::ssize(queries)}, raw(queries));
+    call.tensor("cu_seqlens_k", "I64", {std::ssize(keys)}, raw(keys));
+    return call.fact("mask", mask).fact("kind", "cross");
+  };
+  refuse(packed({0, 2, 6}, {0, 3, 6}, "window:4,2"), ErrorCode::file,
+         {"window:4,2", "sequence 0", "last key"});
+  CHECK(problem_of(packed({0, 2, 6}, {0, 5, 9}, "window:4,2")).mask().describe() ==
+        "window:4,2 & segments");
+  CallFile biased = packed({0, 2, 6}, {0, 3, 6}, "none");
+  biased.tensor("alibi_slopes", "F32", {2}, raw(std::vector<float>{1, 2}));
+  refuse(biased, ErrorCode::file, {"alibi", "sequence 0"});
+}

@@ -204,13 +204,21 @@ TEST_CASE("arrays of a few numbers are values by their names, and others cannot 
                  }),
                  "scale: expected a number, or a list of one a head (got what cannot be read)"));
   CHECK(open("scale", npy_member("(2,)", two)).problem->scale(1) == 0.25);
+  CHECK(open("scale", npy_member("(2, 1, 1)", two)).problem->scale(1) == 0.25);
+  CHECK(open("scale", npy_member("(2,)", same)).problem->scales().is_one());
+  CHECK(open_dump(folder, {{"scale", "tensor([0.5000, 0.2500])"}}).problem->scale(1) == 0.25);
+  CHECK(contains(refusal([&] {
+                   open_dump(folder, {{"scale", "tensor([[0.5], [0.2]])"}});
+                 }),
+                 "scale: expected a number, or a list of one a head"));
+  CHECK(open("alibi_slopes", npy_member("(2,)", two)).problem->mask().describe() == "alibi");
   const std::string three = raw(std::vector<float>{0.5f, 0.25f, 1});
   CHECK(contains(refusal([&] { open("scale", npy_member("(3,)", three)); }),
                  "one for each of the 2 heads (got 3 numbers)"));
   CHECK(contains(refusal([&] { open("scale", npy_member("()", nan)); }),
                  "scale: expected a number, or a list of one a head (got nan)"));
-  CHECK(contains(refusal([&] { open("scale", npy_member("(1, 2, 1)", two)); }),
-                 "scale: expected a number, or a list of one a head (got f32 [1, 2, 1])"));
+  CHECK(contains(refusal([&] { open("scale", npy_member("(2, 2)", two + two)); }),
+                 "scale: expected a number, or a list of one a head (got f32 [2, 2])"));
   CHECK(contains(refusal([&] { open("timestep", npy_member("(24,)", std::string(96, '\0'))); }),
                  "timestep: expected a number (got f32 [24]): --as timestep=VALUE states it"));
 }

@@ -260,6 +260,39 @@ TEST_CASE("a sink is found beside a cap that is stated") {
   CHECK(suspect.explanation.find("--sinks 2") != std::string::npos);
 }
 
+TEST_CASE("outputs that are all multiplied by a number have no sinks") {
+  RecordedCall call(30);
+  call.attend();
+  for (float& value : call.out) value *= 0.5f;
+  Recording recording;
+  recording.add(call);
+  const Suspect suspect = recording.culprit();
+  INFO(suspect.explanation);
+  CHECK(suspect.culprit == "outputs");
+  CHECK(suspect.explanation.find("outputs 0.5 times") != std::string::npos);
+}
+
+TEST_CASE("stated linear biases stay while masks are tried, and are left out by themselves") {
+  const auto bias = [](int64_t i, int64_t j) { return -0.25 * std::fabs(i - j); };
+  const std::vector<float> slopes(4, 0.25f);
+  for (const bool biased : {true, false}) {
+    RecordedCall call(32);
+    if (biased) {
+      call.attend([&](int64_t i, int64_t j) { return j > i ? -1e300 : bias(i, j); });
+    } else {
+      call.attend();
+    }
+    const TemporaryFolder folder;
+    call.file().tensor("alibi_slopes", "F32", {4}, raw(slopes)).write(folder / "a.safetensors");
+    const Capture capture = Capture::open(folder / "a.safetensors");
+    const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
+    REQUIRE(check.verdict == CheckVerdict::differs);
+    const std::string told = find_culprit(check, capture).explanation;
+    INFO(told);
+    CHECK(told.find(biased ? "--mask causal" : "--alibi none") != std::string::npos);
+  }
+}
+
 TEST_CASE("what is barely off is blamed on no sink and no cap") {
   RecordedCall call(23);
   call.attend();
