@@ -50,6 +50,12 @@ SampleCapture::SampleCapture()
   }
 }
 
+bool SampleCapture::holds(const fs::path& path) const {
+  const fs::path inner =
+      fs::weakly_canonical(fs::absolute(path)).lexically_relative(fs::weakly_canonical(folder_));
+  return !inner.empty() && *inner.begin() != "..";
+}
+
 SampleCapture::~SampleCapture() {
   std::error_code ignored;
   fs::remove_all(folder_, ignored);

@@ -14,6 +14,8 @@ class SampleCapture {
   SampleCapture& operator=(const SampleCapture&) = delete;
 
   const std::filesystem::path& capture() const { return capture_; }
+  /// True of a path in the folder that goes.
+  bool holds(const std::filesystem::path& path) const;
   /// Writes the same capture elsewhere. Throws Error(file) and Error(resource), also where
   /// there is something of this name.
   static void write(const std::filesystem::path& out);

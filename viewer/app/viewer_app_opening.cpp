@@ -96,14 +96,18 @@ void ViewerApp::open(const std::filesystem::path& path) {
       {session.capture, session.tensors, session.facts}, settings_.read_control,
       settings_.make_source, [window = window_] { window->wake(); }, session.other_capture);
   document->history.restart(restored_view(session, document->session_heads()));
-  settings_.session = path;
   show(std::move(document));
+  settings_.session = path;
 }
 
 void ViewerApp::show(std::unique_ptr<Document> document) {
   if (settings_.theme) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
+  // A session of what was open before is no place to save this one's.
+  const CaptureOrigin* const before =
+      document_ ? &document_->origin : (awaited_ ? &awaited_->origin : nullptr);
+  if (before != nullptr && before->name() != document->origin.name()) settings_.session.clear();
   film_player_.stop();
   export_.reset();
   prepare_ = {};
@@ -157,6 +161,10 @@ void ViewerApp::open_sample() {
 
 void ViewerApp::save_sample(const std::filesystem::path& out) {
   try {
+    if (sample_ && sample_->holds(out)) {
+      throw usage_error(told_path(out) +
+                        ": lies in the sample's own folder, which goes with the window");
+    }
     SampleCapture::write(out);
     open(CaptureOrigin{out, {}, {}});
     tell("the sample is saved: " + told_path(out));

@@ -62,6 +62,7 @@ bool remember_file(const std::filesystem::path&, const std::filesystem::path&,
 
 SampleCapture::SampleCapture() { throw no_files("the sample"); }
 SampleCapture::~SampleCapture() = default;
+bool SampleCapture::holds(const std::filesystem::path&) const { return false; }
 void SampleCapture::write(const std::filesystem::path& out) {
   throw no_files(one_line(out.string()));
 }

@@ -94,6 +94,16 @@ TEST_CASE("the sample is synthetic, says so, goes with the window, and can be ke
     hidden.click("Sample/Save as\u2026");
     REQUIRE(hidden.app.labels().find("Browser/Save"));
     hidden.press("Escape");
+    // Where it is it would go as well, under whatever name of that folder.
+    std::filesystem::create_directory_symlink(sample.parent_path(), folder.path() / "link");
+    for (const path& there :
+         {sample.parent_path() / "mine", sample / "mine", folder.path() / "link" / "mine"}) {
+      hidden.app.save_sample(there);
+      CHECK(hidden.app.failure().find("goes with the window") != std::string::npos);
+      hidden.press("Escape");
+      CHECK(hidden.app.document()->origin.path == sample);
+      CHECK_FALSE(std::filesystem::exists(there));
+    }
     hidden.app.save_sample(folder.path() / "kept");
     hidden.settle();
     CHECK(hidden.app.document()->origin.path == folder.path() / "kept");
@@ -103,6 +113,44 @@ TEST_CASE("the sample is synthetic, says so, goes with the window, and can be ke
     CHECK(hidden.app.failed());
   }
   CHECK(std::filesystem::exists(folder.path() / "kept" / "capture.json"));
+}
+
+TEST_CASE("a session is saved where what is open has its own, not over that of a capture before") {
+  const TemporaryFolder folder;
+  const path one = write_call(folder, "one.safetensors"),
+             two = write_call(folder, "two.safetensors"), saved = folder.path() / "first.session";
+  ViewerApp::Settings settings = first_settings();
+  {
+    HiddenApp hidden(true, hidden_window(), settings);
+    hidden.app.open(one);
+    hidden.app.save_session(saved);
+  }
+  const std::string before = read_bytes(saved);
+  {
+    HiddenApp hidden(true, hidden_window(), settings);
+    hidden.app.open(saved);
+    hidden.app.open(two);
+    hidden.settle();
+    hidden.press("Ctrl+S");
+    CHECK_FALSE(hidden.app.failed());
+    CHECK(read_bytes(saved) == before);
+    CHECK(read_bytes(two.string() + ".session").find("two.safetensors") != std::string::npos);
+    // Its own is replaced, also after the same capture was opened once more.
+    hidden.app.open(saved);
+    hidden.app.open(one);
+    hidden.app.act(action::PickQuery{{{3}}});
+    hidden.settle();
+    hidden.press("Ctrl+S");
+    CHECK(read_bytes(saved) != before);
+    CHECK_FALSE(std::filesystem::exists(one.string() + ".session"));
+  }
+  // As the program is told it.
+  settings.session = folder.path() / "told.session";
+  HiddenApp told(true, hidden_window(), settings);
+  told.app.open(one);
+  told.settle();
+  told.press("Ctrl+S");
+  CHECK(std::filesystem::exists(settings.session));
 }
 
 TEST_CASE("a sample that has no place to be is told in a dialog") {
