@@ -14,7 +14,7 @@ void ViewerApp::save_heads(const std::filesystem::path& file) {
   const ViewState& state = document_->history.now();
   const std::string& list = state.atlas.selected;
   if (list.empty()) throw usage_error("no head is selected");
-  const auto heads = listed_heads(list, atlas_lines(document_->own(), state.head));
+  const auto heads = listed_heads(list, document_->own(), state.head);
   write_head_list(heads, file, settings_.force, guarded());
   tell(std::to_string(heads.size()) + (heads.size() == 1 ? " head" : " heads") +
        " saved: " + told_path(file));

@@ -1,6 +1,9 @@
 #include "viewer/view/heads/head_selection.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
 
 #include "viewer/view/heads/head_list.h"
 
@@ -45,24 +48,56 @@ PickedHeads picked_heads(const std::string& list, int64_t step) {
   PickedHeads heads;
   heads.steps = std::any_of(patterns.begin(), patterns.end(),
                             [](const HeadPattern& each) { return each.step.has_value(); });
+  std::set<std::string> seen;
   for (HeadPattern& pattern : patterns) {
     if (heads.steps && !pattern.step) pattern.step = step;
-    append(heads.pick, pattern.text());
+    if (seen.insert(pattern.facts()).second) append(heads.pick, pattern.text());
   }
   return heads;
 }
 
-std::vector<HeadPattern> listed_heads(const std::string& list,
-                                      std::span<const AtlasLine> atlas_lines) {
+namespace {
+
+/// A head of `step` in whose atlas heads stand as in that of `from`, or `from` where there is none.
+HeadId of_step(std::span<const MapSource> calls, const HeadId& from, std::optional<int64_t> step) {
+  const MapSource& own = calls[static_cast<size_t>(from.call)];
+  if (!step || *step == own.step) return from;
+  for (size_t c = 0; c < calls.size(); ++c) {
+    const MapSource& call = calls[c];
+    if (call.step != *step || call.kind != own.kind || call.place.slot != own.place.slot ||
+        call.place.chunk != own.place.chunk) {
+      continue;
+    }
+    for (size_t item = 0; item < call.batch.size(); ++item) {
+      const HeadId there{static_cast<int64_t>(c), static_cast<int64_t>(item), 0};
+      if (call.branch(there.batch) == own.branch(from.batch)) return there;
+    }
+  }
+  return from;
+}
+
+}  // namespace
+
+std::vector<HeadPattern> listed_heads(const std::string& list, std::span<const MapSource> calls,
+                                      const HeadId& from) {
   std::vector<HeadPattern> listed;
+  std::set<std::string> seen;
+  std::map<std::optional<int64_t>, std::vector<AtlasLine>> steps;
+  const auto add = [&](const HeadPattern& pattern) {
+    if (seen.insert(pattern.facts()).second) listed.push_back(pattern);
+  };
   for (const HeadPattern& pattern : parse_head_list(list, kChecked)) {
-    const size_t before = listed.size();
-    for (const AtlasLine& line : atlas_lines) {
+    std::vector<AtlasLine>& lines = steps[pattern.step];
+    if (lines.empty()) lines = atlas_lines(calls, of_step(calls, from, pattern.step));
+    bool found = false;
+    for (const AtlasLine& line : lines) {
       for (const AtlasHead& head : line.heads) {
-        if (pattern.matches(head.name)) listed.push_back(HeadPattern::of(head.name));
+        if (!pattern.matches(head.name)) continue;
+        found = true;
+        add(HeadPattern::of(head.name));
       }
     }
-    if (listed.size() == before) listed.push_back(pattern);
+    if (!found) add(pattern);
   }
   return listed;
 }

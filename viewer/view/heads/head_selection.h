@@ -31,9 +31,10 @@ struct PickedHeads {
 /// Of a list that is looked at in `step`: where some of its heads are of a step, all are.
 PickedHeads picked_heads(const std::string& list, int64_t step);
 
-/// The heads of a list by all that is known of each: of those that stand in the atlas every fact
-/// that was recorded, of others what the list says.
-std::vector<HeadPattern> listed_heads(const std::string& list,
-                                      std::span<const AtlasLine> atlas_lines);
+/// The heads of a list by all that is known of each, each once: of those that stand in the atlas of
+/// `from`, or in that of their own step, every fact that was recorded, of others what the list
+/// says.
+std::vector<HeadPattern> listed_heads(const std::string& list, std::span<const MapSource> calls,
+                                      const HeadId& from);
 
 }  // namespace attnscope

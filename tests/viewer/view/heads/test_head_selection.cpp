@@ -133,9 +133,24 @@ TEST_CASE("the atlas marks the heads of a list, and tells those that are not amo
     }
   }
   // As a file lists them: by all that is known of those that are there.
-  const auto listed = listed_heads(look.selected, atlas_lines(calls, {}));
+  const auto listed = listed_heads(look.selected, calls, {});
   REQUIRE(listed.size() == 4);
   CHECK(listed[0].facts() == "head 1 step 0 layer 0 batch 0 branch 4:cond kind 4:self block 1:b");
   CHECK(listed[2].facts() == "head 9 layer 9");
-  CHECK(listed[3].facts() == "head 0 step 10 layer 0");
+  CHECK(listed[3].facts() == "head 0 step 10 layer 0 batch 0 branch 4:cond kind 4:self");
+}
+
+TEST_CASE("a head that is named twice is one, and has its branch in its own step") {
+  CHECK(parse_head_list("3.1,3.1,10:3.1,3.1", "x").size() == 2);
+  CHECK(picked_heads("3.1,10:3.1,4.0", 10).pick == "10:3.1,10:4.0");
+  std::vector<MapSource> calls{call(0, 0, ""), call(10, 0, "")};
+  for (MapSource& each : calls) {
+    each.branches = {"uncond", "cond"};
+    each.batch = {0, 1};
+  }
+  const auto listed = listed_heads("0.1,0:0.1,10:0.1,20:0.1", calls, {0, 1, 0});
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0].facts() == "head 1 step 0 layer 0 batch 1 branch 4:cond kind 4:self");
+  CHECK(listed[1].facts() == "head 1 step 10 layer 0 batch 1 branch 4:cond kind 4:self");
+  CHECK(listed[2].facts() == "head 1 step 20 layer 0");
 }
