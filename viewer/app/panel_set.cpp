@@ -197,7 +197,7 @@ void PanelSet::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   }
   draw_status_line(ui, {window.x0, window.y1 - status, window.x1, window.y1}, scene, resolution,
                    tracks, requests);
-  magnifier_.draw(ui, window, scene, requests);
+  magnifier_.draw(ui, window, matrix_.seen().level > 0, scene, requests);
 }
 
 }  // namespace attnscope

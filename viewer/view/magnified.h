@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -20,13 +21,20 @@ struct Magnified {
   /// [kMagnified, kMagnified]: as MapTile has them for the view's pool; nothing beyond the map, and
   /// where nothing is there yet.
   std::array<std::optional<float>, kMagnified * kMagnified> values;
-  bool complete = false;  ///< something stands everywhere
-  bool exact = false;     ///< all of it
+  std::bitset<kMagnified* kMagnified> coarse = {};  ///< of `values`, those of a coarser level
+  int coarsest = 0;                                 ///< the level of the coarsest
+  bool complete = false;                            ///< something stands everywhere
+  bool exact = false;                               ///< all of it
 
   int64_t first_row() const { return row - kMagnified / 2; }
   int64_t first_col() const { return col - kMagnified / 2; }
   std::optional<float> value(int64_t down, int64_t across) const {
     return values[static_cast<size_t>(down * kMagnified + across)];
+  }
+  /// The entry's own number; nothing where a coarser level stands in for it.
+  std::optional<float> number(int64_t down, int64_t across) const {
+    const auto cell = static_cast<size_t>(down * kMagnified + across);
+    return coarse[cell] ? std::nullopt : values[cell];
   }
 };
 

@@ -114,9 +114,40 @@ TEST_CASE("the magnifier stays within the window, and off the mouse") {
         CHECK(panel.x1 <= static_cast<float>(size.width));
         CHECK(panel.y1 <= static_cast<float>(size.height));
         if (size.width == 1200) CHECK_FALSE(panel.contains(x, y));
+        CHECK(panel.width() <= 0.75f * static_cast<float>(size.width));
+        CHECK(panel.height() <= 0.75f * static_cast<float>(size.height));
       }
     }
   }
+}
+
+TEST_CASE("the magnifier of an overview has colours of its own, and says from where to where") {
+  MagnifiedApp seen;
+  REQUIRE(seen.force_size({700, 480}));
+  seen.app.act(action::Switch{&ViewState::magnifier, true});
+  const auto says_range = [&] {
+    const auto& texts = seen.app.labels().texts();
+    return std::any_of(texts.begin(), texts.end(),
+                       [](const WrittenText& each) { return each.whole.starts_with("colours "); });
+  };
+  seen.point("Matrix/Map", 0.3f, 0.62f);
+  REQUIRE(seen.app.level() > 0);
+  CHECK(says_range());
+  const gl::ReadPixels picture = seen.app.picture();
+  const ScreenRect panel = seen.place("Magnifier/Panel");
+  std::vector<int> greens;
+  for (int cell = 0; cell < 121; ++cell) {
+    const int x = static_cast<int>(panel.x0) + 10 + 36 * (cell % 11);
+    const int y = static_cast<int>(panel.y0) + 10 + 20 * (cell / 11);
+    greens.push_back(picture.at(x, y).g);
+  }
+  const auto [low, high] = std::minmax_element(greens.begin(), greens.end());
+  CHECK(*high - *low > 150);
+  seen.app.act(action::SetRect{{400, 500, 300, 400}});
+  seen.settle();
+  seen.point("Matrix/Map", 0.3f, 0.62f);
+  CHECK(seen.app.level() == 0);
+  CHECK_FALSE(says_range());
 }
 
 TEST_CASE("the magnifier has the veil of a mask, as the map") {

@@ -93,6 +93,23 @@ TEST_CASE("magnified entries say what is missing, and what is a sample") {
   CHECK_FALSE(sampled.exact);
 }
 
+TEST_CASE("where magnified entries are still to come, the finest that covers them stands") {
+  NumberedTiles tiles(MapGeometry::of(1000, 700));
+  tiles.there = {tile_of(kState, 0, 0, 0), tile_of(kState, 2, 0, 0), tile_of(kState, 1, 0, 0)};
+  const Magnified part = magnified(kState, tiles.sizes, tiles, 10, 256);
+  CHECK(part.complete);
+  CHECK_FALSE(part.exact);
+  CHECK(part.coarsest == 1);
+  CHECK(part.number(5, 4) == 10255.0f);
+  CHECK_FALSE(part.number(5, 5));
+  // Entry (11, 257) lies in texel (5, 128) of level 1.
+  CHECK(part.value(6, 6) == 5128.0f);
+  tiles.there = {tile_of(kState, 2, 0, 0)};
+  const Magnified coarse = magnified(kState, tiles.sizes, tiles, 10, 256);
+  CHECK(coarse.coarsest == 2);
+  CHECK(coarse.value(6, 6) == 2064.0f);
+}
+
 TEST_CASE("magnified entries are pooled as the map's are") {
   NumberedTiles tiles(MapGeometry::of(1000, 700));
   ViewState state = kState;

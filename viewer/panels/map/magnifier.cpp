@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <memory>
 
 #include "core/base/number_words.h"
 #include "core/products/film_time.h"
@@ -15,11 +17,16 @@
 #include "viewer/panels/map/matrix_panel.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/query_words.h"
+#include "viewer/view/value_range.h"
+#include "viewer/view/wanted_tiles.h"
 
 namespace attnscope {
 namespace {
 
 constexpr float kCellWidth = 36, kCellHeight = 20, kPad = 8, kPatch = 76, kFromMouse = 20;
+constexpr float kLine = 18;
+/// Of a small window's sides: the map beside it is to be seen.
+constexpr float kMostShare = 0.75f;
 /// Rows of cells below which no number is legible.
 constexpr float kLeastNumber = 15;
 /// Tokens along a side of a patch, of which its own is in the middle.
@@ -42,11 +49,12 @@ std::string whose_number(const Scene& scene, bool of_other) {
 
 struct Magnifier::Look {
   const Magnified& seen;
-  const ColourScale& scale;
+  ColourScale scale;
   const ViewState& state;
   ScreenRect entries;
   float width = 0, height = 0;  ///< of a cell
   CellNotation notation;
+  bool has_own_range = false;  ///< of colours
   bool has_mask = false;
   std::optional<double> most_lost = {};  ///< as veil_colour() takes it
 
@@ -87,7 +95,7 @@ void Magnifier::draw_cell(const Ui& ui, const Scene& scene, const Look& look, in
     draw_hatch(ui, draw, r, r.x0);
   } else if (masked) {
     draw_dots(ui, draw, {r.x0, r.y0}, r.width(), r.height());
-  } else if (look.notation.characters > 0) {
+  } else if (look.notation.characters > 0 && look.seen.number(down, across)) {
     ImFont* const font = ui.fonts.mono;
     put_text(ui, font, (r.x0 + r.x1) / 2, (r.y0 + r.y1 - font->FontSize) / 2, ink_on(top),
              cell_text(value, look.notation), Align::centre);
@@ -107,7 +115,7 @@ void Magnifier::draw_entries(const Ui& ui, const Scene& scene, const Look& look)
 /// The two tokens, the entry's own number, and how well the others are known.
 void Magnifier::tell(const Ui& ui, const Scene& scene, const Look& look, float left) const {
   const PointReadout& r = *scene.readout;
-  const float width = look.entries.x1 - left, line = ui.px(18);
+  const float width = look.entries.x1 - left, line = ui.px(kLine);
   float y = look.entries.y1 + ui.px(kPad);
   const auto say = [&](ImFont* font, ImU32 colour, const std::string& text) {
     put_fitting(ui, font, left, y, width, colour, text);
@@ -116,7 +124,7 @@ void Magnifier::tell(const Ui& ui, const Scene& scene, const Look& look, float l
   ImFont* const small = ui.fonts.secondary;
   say(small, ui.theme.query, "q " + token_text(scene.queries, r.point.query));
   say(small, ui.theme.key, "k " + token_text(scene.keys, r.point.key));
-  const std::optional<float> middle = look.seen.value(kMagnified / 2, kMagnified / 2);
+  const std::optional<float> middle = look.seen.number(kMagnified / 2, kMagnified / 2);
   std::string number = "\u2026";
   if (middle) {
     const double value = static_cast<double>(*middle) * scene.factor;
@@ -125,15 +133,42 @@ void Magnifier::tell(const Ui& ui, const Scene& scene, const Look& look, float l
                                   : "masked";
   }
   say(ui.fonts.mono, ui.theme.text, whose_number(scene, look.seen.of_other) + number);
-  const SeenExactness known{
-      look.seen.complete,          look.seen.exact, 0, 0, look.seen.complete ? 1 : 0,
-      !scene.tiles_problem.empty()};
+  const SeenExactness known{look.seen.complete,
+                            look.seen.exact,
+                            0,
+                            look.seen.coarsest,
+                            look.seen.complete && look.seen.coarsest == 0 ? 1 : 0,
+                            !scene.tiles_problem.empty()};
   std::string how = resolution_text(known, scene.call, look.state.pool);
   if (scene.call.block > 1) {
     how += fmt::format(" \u00b7 {1} of {0}\u00d7{0}", scene.call.block, pool_name(look.state.pool));
   }
   if (look.notation.power) how += " \u00b7 numbers " + times_power_of_ten(*look.notation.power);
   say(small, ui.theme.secondary, how);
+  if (!look.has_own_range) return;
+  const ValueRange& range = look.scale.range();
+  say(small, ui.theme.secondary,
+      "colours " + number_words(range.low, 2) + " \u2026 " + number_words(range.high, 2));
+}
+
+/// The colours of single entries, which are far below the largest of many that an overview shows:
+/// over the range that they have themselves; nothing where there is none.
+std::optional<ColourScale> own_scale(const Magnified& seen, const ViewState& state,
+                                     const Scene& scene) {
+  MapTile tile;
+  tile.id = tile_of(state, 0, 0, 0);
+  tile.rows = tile.cols = kMagnified;
+  tile.exact = true;
+  for (const auto& value : seen.values) {
+    tile.max.push_back(value.value_or(std::numeric_limits<float>::quiet_NaN()));
+  }
+  tile.mean = tile.max;
+  const auto side = static_cast<double>(kMagnified);
+  const std::shared_ptr<const MapTile> tiles[] = {std::make_shared<const MapTile>(std::move(tile))};
+  const auto histogram = ValueHistogram::of(tiles, {0, side, 0, side}, state.pool);
+  if (histogram.empty()) return std::nullopt;
+  const int64_t keys = scene.call.keys.tokens();
+  return shown_scale(state, histogram, keys, shown_most(state, scene.call.score, keys));
 }
 
 /// A token and those around it in the middle picture of its latent frame; false where there is
@@ -184,14 +219,22 @@ bool Magnifier::draw_patch(const Ui& ui, const Scene& scene, bool key, const Scr
   return true;
 }
 
-void Magnifier::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
+void Magnifier::draw(const Ui& ui, const ScreenRect& window, bool overview, const Scene& scene,
                      PanelRequests& requests) {
   if (!scene.magnified || !scene.readout) return;
+  const bool other = scene.magnified->of_other && scene.other_state;
+  const ViewState& state = other ? *scene.other_state : scene.state;
+  std::optional<ColourScale> own;
+  if (overview && (state.against() ? state.other->range : state.range).automatic) {
+    own = own_scale(*scene.magnified, state, scene);
+  }
   const float pad = ui.px(kPad), side = static_cast<float>(kMagnified);
-  const float below = 2 * pad + ui.px(kPatch);
-  const float width = std::floor(std::min(ui.px(kCellWidth), (window.width() - 2 * pad) / side));
-  const float height =
-      std::floor(std::min(ui.px(kCellHeight), (window.height() - pad - below) / side));
+  const float below = 2 * pad + ui.px(own ? kPatch + kLine : kPatch);
+  const auto cell = [&](float usual, float room) {
+    return std::floor(std::min(ui.px(usual), room / side));
+  };
+  const float width = cell(kCellWidth, kMostShare * window.width() - 2 * pad);
+  const float height = cell(kCellHeight, kMostShare * window.height() - pad - below);
   if (width < 1 || height < 1) return;
   const ImVec2 size{side * width + 2 * pad, side * height + pad + below};
   const ImVec2 mouse = ImGui::GetIO().MousePos;
@@ -204,19 +247,20 @@ void Magnifier::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   const ImVec2 at{beside(mouse.x, size.x, window.x0, window.x1),
                   beside(mouse.y, size.y, window.y0, window.y1)};
   const ScreenRect whole{at.x, at.y, at.x + size.x, at.y + size.y};
-  const bool other = scene.magnified->of_other && scene.other_state;
   Look look{*scene.magnified,
-            other ? *scene.other_scale : scene.scale,
-            other ? *scene.other_state : scene.state,
+            own ? *own : (other ? *scene.other_scale : scene.scale),
+            state,
             {at.x + pad, at.y + pad, at.x + pad + side * width, at.y + pad + side * height},
             width,
             height,
-            {}};
+            {},
+            own.has_value()};
   look.has_mask = scene.mask && scene.mask->problem.empty() && !look.seen.of_other;
   if (look.has_mask) look.most_lost = shown_loss(scene);
   if (height >= ui.px(kLeastNumber)) {
     std::vector<double> values;
-    for (const auto& value : look.seen.values) {
+    for (int64_t cell_at = 0; cell_at < kMagnified * kMagnified; ++cell_at) {
+      const auto value = look.seen.number(cell_at / kMagnified, cell_at % kMagnified);
       if (value) values.push_back(static_cast<double>(*value) * scene.factor);
     }
     if (scene.call.block == 1) look.notation = cell_notation(values, room_in_cell(ui, width));
@@ -234,7 +278,9 @@ void Magnifier::draw(const Ui& ui, const ScreenRect& window, const Scene& scene,
   float left = look.entries.x0;
   for (const bool key : {false, true}) {
     const float top = look.entries.y1 + pad;
-    if (draw_patch(ui, scene, key, {left, top, left + patch, top + patch}, requests)) {
+    // A small one has room for its words alone.
+    if (look.entries.width() >= ui.px(300) &&
+        draw_patch(ui, scene, key, {left, top, left + patch, top + patch}, requests)) {
       left += patch + pad;
     }
   }

@@ -11,8 +11,10 @@ namespace attnscope {
 /// tokens' patches of the video; beside the mouse, within the window.
 class Magnifier {
  public:
-  /// Nothing where the scene has nothing magnified.
-  void draw(const Ui& ui, const ScreenRect& window, const Scene& scene, PanelRequests& requests);
+  /// Nothing where the scene has nothing magnified. `overview`: the map shows many entries as one;
+  /// single ones then have colours of their own.
+  void draw(const Ui& ui, const ScreenRect& window, bool overview, const Scene& scene,
+            PanelRequests& requests);
 
  private:
   struct Look;
