@@ -33,6 +33,7 @@
 namespace attnscope {
 
 struct MatrixContent;
+struct ToldPlace;
 
 /// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
 /// the window's thread.
@@ -242,11 +243,12 @@ class ViewerApp {
   void toggle_pin();
   bool walk(CommandId command);
   void walk_query(WalkAxis axis, int64_t by);
-  void show_token(int64_t token, bool key);
+  std::optional<action::Pan> pan_to(int64_t token, bool key) const;
   void write_first_free(const std::string& name, const std::string& ending,
                         const std::string& failure,
                         const std::function<void(const std::filesystem::path&)>& write);
   SettingPlace setting_place() const;
+  ViewState state_of_command(const ToldPlace& told) const;
   void go_to_place(const std::string& text);
   void try_open_other(const std::filesystem::path& path);
   void advance_film(double now);

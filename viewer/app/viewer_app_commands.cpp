@@ -187,27 +187,32 @@ void ViewerApp::walk_query(WalkAxis axis, int64_t by) {
   }
   const TokenGrid side = filmed(state.reverse ? call.keys : call.queries, state.segment);
   const ChosenQuery walked = walked_query(side, tokens, axis, by);
-  act(action::PickQuery{walked});
-  show_token(walked.tokens.front(), state.reverse);
+  const auto pan = pan_to(walked.tokens.front(), state.reverse);
+  ViewState next = apply_action(state, action::PickQuery{walked}, document_->limits);
+  if (pan) next = apply_action(next, *pan, document_->limits);
+  document_->history.become(std::move(next));
+  changed_ = true;
 }
 
-/// Brings a token's row, or a key's column, to the middle of the view where it is beyond it.
-void ViewerApp::show_token(int64_t token, bool key) {
+/// The move that brings a token's row, or a key's column, to the middle of the view; nothing where
+/// it is within it.
+std::optional<action::Pan> ViewerApp::pan_to(int64_t token, bool key) const {
   const ViewState& state = document_->history.now();
   const PlacedMap placed = document_->placed(state);
   const auto place = static_cast<double>((key ? placed.keys : placed.rows)->place(token));
   const double begin = key ? state.rect.k0 : state.rect.q0;
   const double end = key ? state.rect.k1 : state.rect.q1;
-  if (place >= begin && place + 1 <= end) return;
+  if (place >= begin && place + 1 <= end) return std::nullopt;
   const double by = place + 0.5 - (begin + end) / 2;
-  act(action::Pan{key ? 0 : by, key ? by : 0});
+  return action::Pan{key ? 0 : by, key ? by : 0};
 }
 
 void ViewerApp::walk_entry(bool larger) {
   if (!frame_) throw usage_error("no capture is open");
   const MapPoint point = frame_->walk(larger);
-  show_token(point.query, false);
-  show_token(point.key, true);
+  for (const bool key : {false, true}) {
+    if (const auto pan = pan_to(key ? point.key : point.query, key)) act(*pan);
+  }
   window_->request_frames();
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/base/error.h"
 #include "viewer/script/place_words.h"
+#include "viewer/session/view_link.h"
 
 // Where one is, as the toolbar's field has it.
 
@@ -14,6 +15,21 @@ SettingPlace ViewerApp::setting_place() const {
           .moments = film_moments()};
 }
 
+/// Of a command that was pasted, its place in what is open.
+ViewState ViewerApp::state_of_command(const ToldPlace& told) const {
+  const auto check = [](const std::string& named, const CaptureOrigin& open) {
+    const std::string name = CaptureOrigin{named, {}, {}}.name().filename().string();
+    if (named.empty() || name == open.name().filename().string()) return;
+    throw usage_error("the command is of " + one_line(name) +
+                      (open.name().empty()
+                           ? ", which is not open"
+                           : ", and " + one_line(open.name().filename().string()) + " is open"));
+  };
+  check(told.input, document_->origin);
+  check(told.second, document_->other_origin);
+  return state_after(told.lines, setting_place(), document_->limits);
+}
+
 /// All of it, as one step of undo, or nothing.
 void ViewerApp::go_to_place(const std::string& text) {
   place_problem_.clear();
@@ -22,7 +38,11 @@ void ViewerApp::go_to_place(const std::string& text) {
   // Parts of the map are told to whole entries: what was not changed stays as it is.
   if (text == place_text(here)) return;
   try {
-    document_->history.become(state_at(text, here, palette_context(), document_->limits));
+    const MapSource& call = here.call();
+    const std::optional<ToldPlace> told =
+        read_view_command(text, fit_rect(call.queries.tokens(), call.keys.tokens()));
+    document_->history.become(told ? state_of_command(*told)
+                                   : state_at(text, here, palette_context(), document_->limits));
     changed_ = true;
   } catch (const Error& error) {
     place_problem_ = one_line(error.what());

@@ -23,10 +23,10 @@ void PlaceField::draw(const Ui& ui, float width, const Scene& scene, PanelReques
       text_.size(), ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_AutoSelectAll);
   const ScreenRect rect = item_rect();
   if (ImGui::IsItemHovered() && !typing_) {
-    tooltip(
-        scene.place +
-        "\nwhere one is, to be copied; a head, a token, a part of the map that is typed here is "
-        "gone to by Enter");
+    tooltip(scene.place +
+            "\nwhere one is, to be copied; a head, a token, a part of the map or a command "
+            "(Ctrl+L) that is "
+            "typed or pasted here is gone to by Enter");
   }
   if (entered) {
     asked_ = typing_ = reopens_ = true;

@@ -15,9 +15,9 @@ class PlaceField {
   void draw(const Ui& ui, float width, const Scene& scene, PanelRequests& requests);
 
  private:
-  std::array<char, 512> text_{};
-  bool typing_ = false;  ///< the text is a hand's, not Scene::place
-  bool asked_ = false;   ///< for a place; the next scene has the answer
+  std::array<char, 4096> text_{};  ///< with room for a command
+  bool typing_ = false;            ///< the text is a hand's, not Scene::place
+  bool asked_ = false;             ///< for a place; the next scene has the answer
   bool reopens_ = false;
 };
 

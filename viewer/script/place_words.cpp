@@ -165,8 +165,13 @@ std::vector<std::string> place_lines(std::string_view text, const PaletteContext
 
 ViewState state_at(std::string_view text, const SettingPlace& from, const PaletteContext& context,
                    const ViewLimits& limits) {
+  return state_after(place_lines(text, context), from, limits);
+}
+
+ViewState state_after(std::span<const std::string> lines, const SettingPlace& from,
+                      const ViewLimits& limits) {
   ViewState state = from.state;
-  for (const std::string& line : place_lines(text, context)) {
+  for (const std::string& line : lines) {
     const ScriptWord word = parse_script_line(line);
     const SettingPlace there{.state = state,
                              .picker = from.picker,

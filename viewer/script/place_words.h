@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,5 +24,8 @@ std::vector<std::string> place_lines(std::string_view text, const PaletteContext
 /// The state that such lines lead to. Throws Error(usage) for a place that is not there.
 ViewState state_at(std::string_view text, const SettingPlace& from, const PaletteContext& context,
                    const ViewLimits& limits);
+/// As state_at(), of lines of settings.
+ViewState state_after(std::span<const std::string> lines, const SettingPlace& from,
+                      const ViewLimits& limits);
 
 }  // namespace attnscope

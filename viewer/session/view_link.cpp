@@ -3,13 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <cmath>
 #include <functional>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/products/tokens/token_box.h"
 #include "viewer/session/remote_place.h"
 #include "viewer/session/session_paths.h"
+#include "viewer/settings/script_arguments.h"
 #include "viewer/view/heads/head_selection.h"
 
 namespace attnscope {
@@ -117,6 +121,132 @@ std::string shell_quoted(const std::string& word) {
   std::string quoted = "'";
   for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";
+}
+
+namespace {
+
+/// The words of a shell's line; backslashes and quotes as a shell has them, nothing else.
+std::vector<std::string> shell_words(const std::string& line) {
+  std::vector<std::string> words;
+  char quote = 0;
+  bool in_word = false;
+  for (size_t i = 0; i < line.size(); ++i) {
+    const char c = line[i];
+    if (quote == 0 && std::isspace(static_cast<unsigned char>(c)) != 0) {
+      in_word = false;
+      continue;
+    }
+    if (!std::exchange(in_word, true)) words.emplace_back();
+    if (quote == 0 ? c == '\'' || c == '"' : c == quote) {
+      quote = quote == 0 ? c : '\0';
+    } else if (c == '\\' && quote != '\'' && i + 1 < line.size()) {
+      words.back() += line[++i];
+    } else {
+      words.back() += c;
+    }
+  }
+  if (quote != 0) throw usage_error(one_line(line) + ": a quote does not end");
+  return words;
+}
+
+/// Options that say where one is, and the lines that lead there, in the order in which these find a
+/// head: {} is the value as a script's word, [] its numbers.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 17> kPlaceOptions{
+    {{"--slots", "slot {}"},
+     {"--kind", "kind {}"},
+     {"--branch", "branch {}"},
+     {"--layers", "layer {}"},
+     {"--blocks", "block {}"},
+     {"--steps", "step {}"},
+     {"--chunks", "chunk {}"},
+     {"--batch", "batch {}"},
+     {"--heads", "head {}"},
+     {"--product", "product {}"},
+     {"--order", "order {}"},
+     {"--order-keys", "order {} keys"},
+     {"--index", "query token {}"},
+     {"--query", "query []"},
+     {"--zoom", "zoom []"},
+     {"--pick", "heads select {}"},
+     {"--theme", "theme {}"}}};
+constexpr std::array<std::string_view, 9> kFlags{"--reverse", "--follow", "--quiet",
+                                                 "--force",   "--alone",  "--tf32",
+                                                 "--profile", "--json",   "--dry-run"};
+/// A place has no room for what these choose.
+constexpr std::array<std::string_view, 7> kElsewhere{
+    "--where", "--from", "--at", "--queries", "--script", "--session", "--screenshot"};
+
+std::string place_line(std::string_view form, const std::string& value) {
+  std::string line(form);
+  if (const size_t at = line.find("[]"); at != std::string::npos) {
+    std::string numbers = value;
+    std::replace(numbers.begin(), numbers.end(), ',', ' ');
+    const bool bare = numbers.find_first_not_of("0123456789") == std::string::npos;
+    return line.replace(at, 2, (bare ? "token " : "") + numbers);
+  }
+  return line.replace(line.find("{}"), 2, script_quoted(value));
+}
+
+}  // namespace
+
+std::optional<ToldPlace> read_view_command(const std::string& text, const MapRect& whole) {
+  // A place without quotes is none of a shell's lines.
+  if (text.find("attnscope") == std::string::npos) return std::nullopt;
+  const std::vector<std::string> words = shell_words(text);
+  if (words.size() > 1 && words.front() == "ssh") return read_view_command(words.back(), whole);
+  if (words.size() < 2 || std::filesystem::path(words.front()).filename() != "attnscope" ||
+      (words[1] != "view" && words[1] != "export" && words[1] != "stats")) {
+    return std::nullopt;
+  }
+  ToldPlace place;
+  std::array<std::string, kPlaceOptions.size()> values;
+  std::string rows, cols;
+  bool reverse = false;
+  for (size_t i = 2; i < words.size(); ++i) {
+    const size_t equals = words[i].starts_with("--") ? words[i].find('=') : std::string::npos;
+    const std::string option = words[i].substr(0, equals);
+    if (!option.starts_with("-")) {
+      (place.input.empty() ? place.input : place.second) = option;
+      continue;
+    }
+    reverse = reverse || option == "--reverse";
+    if (std::find(kFlags.begin(), kFlags.end(), option) != kFlags.end()) continue;
+    if (std::find(kElsewhere.begin(), kElsewhere.end(), option) != kElsewhere.end()) {
+      throw usage_error(option +
+                        ": the place of a command has heads, a token, an order and a part "
+                        "of the map (--zoom)");
+    }
+    if (equals == std::string::npos && i + 1 == words.size()) {
+      throw usage_error(option + ": its value is missing");
+    }
+    const std::string value =
+        equals == std::string::npos ? words[++i] : words[i].substr(equals + 1);
+    if (option == "--q") place.input = value;
+    if (option == "--rows") rows = value;
+    if (option == "--cols") cols = value;
+    const auto known = std::find_if(kPlaceOptions.begin(), kPlaceOptions.end(),
+                                    [&](const auto& each) { return each.first == option; });
+    if (known == kPlaceOptions.end()) continue;
+    std::string& kept = values[static_cast<size_t>(known - kPlaceOptions.begin())];
+    if (!kept.empty()) throw usage_error(option + ": is there twice, and a place has one of it");
+    kept = value;
+  }
+  if (reverse) place.lines.emplace_back("reverse on");
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto& [option, form] = kPlaceOptions[i];
+    if (values[i].empty()) continue;
+    if (!reverse && (option == "--query" || option == "--index")) {
+      place.lines.emplace_back("reverse off");
+    }
+    place.lines.push_back(place_line(form, values[i]));
+  }
+  if (rows.empty() && cols.empty()) return place;
+  if (rows.empty()) rows = fmt::format("0:{:.0f}", whole.q1);
+  if (cols.empty()) cols = fmt::format("0:{:.0f}", whole.k1);
+  std::replace(rows.begin(), rows.end(), ':', ',');
+  std::replace(cols.begin(), cols.end(), ':', ',');
+  place.lines.push_back(place_line("zoom []", rows + "," + cols));
+  return place;
 }
 
 std::string view_command(const Session& session, const HeadPicker& picker, const HeadId& head,

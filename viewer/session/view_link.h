@@ -1,7 +1,9 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "viewer/session/session.h"
 #include "viewer/view/heads/head_picker.h"
@@ -33,6 +35,17 @@ std::string entry_text(const ProbedEntry& entry, const std::string& head, const 
 
 /// The facts as options of a command, each with a space in front.
 std::string fact_words(const FactOverrides& facts);
+
+/// The place that a command of the window's kind tells.
+struct ToldPlace {
+  std::string input, second;       ///< what it opens, as it is written; empty: it does not say
+  std::vector<std::string> lines;  ///< of a script, that lead there
+};
+/// Reads what view_command(), export_command() and stats_command() write, or a hand wrote: of an
+/// `attnscope view …` the heads, the query, the order and the part of the map, of which `whole` is
+/// all; how it is opened and computed is passed over. Nothing where the text is no such command.
+/// Throws Error(usage) for options that lead elsewhere, and quotes that do not end.
+std::optional<ToldPlace> read_view_command(const std::string& text, const MapRect& whole);
 
 /// A word of a shell: quoted where it has to be.
 std::string shell_quoted(const std::string& word);

@@ -229,6 +229,60 @@ TEST_CASE("a hand goes over the heads by keys, and selects some") {
   const int64_t query = seen.state().query->tokens.front();
   seen.tap_with(RealInput::kShift, RealInput::kLeft);
   CHECK(seen.state().query->tokens.front() == query - 1);
+  // One step of undo each, also where the map moves to what is picked.
+  seen.app.act(action::SetRect{{0, 40, 0, 40}});
+  seen.app.document()->history.end_gesture();
+  const ViewState shown = seen.state();
+  seen.tap_with(RealInput::kShift, RealInput::kRight);
+  CHECK_FALSE(seen.state().rect == shown.rect);
+  seen.hand.key(RealInput::kControl, true);
+  seen.tap('z');
+  seen.hand.key(RealInput::kControl, false);
+  seen.settle();
+  CHECK(seen.state() == shown);
+}
+
+TEST_CASE("a command is pasted into the field of the place, and the order is at hand when narrow") {
+  SeenApp seen;
+  seen.app.act(action::SelectHead{{2, 0, 0}});
+  seen.settle();
+  const std::string copied =
+      "attnscope view /elsewhere/moving-shapes --layers 1 --heads 2 --query 3,5,6 --zoom 0,64,8,72";
+  ImGui::SetClipboardText(copied.c_str());
+  seen.click("Toolbar/Place");
+  seen.tap_with(RealInput::kControl, 'v');
+  seen.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(seen.app.document()->picker.values(seen.state().head).layer == 1);
+  CHECK(seen.app.document()->picker.values(seen.state().head).head == 2);
+  CHECK(seen.state().rect == MapRect{0, 64, 8, 72});
+  REQUIRE(seen.state().query);
+  // As the window copies it itself.
+  seen.tap_with(RealInput::kControl, 'l');
+  const std::string own = seen.app.clipboard();
+  const ViewState there = seen.state();
+  seen.app.act(action::Fit{});
+  seen.app.act(action::DropQuery{});
+  ImGui::SetClipboardText(own.c_str());
+  seen.settle();
+  seen.click("Toolbar/Place");
+  seen.tap_with(RealInput::kControl, 'v');
+  seen.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(seen.state() == there);
+  // Of another capture it leads nowhere.
+  ImGui::SetClipboardText("attnscope view other --layers 0");
+  seen.click("Toolbar/Place");
+  seen.tap_with(RealInput::kControl, 'v');
+  seen.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK(seen.state() == there);
+  seen.tap(RealInput::kEscape);
+  for (const WindowSize size : {WindowSize{640, 480}, WindowSize{320, 240}}) {
+    REQUIRE(seen.force_size(size));
+    INFO(size.width << ", a map of " << seen.place("Matrix/Map").width());
+    CHECK(seen.there("Matrix/Order"));
+  }
 }
 
 TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the curve") {

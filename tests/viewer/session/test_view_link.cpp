@@ -114,6 +114,38 @@ TEST_CASE("copied commands choose the heads that are selected, in the step that 
   CHECK_FALSE(usage_text([&] { select("3.1,"); }).find("heads select") == std::string::npos);
 }
 
+TEST_CASE("a command that is pasted leads where the one that was copied was") {
+  Opened opened;
+  opened.state = apply_action(opened.state, action::PickQuery{{{4}}}, opened.limits);
+  opened.state = apply_action(opened.state, action::SetReverse{true}, opened.limits);
+  opened.state = apply_action(opened.state, action::SetRect{{4, 16, 0, 12}}, opened.limits);
+  opened.state =
+      apply_action(opened.state, action::SetOrder{TokenOrder::parse("yxt")}, opened.limits);
+  const MapRect whole{0, 28, 0, 30};
+  const auto told = read_view_command(opened.link(), whole);
+  REQUIRE(told);
+  CHECK(told->input == "/data/my dump");
+  CHECK(told->lines == std::vector<std::string>{"reverse on", "layer 12", "step 5", "head 1",
+                                                "order yxt", "query 0 0 0", "zoom 4 16 0 12"});
+  const auto lines = [&](const std::string& text) { return read_view_command(text, whole)->lines; };
+  const std::string there = "attnscope stats \"/a b\" --pick 3.1 --branch " + shell_quoted("x y");
+  CHECK(lines("ssh -p 3 me@server " + shell_quoted(there)) ==
+        std::vector<std::string>{"branch \"x y\"", "heads select 3.1"});
+  CHECK(lines("/usr/bin/attnscope export dump --layers 3 --rows 4:16 -o x.h5") ==
+        std::vector<std::string>{"layer 3", "zoom 4 16 0 30"});
+  CHECK(lines("attnscope view --q q.npy --k k.npy --grid 4x2x3 --index=7 --quiet") ==
+        std::vector<std::string>{"reverse off", "query token 7"});
+  CHECK(lines("attnscope view a b --query 5,0:3,10:12").back() == "query 5 0:3 10:12");
+  CHECK(read_view_command("attnscope view a b", whole)->second == "b");
+  CHECK_FALSE(read_view_command("L2 H0; q it's", whole));
+  CHECK_FALSE(read_view_command("attnscope info dump", whole));
+  const auto refused = [&](const std::string& text) { return usage_text([&] { lines(text); }); };
+  CHECK(contains(refused("attnscope view d --where 'entropy<2'"), "--where: the place of a"));
+  CHECK(contains(refused("attnscope view d --query 1 --query 2"), "--query: is there twice"));
+  CHECK(contains(refused("attnscope view d --layers"), "--layers: its value is missing"));
+  CHECK(contains(refused("attnscope view 'd"), "a quote does not end"));
+}
+
 TEST_CASE("words of a shell are quoted where they have to be") {
   CHECK(shell_quoted("dump/a-1_2.h5") == "dump/a-1_2.h5");
   CHECK(shell_quoted("a b") == "'a b'");

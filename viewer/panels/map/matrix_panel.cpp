@@ -91,16 +91,22 @@ bool awaits_values(const Scene& scene) {
   return automatic && scene.histogram.empty() && !scene.histogram.has_nothing_to_scale();
 }
 
-constexpr float kOrderBox = 116, kOrderCaption = 44;
+constexpr float kOrderBox = 116, kLeastOrderBox = 40, kOrderCaption = 44;
 
-/// Where the list of orders begins in the header; nothing where the map has one order, or no room.
+/// Of the list of orders: less where that leaves room for the map's size.
+float order_box(const Ui& ui, const ScreenRect& rect) {
+  return std::clamp(rect.width() / ui.scale - kOrderCaption - 14 - 280, kLeastOrderBox, kOrderBox);
+}
+
+/// Where the list of orders begins in the header; nothing where the map has one order, or there is
+/// no room beside the title.
 std::optional<float> order_list_x(const Ui& ui, const ScreenRect& rect, const Scene& scene) {
   const bool known =
       !ordered_grids(*scene.queries.grid).empty() || !ordered_grids(*scene.keys.grid).empty();
   const bool computed = !scene.call.precision.empty();
-  const float left = rect.x1 - ui.px(kOrderBox + kOrderCaption + 14);
+  const float left = rect.x1 - ui.px(order_box(ui, rect) + kOrderCaption + 14);
   if (!known || !computed || !scene.call.evicted.empty()) return std::nullopt;
-  if (left < rect.x0 + ui.px(280)) return std::nullopt;
+  if (left < rect.x0 + ui.px(72)) return std::nullopt;
   return left;
 }
 
@@ -131,7 +137,8 @@ void choose_order(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   if (std::find(names.begin(), names.end(), now) == names.end()) names.push_back(now);
   const auto chosen = std::find(names.begin(), names.end(), now) - names.begin();
   ImGui::SetCursorScreenPos({*left, rect.y0 + ui.px(2)});
-  const int taken = choice(ui, "Matrix", "Order", names, static_cast<int>(chosen), kOrderBox);
+  const int taken =
+      choice(ui, "Matrix", "Order", names, static_cast<int>(chosen), order_box(ui, rect));
   if (taken < 0) return;
   const std::string& name = names[static_cast<size_t>(taken)];
   requests.act(action::SetOrder{name == now ? shown : TokenOrder::parse(name)});
@@ -144,7 +151,7 @@ std::optional<float> magnify_x(const Ui& ui, const ScreenRect& rect,
                                const std::optional<float>& orders) {
   const float right = orders ? *orders - ui.px(8) : rect.x1 - ui.px(12);
   const float left = right - text_size(ui.fonts.secondary, kMagnify).x - ui.px(16);
-  if (left < rect.x0 + ui.px(240)) return std::nullopt;
+  if (left < rect.x0 + ui.px(orders ? 160 : 240)) return std::nullopt;
   return left;
 }
 
