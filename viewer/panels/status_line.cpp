@@ -23,10 +23,11 @@ struct LineWriter {
   void gap() { word(ui.fonts.secondary, ui.theme.secondary, "   "); }
 };
 
-/// "0.5 of 2 GiB"; of a window that knows no limit "0.5 GiB".
+/// "0.5 of 2 GiB"; of a window that knows no limit "0.5 GiB", or of a page "33 MiB".
 std::string memory_text(const Scene& scene) {
   const double taken = static_cast<double>(scene.memory_bytes) / 0x1p30;
   const std::string text = fmt::format("{:.1f}", taken);
+  if (scene.memory_limit <= 0 && taken < 0.1) return fmt::format("{:.0f} MiB", 1024 * taken);
   if (scene.memory_limit <= 0) return text + " GiB";
   return fmt::format("{} of {:.3g} GiB", text, static_cast<double>(scene.memory_limit) / 0x1p30);
 }

@@ -95,7 +95,7 @@ class WebScreen : public Screen {
   void wait(double seconds) override {
     web_screen_turns().sleep = seconds;
     std::vector<KeyEvent> happened = std::exchange(happened_, {});
-    if (std::exchange(touched_, false) || !happened.empty()) events_.input();
+    if (std::exchange(touched_, false)) events_.input();
     for (KeyEvent& event : happened) events_.key(std::move(event));
   }
 
@@ -273,7 +273,8 @@ class WebScreen : public Screen {
   EM_BOOL take_key(bool down, const EmscriptenKeyboardEvent& e) {
     const WebKey key = web_key(e);
     const Modifiers held{key.ctrl || key.meta, key.shift, key.alt};
-    touch();
+    // Frames are the window's to ask for: repeats of a held key change nothing.
+    wake();
     const auto chord = chord_of_web_key(key);
     const int number = imgui_key_of_web_key(key);
     if (!down) {
