@@ -230,24 +230,8 @@ void tell_of_capture(ViewRequest& o, const Console& console) {
   select_and_tell(capture, o.selection, console);
 }
 
-int run_view(const ViewRequest& asked) {
-  ViewRequest o = asked;
-  o.capture.growing = o.follow;
-  const Console console(o.quiet);
-  refuse_tasks("", o.alone, o.screenshot, kOneProcess, "--screenshot");
-  refuse_tasks("", o.alone, o.script, kOneProcess, "what is written by --script");
-  ViewerSettings settings;
-  if (!o.size.empty()) settings.size = parse_window_size(o.size);
-  if (!o.theme.empty()) settings.theme = parse_theme(o.theme);
-  settings.session = o.session;
-  settings.second = o.second;
-  settings.script = o.script;
-  settings.screenshot = o.screenshot;
-  settings.force = o.force;
-  settings.follow = o.follow;
-  if (o.follow) check_followed(o);
-  settings.memory_limit = memory_limit(o.run);
-  settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
+/// What is opened at once; it is opened here as well, for what it tells.
+void take_origin(ViewRequest& o, const Console& console, ViewerSettings& settings) {
   const bool bare = !o.capture.tensors.q.empty() || !o.capture.tensors.k.empty();
   if (bare || !o.capture.capture.empty()) {
     if (is_remote_name(o.capture.capture)) {
@@ -271,6 +255,62 @@ int run_view(const ViewRequest& asked) {
   } else if (!o.screenshot.empty() && o.session.empty() && o.script.empty()) {
     throw usage_error("--screenshot needs a CAPTURE, a --session or a --script");
   }
+}
+
+/// Borrows all, for as long as windows are open.
+TileSourceMaker source_maker(const ViewRequest& o, const TileBackend& backend,
+                             const TilesOptions& tiles, const WayThere& way,
+                             std::unique_ptr<RemoteLink>& first_link, std::stop_token stop) {
+  TileSourceMaker make;
+  make.of_capture = [&](const Capture& capture, std::function<void()> wake) {
+    return std::make_unique<CaptureTiles>(capture, backend, tiles.of_captures(capture),
+                                          tiles.follow, std::move(wake));
+  };
+  make.add = [](TileSource& of, const Capture& more) {
+    dynamic_cast<CaptureTiles&>(of).add_capture(more);
+  };
+  make.of_two = [&](const Capture& capture, const Capture& second, std::function<void()> wake) {
+    return tiles_of_two(capture, second, backend, tiles.of_captures(capture, &second),
+                        std::move(wake));
+  };
+  make.check = [&](const Capture& capture, std::function<void()> wake) {
+    return tiles.quick_check(capture, backend, std::move(wake));
+  };
+  make.of_export = [&](std::shared_ptr<const TexelReader> reader, std::function<void()> wake) {
+    return std::make_unique<TileService>(std::move(reader), tiles.of_exports(backend),
+                                         std::move(wake));
+  };
+  make.of_remote = [&, stop](const CaptureOrigin& origin, const std::filesystem::path& second,
+                             std::function<void()> wake) {
+    const std::string name = origin.path.string();
+    // The window shows first the maps that were opened before there was a window.
+    const bool prepared = first_link && name == o.capture.capture && second == o.second;
+    auto link = prepared ? std::move(first_link)
+                         : open_link(name, second.string(), origin.facts, way, stop);
+    return linked_tiles(std::move(link), one_line(name), memory_limit(o.run), std::move(wake));
+  };
+  return make;
+}
+
+int run_view(const ViewRequest& asked) {
+  ViewRequest o = asked;
+  o.capture.growing = o.follow;
+  const Console console(o.quiet);
+  refuse_tasks("", o.alone, o.screenshot, kOneProcess, "--screenshot");
+  refuse_tasks("", o.alone, o.script, kOneProcess, "what is written by --script");
+  ViewerSettings settings;
+  if (!o.size.empty()) settings.size = parse_window_size(o.size);
+  if (!o.theme.empty()) settings.theme = parse_theme(o.theme);
+  settings.session = o.session;
+  settings.second = o.second;
+  settings.script = o.script;
+  settings.screenshot = o.screenshot;
+  settings.force = o.force;
+  settings.follow = o.follow;
+  if (o.follow) check_followed(o);
+  settings.memory_limit = memory_limit(o.run);
+  settings.texture_bytes = parse_size(o.texture_memory, "--texture-memory", int64_t{512} << 20);
+  take_origin(o, console, settings);
   if (selects_something(o)) {
     settings.prepare = [&o](Document& document) { prepare(o, document); };
   }
@@ -284,38 +324,9 @@ int run_view(const ViewRequest& asked) {
   }
   const auto backend = make_run_backend(remote_run(o), console);
   const TilesOptions tiles{o.run, o.selection.cache, o.follow};
-  settings.make_source.of_capture = [&](const Capture& capture, std::function<void()> wake) {
-    return std::make_unique<CaptureTiles>(capture, *backend, tiles.of_captures(capture),
-                                          tiles.follow, std::move(wake));
-  };
+  settings.make_source = source_maker(o, *backend, tiles, way, first_link, interrupt.token());
   settings.kept_in = [&](const Capture& capture) {
     return cache_folders(o.selection.cache, capture);
-  };
-  settings.make_source.add = [](TileSource& of, const Capture& more) {
-    dynamic_cast<CaptureTiles&>(of).add_capture(more);
-  };
-  settings.make_source.of_two = [&](const Capture& capture, const Capture& second,
-                                    std::function<void()> wake) {
-    return tiles_of_two(capture, second, *backend, tiles.of_captures(capture, &second),
-                        std::move(wake));
-  };
-  settings.make_source.check = [&](const Capture& capture, std::function<void()> wake) {
-    return tiles.quick_check(capture, *backend, std::move(wake));
-  };
-  settings.make_source.of_export = [&](std::shared_ptr<const TexelReader> reader,
-                                       std::function<void()> wake) {
-    return std::make_unique<TileService>(std::move(reader), tiles.of_exports(*backend),
-                                         std::move(wake));
-  };
-  settings.make_source.of_remote = [&](const CaptureOrigin& origin,
-                                       const std::filesystem::path& second,
-                                       std::function<void()> wake) {
-    const std::string name = origin.path.string();
-    // The window shows first the maps that were opened before there was a window.
-    const bool prepared = first_link && name == o.capture.capture && second == o.second;
-    auto link = prepared ? std::move(first_link)
-                         : open_link(name, second.string(), origin.facts, way, interrupt.token());
-    return linked_tiles(std::move(link), one_line(name), memory_limit(o.run), std::move(wake));
   };
   if (const DeviceFacet* const device = backend->device(); device != nullptr) {
     settings.link_textures = [device] { return device->link_textures(); };

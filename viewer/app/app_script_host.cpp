@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "core/base/error.h"
 #include "io/tensors/token_order_file.h"
 #include "viewer/app/picture_file.h"
+#include "viewer/session/session_paths.h"
 #include "viewer/view/view_actions.h"
 
 namespace attnscope {
@@ -116,9 +119,11 @@ Measured AppScriptHost::measured() const {
   all.level = app_->level();
   all.film_frame = app_->film_moment();
   all.film_frames = app_->film_moments();
-  measure_heads(all);
-  measure_map(all);
-  measure_words(all);
+  if (const DocumentFrame* const frame = app_->frame()) {
+    measure_heads(*frame, all);
+    measure_map(*frame, all);
+    measure_words(*frame, all);
+  }
   all.exact = app_->exact();
   all.playing = app_->playing();
   all.upload = app_->upload_way();
@@ -131,31 +136,35 @@ Measured AppScriptHost::measured() const {
   return all;
 }
 
-void AppScriptHost::measure_heads(Measured& all) const {
-  if (const HeadCurve* const curve = app_->curve()) {
-    all.curve_points = static_cast<double>(curve->known);
-  }
-  if (const std::optional<AtlasCells>& atlas = app_->atlas()) {
+void AppScriptHost::measure_heads(const DocumentFrame& frame, Measured& all) {
+  if (frame.curve()) all.curve_points = static_cast<double>(frame.curve()->known);
+  if (const std::optional<AtlasCells>& atlas = frame.atlas()) {
     all.atlas_heads = static_cast<double>(atlas->shown);
     all.atlas_sketched = static_cast<double>(atlas->sketched);
     all.atlas_exact = static_cast<double>(atlas->exact);
   }
-  if (const auto divergence = app_->divergence()) {
-    all.js_rows = divergence->rows;
-    all.js = divergence->mean;
-    all.js_max = divergence->largest;
+  const auto divergence = frame.divergence();
+  if (!divergence) return;
+  all.js_rows = static_cast<double>(divergence->computed);
+  double sum = 0, rows = 0;
+  for (const double each : divergence->rows) {
+    if (std::isnan(each)) continue;
+    sum += each;
+    rows += 1;
+    all.js_max = std::max(all.js_max.value_or(0), each);
   }
+  if (rows > 0) all.js = sum / rows;
 }
 
-void AppScriptHost::measure_map(Measured& all) const {
-  if (const auto tracks = app_->tracks()) all.tracks_rows = static_cast<double>(tracks->computed);
+void AppScriptHost::measure_map(const DocumentFrame& frame, Measured& all) const {
+  if (const auto tracks = frame.tracks()) all.tracks_rows = static_cast<double>(tracks->computed);
   if (const auto colours = app_->colours(); colours && !colours->scale.is_of_nothing()) {
     all.range_low = colours->scale.range().low;
     all.range_high = colours->scale.range().high;
     all.share_below = colours->beyond.below;
     all.share_above = colours->beyond.above;
   }
-  if (const std::shared_ptr<const HeadMask> mask = app_->mask(); mask && mask->quality) {
+  if (const std::shared_ptr<const HeadMask> mask = frame.mask(); mask && mask->quality) {
     all.density = mask->quality->density;
     all.recall = mask->quality->recall;
     all.oracle_recall = mask->quality->oracle_recall;
@@ -163,9 +172,9 @@ void AppScriptHost::measure_map(Measured& all) const {
   }
 }
 
-void AppScriptHost::measure_words(Measured& all) const {
-  const std::optional<WordsView>& view = app_->words();
-  if (!view || !view->none.empty()) return;
+void AppScriptHost::measure_words(const DocumentFrame& frame, Measured& all) {
+  if (!frame.words() || !frame.words()->none.empty()) return;
+  const std::optional<WordsView>& view = frame.words();
   const WordList& list = view->list;
   all.words = static_cast<double>(list.words.size());
   if (!view->has_masses()) return;
@@ -180,16 +189,19 @@ std::optional<ProbedEntry> AppScriptHost::probe(int64_t query, int64_t key) {
 }
 
 bool AppScriptHost::wants_tracks() const {
-  return app_->document() != nullptr && !app_->document()->shows_other && app_->wants_tracks();
+  return app_->document() != nullptr && !app_->document()->shows_other &&
+         app_->frame()->wants_tracks();
 }
 
 void AppScriptHost::print(const std::string& line) {
+  if (tells_) return app_->tell(line);
   fmt::print("{}\n", line);
   std::fflush(stdout);
 }
 
 void AppScriptHost::shot(const std::string& path) {
   write_picture(app_->picture(), path, force_, app_->guarded());
+  if (tells_) app_->tell("picture saved: " + told_path(path));
 }
 
 void AppScriptHost::save_heads(const std::string& path) {
@@ -202,6 +214,9 @@ void AppScriptHost::save_heads(const std::string& path) {
 
 void AppScriptHost::save_mask(const std::string& path) { app_->save_mask(path); }
 
-void AppScriptHost::save_session(const std::string& path) { app_->save_session(path); }
+void AppScriptHost::save_session(const std::string& path) {
+  app_->save_session(path);
+  if (tells_) app_->tell("session saved: " + told_path(path));
+}
 
 }  // namespace attnscope

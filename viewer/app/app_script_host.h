@@ -8,11 +8,13 @@
 
 namespace attnscope {
 
-/// Carries out the lines of a script in the window.
+/// Carries out the lines of a script in the window, or those of its palette.
 class AppScriptHost : public ScriptHost {
  public:
-  /// Borrows the app. Pictures and sessions replace what is there only with `force`.
-  AppScriptHost(ViewerApp& app, bool force) : app_(&app), force_(force) {}
+  /// Borrows the app. Pictures and sessions replace what is there only with `force`. `tells`: what
+  /// lines print and write is told in the status line.
+  explicit AppScriptHost(ViewerApp& app, bool force, bool tells = false)
+      : app_(&app), force_(force), tells_(tells) {}
 
   void open(const std::string& path) override;
   void resize(int width, int height) override;
@@ -38,11 +40,11 @@ class AppScriptHost : public ScriptHost {
   void open_other(const std::string& path) override { app_->open_other(path); }
   void show_other(bool on) override { app_->show_other(on); }
   std::optional<ProbedEntry> probe_other(int64_t query, int64_t key) override {
-    return app_->probe_other(query, key);
+    return app_->probe(query, key, true);
   }
   /// Of side B nothing is asked.
   bool wants_tracks() const override;
-  std::shared_ptr<const HeadTracks> tracks() const override { return app_->tracks(); }
+  std::shared_ptr<const HeadTracks> tracks() const override { return app_->frame()->tracks(); }
   void print(const std::string& line) override;
   void shot(const std::string& path) override;
   bool shot_done() const override { return true; }
@@ -56,12 +58,12 @@ class AppScriptHost : public ScriptHost {
   bool film_saved() override { return app_->film_saved(); }
 
  private:
-  void measure_heads(Measured& all) const;
-  void measure_map(Measured& all) const;
-  void measure_words(Measured& all) const;
+  static void measure_heads(const DocumentFrame& frame, Measured& all);
+  void measure_map(const DocumentFrame& frame, Measured& all) const;
+  static void measure_words(const DocumentFrame& frame, Measured& all);
 
   ViewerApp* app_;
-  bool force_;
+  bool force_, tells_;
   ViewState nothing_;  ///< the state of a window without a capture
 };
 

@@ -6,7 +6,6 @@
 #include "io/capture/capture_growth.h"
 #include "io/files/output_file.h"
 #include "viewer/app/app_script_host.h"
-#include "viewer/app/palette_host.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/app/viewer_app.h"
 #include "viewer/session/recent_files.h"
@@ -70,7 +69,7 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
       if (!lost.empty()) throw Error(ErrorCode::unavailable, lost);
     }
     if (!ready) continue;
-    if (app.atlas() && !app.reached(WaitFor::atlas)) continue;
+    if (app.frame() != nullptr && app.frame()->atlas() && !app.reached(WaitFor::atlas)) continue;
     write_picture(app.picture(), settings.screenshot, settings.force, app.guarded());
     return ViewerEnd::closed;
   }
@@ -80,6 +79,31 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
 ViewerEnd run_window(ViewerApp& app, const ViewerSettings& settings) {
   while (!app.window().should_close() && !settings.stop.stop_requested()) app.step(-1);
   return settings.stop.stop_requested() ? ViewerEnd::stopped : ViewerEnd::closed;
+}
+
+Window::Settings window_settings(const ViewerSettings& settings, bool hidden) {
+  Window::Settings of;
+  of.visible = !hidden;
+  of.size = settings.size;
+  if (!of.size && !settings.session.empty() && is_session_file(settings.session)) {
+    const StoredSession session = read_session(settings.session);
+    of.size = WindowSize{session.width, session.height};
+  }
+  return of;
+}
+
+AppSettings app_settings(const AppSettings& asked, bool hidden) {
+  AppSettings settings = asked;
+  settings.scripted_mouse = hidden;
+  // Scripts and pictures look the same whatever a capture has.
+  settings.begin_by_data = !hidden;
+  if (hidden) {
+    settings.kept_in = {};
+  } else {
+    settings.recent_list =
+        recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");
+  }
+  return settings;
 }
 
 }  // namespace
@@ -97,37 +121,9 @@ ViewerEnd run_viewer(const ViewerSettings& settings,
     OutputFile::check_target(settings.screenshot, {.force = settings.force, .inputs = inputs});
   }
   const bool hidden = script || !settings.screenshot.empty();
-  Window::Settings window_settings;
-  if (settings.size) {
-    window_settings.size = *settings.size;
-  } else if (!settings.session.empty() && is_session_file(settings.session)) {
-    const StoredSession session = read_session(settings.session);
-    window_settings.size = WindowSize{session.width, session.height};
-  }
-  window_settings.visible = !hidden;
-  Window window(window_settings);
-  ViewerApp::Settings app_settings;
-  app_settings.make_source = settings.make_source;
-  app_settings.read_control = settings.read_control;
-  app_settings.warn = settings.warn;
-  app_settings.link_textures = settings.link_textures;
-  app_settings.note = settings.note;
-  app_settings.texture_bytes = settings.texture_bytes;
-  app_settings.memory_limit = settings.memory_limit;
-  app_settings.session = settings.session;
-  app_settings.force = settings.force;
-  app_settings.follow = settings.follow;
-  app_settings.theme = settings.theme;
-  app_settings.scripted_mouse = hidden;
-  // Scripts and pictures look the same whatever a capture has.
-  app_settings.begin_by_data = !hidden;
-  if (!hidden) {
-    app_settings.kept_in = settings.kept_in;
-    app_settings.recent_list =
-        recent_files_path(std::getenv("XDG_STATE_HOME"), std::getenv("HOME")).value_or("");
-  }
-  ViewerApp app(window, app_settings);
-  app.set_script_host(std::make_unique<PaletteHost>(app));
+  Window window(window_settings(settings, hidden));
+  ViewerApp app(window, app_settings(settings, hidden));
+  app.set_script_host(std::make_unique<AppScriptHost>(app, false, true));
   const std::stop_callback wake(settings.stop, [&] { window.wake(); });
   open_first(app, settings);
   if (script) {

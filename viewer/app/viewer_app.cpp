@@ -22,8 +22,6 @@ namespace {
 
 /// So long after the last input, somebody is taken to be at the mouse or the keys.
 constexpr double kAttentiveSeconds = 1;
-/// How long the status line says what was done.
-constexpr double kNoticeSeconds = 6;
 /// The milliseconds that uploads may take in a frame, so that the window follows the mouse.
 constexpr double kUploadMsMoving = 4;
 constexpr double kUploadMsStill = 12;
@@ -72,14 +70,12 @@ void ViewerApp::link_textures() {
 ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
-  failure_ = Failure{title, one_line(message)};
-  keep_message(title + ": " + failure_->message);
+  notices_.fail(title, message);
   window_->request_frames();
 }
 
 void ViewerApp::tell(const std::string& what) {
-  notice_ = Notice{one_line(what), seconds() + kNoticeSeconds};
-  keep_message(notice_->text);
+  notices_.tell(what, seconds());
   window_->request_frames();
 }
 
@@ -231,8 +227,9 @@ void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequest
   drawn_dialog_ = dialog();
   switch (drawn_dialog_) {
     case Front::failure:
-      if (!draw_error(ui, window, failure_->title, failure_->message, failure_->problem))
-        failure_.reset();
+      if (const auto& f = *notices_.failure();
+          !draw_error(ui, window, f.title, f.message, f.problem))
+        notices_.close();
       break;
     case Front::help:
       help_ = draw_help(ui, window);
@@ -261,26 +258,31 @@ void ViewerApp::ask(PaneSize pane) {
   }
 }
 
-void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
-  Document& d = *document_;
-  const bool moved = panels_.matrix().interacting();
-  const PaneSize pane = panels_.matrix().pane_size();
-  ask(pane);
-  uploads_left_ =
-      textures_.upload(*d.tiles, frame_->tiles(), moved ? kUploadMsMoving : kUploadMsStill);
-  draw_again_ = uploads_left_;
-  frame_->take(pane, moved);
-  counters_.query_ms = frame_->line_ms();
+SideB ViewerApp::side_b() const {
+  const Document& d = *document_;
+  const std::optional<OtherSide>& other = d.history.now().other;
+  return {.picker = d.other_picker,
+          .head = other ? std::optional(other->head) : std::nullopt,
+          .call = other ? &d.call_of(other->head) : nullptr,
+          .state = frame_->other_shown(),
+          .scale = frame_->other_scale(),
+          .shown = d.shows_other && other,
+          .of_second = d.has_second(),
+          .divergence = frame_->divergence(),
+          .divergence_problem = frame_->divergence_problem()};
+}
+
+/// Everything as it is in this frame.
+Scene ViewerApp::scene_now() const {
+  const Document& d = *document_;
   const ViewState& state = frame_->shown();
   const MapSource& call = d.call_of(state.head);
   const int64_t keys = call.keys.tokens();
+  const SideB other = side_b();
   // They are of the first capture's video.
-  const bool own_video = !(d.has_second() && d.shows_other && d.history.now().other);
-  const std::span<const int64_t> pictures =
-      own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>();
-  const ColourScale scale =
-      shown_scale(state, frame_->histogram(), keys, shown_most(state, call.score, keys));
-  const Scene scene{
+  const bool own_video = !(other.of_second && other.shown);
+  const Colours colours = *this->colours();
+  return {
       .state = state,
       .call = call,
       .picker = d.picker,
@@ -289,10 +291,10 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .tiles = *d.tiles,
       .geometry = d.tiles->geometry(state.head),
       .placed = d.placed(state),
-      .scale = scale,
+      .scale = colours.scale,
       .factor = shown_factor(state, keys),
       .histogram = frame_->histogram(),
-      .beyond = shown_beyond(state, frame_->histogram(), scale, keys),
+      .beyond = colours.beyond,
       .readout = frame_->readout(),
       .line = frame_->line(),
       .line_pending = frame_->line_pending(),
@@ -301,22 +303,13 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .words = frame_->words() ? &*frame_->words() : nullptr,
       .words_pending = !frame_->has_words_line() || !frame_->has_masses(),
       .locked = d.history.now().head,
-      .pictures = pictures,
+      .pictures = own_video ? std::span<const int64_t>(d.pictures) : std::span<const int64_t>(),
       .plays_film = film_player_.playing(),
       .source = d.tiles->status(),
       .texture_mib = texture_mib(),
       .chosen = d.shows_other ? d.history.now() : state,
-      .others = d.other_picker,
-      .other_call = d.history.now().other ? &d.call_of(d.history.now().other->head) : nullptr,
-      .other_state = frame_->other_shown(),
-      .other_scale = frame_->other_scale(),
-      .other_head =
-          d.history.now().other ? std::optional(d.history.now().other->head) : std::nullopt,
-      .shows_other = d.shows_other && d.history.now().other.has_value(),
-      .of_two_captures = d.has_second(),
-      .divergence = frame_->divergence(),
+      .other = other,
       .mask = frame_->mask(),
-      .divergence_problem = frame_->divergence_problem(),
       .tracks = frame_->tracks(),
       .tracks_problem = frame_->tracks_problem(),
       .line_problem = frame_->line_problem(),
@@ -335,16 +328,35 @@ void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelReque
       .playing = playing(),
       .follows = follows(),
   };
+}
+
+/// Tells what a frame brings to light, once.
+void ViewerApp::tell_of(const Scene& scene) {
+  Document& d = *document_;
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
-    if (!scene.warning.empty()) keep_message(scene.warning);
+    if (!scene.warning.empty()) notices_.keep(scene.warning);
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
   }
   if (!scene.source.busy) tell_kept_folder();
   if (scene.source.problem != told_problem_) {
     told_problem_ = scene.source.problem;
-    if (!told_problem_.empty()) keep_message(told_problem_);
+    if (!told_problem_.empty()) notices_.keep(told_problem_);
   }
+}
+
+void ViewerApp::draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
+  Document& d = *document_;
+  const bool moved = panels_.matrix().interacting();
+  const PaneSize pane = panels_.matrix().pane_size();
+  ask(pane);
+  uploads_left_ =
+      textures_.upload(*d.tiles, frame_->tiles(), moved ? kUploadMsMoving : kUploadMsStill);
+  draw_again_ = uploads_left_;
+  frame_->take(pane, moved);
+  counters_.query_ms = frame_->line_ms();
+  const Scene scene = scene_now();
+  tell_of(scene);
   panels_.draw(ui, window, scene, requests);
   const PaneSize after = panels_.matrix().pane_size();
   // Wishes are for a pane's size, which is known once it was drawn.
@@ -392,10 +404,7 @@ bool ViewerApp::step(double limit) {
     again_at_.reset();
     draw_again_ = true;
   }
-  if (notice_ && began >= notice_->until) {
-    notice_.reset();
-    window_->request_frames();
-  }
+  if (notices_.forget(began)) window_->request_frames();
   advance_film(began);
   go_on_saving();
   const bool input = window_->frames_due() > 0 || !mouse_.done();
@@ -413,11 +422,8 @@ bool ViewerApp::step(double limit) {
 /// How long the loop may sleep: `limit`, or until a frame is due.
 double ViewerApp::wait_seconds(double limit) const {
   if (!mouse_.done() || draw_again_) return 0;
-  if (notice_) {
-    const double left = std::max(0.0, notice_->until - seconds());
-    limit = limit < 0 ? left : std::min(limit, left);
-  }
   const auto until = [&](double left) { limit = limit < 0 ? left : std::min(limit, left); };
+  if (const auto left = notices_.left(seconds())) until(*left);
   if (again_at_) until(std::max(0.0, *again_at_ - seconds()));
   // A picture or a line that is not there yet wakes the loop when it comes.
   if (playing() && is_picture_there() && is_line_there()) until(player_.wait(seconds()));
@@ -440,8 +446,8 @@ gl::ReadPixels ViewerApp::picture() {
   return target.read();
 }
 
-std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key) {
-  std::optional<ProbedEntry> entry = frame_->probe(query, key);
+std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key, bool of_other) {
+  auto entry = of_other ? frame_->probe_other(query, key) : frame_->probe(query, key);
   if (entry) document_->require_unchanged();
   return entry;
 }

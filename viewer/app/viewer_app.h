@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -9,11 +8,12 @@
 #include <utility>
 #include <vector>
 
-#include "viewer/app/document.h"
+#include "viewer/app/app_settings.h"
 #include "viewer/app/document_frame.h"
 #include "viewer/app/film_export.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
+#include "viewer/app/notices.h"
 #include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/sample_capture.h"
@@ -32,36 +32,13 @@
 
 namespace attnscope {
 
-struct MatrixContent;
 struct ToldPlace;
 
 /// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
 /// the window's thread.
 class ViewerApp {
  public:
-  struct Settings {
-    TileSourceMaker make_source;
-    ReadControl read_control;  ///< for the captures that are opened
-    int64_t texture_bytes = int64_t{512} << 20;
-    std::filesystem::path session;      ///< where Ctrl+S writes; empty: beside the capture
-    std::filesystem::path recent_list;  ///< empty: none is kept
-    bool force = false;                 ///< pictures and sessions replace what is there
-    std::optional<ViewTheme> theme;
-    std::function<void(const std::string&)> warn;  ///< told what a quick check of a capture found
-    /// Links a device to the window's textures, as DeviceFacet::link_textures(); may be empty.
-    std::function<std::unique_ptr<TextureLink>()> link_textures;
-    /// The folders of which one keeps work on a capture for the next time; it is told where it is
-    /// new. Empty: nobody is told.
-    std::function<std::vector<std::filesystem::path>(const Capture&)> kept_in;
-    std::function<void(const std::string&)> note;  ///< gets lines for people that are no warnings
-    bool scripted_mouse = false;                   ///< the real mouse is ignored
-    /// Calls that are added to the capture that is open are shown as they come.
-    bool follow = false;
-    /// What a capture has is shown from the start: several heads, a prompt, pictures of the video;
-    /// sessions are shown as they were saved.
-    bool begin_by_data = false;
-    int64_t memory_limit = 0;  ///< of what is computed and kept, for the status line; 0: not known
-  };
+  using Settings = AppSettings;
   /// Borrows the window.
   ViewerApp(Window& window, Settings settings);
   ~ViewerApp();
@@ -95,9 +72,9 @@ class ViewerApp {
   /// A key was let go.
   void release(const KeyChord& chord);
   /// Side B is seen in place of A.
-  void show_other(bool on);
+  void show_other(bool on) { hold(&Document::shows_other, on); }
   /// The magnifier is seen beside the mouse, as long as that is on.
-  void magnify(bool on);
+  void magnify(bool on) { hold(&Document::magnifies, on); }
   /// Reads the next smaller or larger entry of the row that is shown; see DocumentFrame::walk().
   void walk_entry(bool larger);
   /// `replaces`: a file of this name, as `force` does. Throws Error(usage) where no capture is
@@ -132,6 +109,8 @@ class ViewerApp {
   /// Document::require_unchanged() does.
   gl::ReadPixels picture();
 
+  /// What the document shows; null while nothing is open.
+  const DocumentFrame* frame() const { return frame_ ? &*frame_ : nullptr; }
   Document* document() { return document_.get(); }
   const Document* document() const { return document_.get(); }
   /// Document::guarded() of what is open.
@@ -140,11 +119,11 @@ class ViewerApp {
   }
   const FrameCounters& counters() const { return counters_; }
   /// True while a dialog tells what went wrong.
-  bool failed() const { return failure_.has_value(); }
+  bool failed() const { return notices_.failure().has_value(); }
   /// The message of that dialog, one line; empty: there is none.
-  std::string failure() const { return failure_ ? failure_->message : ""; }
+  std::string failure() const { return failed() ? notices_.failure()->message : ""; }
   /// The status line's notice of what was just done; empty: nothing.
-  std::string notice() const { return notice_ ? notice_->text : ""; }
+  const std::string& notice() const { return notices_.notice(); }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   /// Sets the host that runs the palette's lines of scripts.
@@ -162,21 +141,9 @@ class ViewerApp {
   std::string problem_before(WaitFor what) const;
   /// True where all numbers that are seen are exact; of the atlas, has_atlas() tells.
   bool exact() const;
-  /// Nothing while it is not shown.
-  const std::optional<AtlasCells>& atlas() const {
-    static const std::optional<AtlasCells> kNone;
-    return frame_ ? frame_->atlas() : kNone;
-  }
-  /// Null while there is none.
-  const HeadCurve* curve() const { return frame_ && frame_->curve() ? &*frame_->curve() : nullptr; }
   /// Goes through the recorded steps by itself, or stops that.
   void play(bool on);
   bool playing() const { return player_.playing(); }
-  /// Nothing while neither they are shown nor any of them chosen.
-  const std::optional<WordsView>& words() const {
-    static const std::optional<WordsView> kNone;
-    return frame_ ? frame_->words() : kNone;
-  }
   /// Scale of the matrix's colours, and the shares of entries beyond its ends.
   struct Colours {
     ColourScale scale;
@@ -184,27 +151,14 @@ class ViewerApp {
   };
   /// Of the matrix as it is drawn; nothing while no capture is open.
   std::optional<Colours> colours() const;
-  /// The mask over the matrix; null: none, or not there yet.
-  std::shared_ptr<const HeadMask> mask() const { return frame_ ? frame_->mask() : nullptr; }
-  /// Of the head that is shown; see DocumentFrame.
-  bool wants_tracks() const { return frame_ && frame_->wants_tracks(); }
-  std::shared_ptr<const HeadTracks> tracks() const { return frame_ ? frame_->tracks() : nullptr; }
-  /// Jensen-Shannon divergence of A's rows from B's, in bits, over the rows that are compared so
-  /// far; mean and largest are nothing where no row of them has one.
-  struct Divergence {
-    double rows = 0;
-    std::optional<double> mean = {}, largest = {};
-  };
-  std::optional<Divergence> divergence() const;
   int level() const { return panels_.matrix().seen().level; }
   double texture_mib() const;
   /// How tiles come to their textures, see TileTextures.
   std::string_view upload_way() const { return textures_.upload_way(); }
   TileSourceStatus source_status() const;
-  /// DocumentFrame::probe() of what is open. Throws Error(file) as Document::require_unchanged()
-  /// does.
-  std::optional<ProbedEntry> probe(int64_t query, int64_t key);
-  std::optional<ProbedEntry> probe_other(int64_t query, int64_t key);
+  /// DocumentFrame::probe() of what is open, or of side B. Throws Error(file) as
+  /// Document::require_unchanged() does.
+  std::optional<ProbedEntry> probe(int64_t query, int64_t key, bool of_other = false);
   Window& window() { return *window_; }
   double seconds() const { return clock_.milliseconds() / 1000; }
 
@@ -216,6 +170,7 @@ class ViewerApp {
   void prepare();
   void tell_warnings(const Capture& capture);
   void tell_warning(const std::string& warning);
+  void tell_pictures();
   void open_sample();
   void watch_kept_folders();
   void tell_kept_folder();
@@ -225,6 +180,10 @@ class ViewerApp {
   void show_added(int64_t calls);
   void open_awaited();
   void ask(PaneSize pane);
+  void hold(bool Document::*what, bool on);
+  SideB side_b() const;
+  Scene scene_now() const;
+  void tell_of(const Scene& scene);
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
   void act_or_tell(const Action& action);
@@ -238,6 +197,7 @@ class ViewerApp {
   EmptyState empty_state();
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
+  bool run_window_command(CommandId command);
   void press_on_panels(const KeyChord& chord);
   void release_choice();
   void toggle_pin();
@@ -255,19 +215,12 @@ class ViewerApp {
   void go_on_saving();
   void take_film_requests(PanelRequests& requests);
   void toggle_film();
-  void save_film_or_fail(const std::string& ending);
   void set_theme(ViewTheme theme);
   void fail(const std::string& title, const std::string& message);
   void write_session_or_fail();
-  MatrixContent figure_content(const ViewState& state, const std::filesystem::path& file) const;
-  void describe_figure(const ViewState& state, const MapSource& call, MatrixContent& content) const;
   std::string shown_heads(const ViewState& state) const;
   PaletteContext palette_context() const;
   void copy(CommandId what);
-  std::string copied_text(CommandId what) const;
-  std::string export_text(const Session& session) const;
-  void keep_message(const std::string& message);
-  void show_messages();
   ViewTheme theme() const;
   double wait_seconds(double limit) const;
   bool is_source_busy() const;
@@ -316,23 +269,12 @@ class ViewerApp {
   /// Settings::kept_in that were not there when the document was opened.
   std::vector<std::filesystem::path> new_folders_;
 
-  struct Failure {
-    std::string title, message;
-    bool problem = true;
-  };
-  std::optional<Failure> failure_;
-  std::deque<std::string> messages_;  ///< what was told, the last first
+  Notices notices_;
   bool help_ = false;
   Palette palette_;
   /// Of the mouse's left button: the last press was not the panels', and it is still down and would
   /// reach them.
   bool press_held_back_ = false, holds_back_ = false;
-  /// The notice of what was just done, and until when the status line shows it.
-  struct Notice {
-    std::string text;
-    double until = 0;
-  };
-  std::optional<Notice> notice_;
   Front drawn_dialog_ = Front::panels;  ///< in the frame that was drawn last
   std::vector<KeyChord> list_keys_;     ///< since the last frame, for the list that is open
   std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale

@@ -1,16 +1,13 @@
 #include "viewer/app/viewer_app.h"
 
-#include <fmt/core.h>
 #include <imgui.h>
 
-#include <ctime>
-
 #include "core/base/error.h"
+#include "viewer/app/copied_text.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/commands/command_actions.h"
 #include "viewer/commands/list_keys.h"
 #include "viewer/session/session_paths.h"
-#include "viewer/session/view_link.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/pin_places.h"
 #include "viewer/view/view_actions.h"
@@ -59,7 +56,8 @@ void ViewerApp::write_first_free(const std::string& name, const std::string& end
   try {
     for (int number = 1;; ++number) {
       const std::filesystem::path file = name + "-" + std::to_string(number) + ending;
-      if (std::filesystem::exists(file)) continue;
+      // The name of a folder ends in a slash, which a file of that name has not.
+      if (std::filesystem::exists(file.has_filename() ? file : file.parent_path())) continue;
       return write(file);
     }
   } catch (const Error& e) {
@@ -81,7 +79,7 @@ void ViewerApp::press(const KeyChord& chord) {
       list_keys_.push_back(chord);
       break;
     case Front::failure:
-      if (chord.key == Key::escape || takes_item(chord)) failure_.reset();
+      if (chord.key == Key::escape || takes_item(chord)) notices_.close();
       break;
     case Front::help:
       if (chord.key == Key::escape || command == CommandId::help) help_ = false;
@@ -105,7 +103,7 @@ ViewerApp::Front ViewerApp::front() const {
 
 /// Of several the one that can be opened over the others; these come back when it is closed.
 ViewerApp::Front ViewerApp::dialog() const {
-  if (failure_) return Front::failure;
+  if (failed()) return Front::failure;
   if (help_) return Front::help;
   if (browser_.is_open()) return Front::browser;
   return palette_.is_open() ? Front::palette : Front::panels;
@@ -252,55 +250,60 @@ bool ViewerApp::walk(CommandId command) {
   }
 }
 
-void ViewerApp::run_command(CommandId command) {
+/// True of commands of the window and its files.
+bool ViewerApp::run_window_command(CommandId command) {
   switch (command) {
     case CommandId::help:
       help_ = !help_;
-      return;
+      return true;
     case CommandId::open_other:
-      if (!document_) return;
+      if (!document_) return true;
       [[fallthrough]];
     case CommandId::open:
       browses_for_other_ = command == CommandId::open_other;
       browser_.open(document_ && document_->remote == nullptr && !document_->origin.path.empty()
                         ? std::filesystem::absolute(document_->origin.path).parent_path()
                         : std::filesystem::current_path());
-      return;
+      return true;
     case CommandId::save_session:
       write_session_or_fail();
-      return;
+      return true;
     case CommandId::picture:
       write_first_free("attnscope", ".png", "The picture cannot be written",
                        [this](const std::filesystem::path& file) {
                          write_picture(picture(), file, false, guarded());
                          tell("picture saved: " + told_path(file));
                        });
-      return;
+      return true;
     case CommandId::figure:
       write_first_free("attnscope-map", ".pdf", "The page cannot be written",
                        [this](const std::filesystem::path& file) { save_figure(file); });
-      return;
+      return true;
     case CommandId::palette:
       palette_.open();
-      return;
+      return true;
     case CommandId::messages:
-      show_messages();
-      return;
+      notices_.show_kept();
+      window_->request_frames();
+      return true;
     case CommandId::export_view:
     case CommandId::copy_entry:
     case CommandId::copy_view:
     case CommandId::copy_heads:
     case CommandId::copy_stats:
       copy(command);
-      return;
+      return true;
     case CommandId::save_heads:
       write_first_free("attnscope-heads", ".json", "The list of heads cannot be written",
                        [this](const std::filesystem::path& file) { save_heads(file); });
-      return;
+      return true;
     default:
-      break;
+      return false;
   }
-  if (!document_ || walk(command)) return;
+}
+
+void ViewerApp::run_command(CommandId command) {
+  if (run_window_command(command) || !document_ || walk(command)) return;
   if (command == CommandId::play) {
     toggle_film();
   } else if (command == CommandId::pin) {
@@ -365,78 +368,14 @@ PaletteContext ViewerApp::palette_context() const {
 void ViewerApp::copy(CommandId what) {
   if (!document_) return;
   try {
-    const std::string text = copied_text(what);
+    const Session session = document_->session(window_->width(), window_->height());
+    const std::string text = copied_text(what, *document_, *frame_, session);
     ImGui::SetClipboardText(text.c_str());
     tell("copied: " + text);
   } catch (const Error& e) {
     if (e.code() != ErrorCode::usage) return fail("Nothing was copied", e.what());
     tell(std::string("nothing was copied: ") + e.what());
   }
-}
-
-/// Throws Error(usage) where there is none.
-std::string ViewerApp::copied_text(CommandId what) const {
-  const Document& d = *document_;
-  const ViewState& state = d.history.now();
-  const Session session = d.session(window_->width(), window_->height());
-  switch (what) {
-    case CommandId::copy_entry: {
-      const auto& readout = frame_->readout();
-      if (!readout || !readout->entry) throw usage_error("the mouse is over no entry of the map");
-      const bool of_b = readout->on_other || d.shows_other;
-      const HeadId head = of_b && state.other ? state.other->head : d.shown().head;
-      return entry_text(
-          *readout->entry, (of_b ? "B: " : "") + d.picker.title(head),
-          pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
-                    TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
-    }
-    case CommandId::copy_view:
-      return view_command(session, d.picker, state.head,
-                          TokenNames::of(d.call_of(state.head), state.head.batch, state.reverse));
-    case CommandId::copy_heads:
-      if (state.atlas.selected.empty()) throw usage_error("no head is selected");
-      return heads_options(state.atlas.selected, d.picker, state.head);
-    case CommandId::copy_stats:
-      if (!d.is_computed()) throw usage_error("an export has no Q and K, which stats measures");
-      return stats_command(session, d.picker, state.head);
-    default:
-      return export_text(session);
-  }
-}
-
-std::string ViewerApp::export_text(const Session& session) const {
-  const Document& d = *document_;
-  const ViewState& state = d.history.now();
-  if (!d.is_computed()) throw usage_error("what is open is an export already");
-  if (state.against()) {
-    throw usage_error(
-        "what is seen is a difference, which has no export: attnscope diff has its numbers, "
-        "difference off shows a map that has one");
-  }
-  const CallLimits& size = d.limits.of_call(state.head);
-  if (!state.order.is_stored() && state.rect != fit_rect(size.rows, size.cols)) {
-    throw usage_error("exports are cut in the stored order, the matrix shows " +
-                      order_text(state.order) + ": take order stored, or all of the map");
-  }
-  return export_command(session, d.picker, state.head);
-}
-
-/// With the time of day.
-void ViewerApp::keep_message(const std::string& message) {
-  constexpr size_t kMostMessages = 20;
-  const std::time_t now = std::time(nullptr);
-  std::tm at = {};
-  localtime_r(&now, &at);
-  messages_.push_front(
-      fmt::format("{:02}:{:02}:{:02}  {}", at.tm_hour, at.tm_min, at.tm_sec, message));
-  if (messages_.size() > kMostMessages) messages_.pop_back();
-}
-
-void ViewerApp::show_messages() {
-  std::string text;
-  for (const std::string& message : messages_) text += (text.empty() ? "" : "\n") + message;
-  failure_ = Failure{"Told lately", text.empty() ? "nothing yet" : text, false};
-  window_->request_frames();
 }
 
 }  // namespace attnscope

@@ -91,30 +91,52 @@ ColourChoice choice_of(const ColourScale& scale) {
   return {scale.map(), scale.kind(), {false, ends.low, ends.high, false}};
 }
 
-}  // namespace
+/// The map that becomes a page: of which head, in which colours, in how many pixels.
+struct SeenMap {
+  const Document& document;
+  const ViewState& state;
+  ColourScale scale;
+  PaneSize pane;
+  std::string heads;
+};
 
-void ViewerApp::save_figure(const std::filesystem::path& file) {
-  const std::string what = "figure " + one_line(file.string()) + ": ";
-  if (!is_page_name(file)) throw usage_error(what + "the name must end in .pdf, .svg or .png");
-  if (!document_ || !frame_) throw usage_error(what + "no capture is open");
-  const ViewState& state = frame_->shown();
-  if (!is_map_seen()) throw usage_error(what + "another pane is seen alone (first pane all)");
-  if (frame_->other_shown()) {
-    throw usage_error(what + "two maps are seen side by side (first b split off)");
+void describe_figure(const SeenMap& seen, const MapSource& call, MatrixContent& content) {
+  const auto& [document, state, scale, pane, heads] = seen;
+  const bool stored = state.order.is_stored();
+  const auto against = state.against();
+  content.query_tokens = stored ? call.queries : TokenGrid::unknown(call.queries.tokens());
+  content.key_tokens = stored ? call.keys : TokenGrid::unknown(call.keys.tokens());
+  content.pool = state.pool;
+  content.colours = choice_of(scale);
+  content.value_name =
+      against ? difference_sign(against->how) : unit_name(state.product, call.score);
+  content.domain = joined_parts({softmax_text(call), call.precision, call.about});
+  content.text.title = one_line(document.name_of(state.head));
+  const bool whole =
+      content.rows.size() == call.queries.tokens() && content.cols.size() == call.keys.tokens();
+  content.text.lines = {joined_parts(
+      {heads,
+       whole ? ""
+             : fmt::format("queries {} to {}, keys {} to {}", content.rows.begin,
+                           content.rows.end - 1, content.cols.begin, content.cols.end - 1),
+       stored ? "" : order_text(state.order) + ": numbers count places"})};
+  if (std::any_of(content.missing.begin(), content.missing.end(),
+                  [](uint8_t m) { return m != 0; })) {
+    content.text.lines.emplace_back("hatched: not in the export");
   }
-  document_->require_unchanged();
-  OutputFile::check_target(file, {.force = settings_.force, .inputs = guarded()});
-  const MatrixContent content = figure_content(state, file);
-  write_picture(MatrixPicture(content).draw(), content.look, content.text.title, file,
-                settings_.force);
-  tell("page saved: " + told_path(file));
+  if (call.evicted.empty()) return;
+  if (!stored) {
+    throw usage_error(
+        "figure: evicted keys have cells in the stored order alone (first order stored)");
+  }
+  take_evicted(call, content);
 }
 
-MatrixContent ViewerApp::figure_content(const ViewState& state,
-                                        const std::filesystem::path& file) const {
-  const MapSource& call = document_->call_of(state.head);
-  const MapGeometry geometry = document_->tiles->geometry(state.head);
-  const int level = view_level(state.rect, geometry, panels_.matrix().pane_size());
+MatrixContent figure_content(const SeenMap& seen, const std::filesystem::path& file) {
+  const auto& [document, state, scale, pane, heads] = seen;
+  const MapSource& call = document.call_of(state.head);
+  const MapGeometry geometry = document.tiles->geometry(state.head);
+  const int level = view_level(state.rect, geometry, pane);
   const ShownTexels shown = shown_texels(state.rect, geometry, level);
   MatrixContent content;
   content.map.block_rows = content.map.block_cols = shown.side;
@@ -132,48 +154,37 @@ MatrixContent ViewerApp::figure_content(const ViewState& state,
   content.missing.resize(cells);
   const double factor = shown_factor(state, call.keys.tokens());
   for (const TileId& id : seen_tiles(state, geometry, level)) {
-    const auto tile = find(*document_->tiles, id);
+    const auto tile = find(*document.tiles, id);
     if (!tile || !tile->exact) {
       throw usage_error("figure: some of the map is not computed yet (wait exact)");
     }
     take_tile(*tile, shown, factor, content);
   }
-  describe_figure(state, call, content);
+  describe_figure(seen, call, content);
   content.cell_text = cell_words(state, std::max(shown.side, call.block));
   content.look = page_style(file, state.theme == ViewTheme::light);
   return content;
 }
 
-void ViewerApp::describe_figure(const ViewState& state, const MapSource& call,
-                                MatrixContent& content) const {
-  const bool stored = state.order.is_stored();
-  const auto against = state.against();
-  content.query_tokens = stored ? call.queries : TokenGrid::unknown(call.queries.tokens());
-  content.key_tokens = stored ? call.keys : TokenGrid::unknown(call.keys.tokens());
-  content.pool = state.pool;
-  content.colours = choice_of(colours()->scale);
-  content.value_name =
-      against ? difference_sign(against->how) : unit_name(state.product, call.score);
-  content.domain = joined_parts({softmax_text(call), call.precision, call.about});
-  content.text.title = one_line(document_->name_of(state.head));
-  const bool whole =
-      content.rows.size() == call.queries.tokens() && content.cols.size() == call.keys.tokens();
-  content.text.lines = {joined_parts(
-      {shown_heads(state),
-       whole ? ""
-             : fmt::format("queries {} to {}, keys {} to {}", content.rows.begin,
-                           content.rows.end - 1, content.cols.begin, content.cols.end - 1),
-       stored ? "" : order_text(state.order) + ": numbers count places"})};
-  if (std::any_of(content.missing.begin(), content.missing.end(),
-                  [](uint8_t m) { return m != 0; })) {
-    content.text.lines.emplace_back("hatched: not in the export");
+}  // namespace
+
+void ViewerApp::save_figure(const std::filesystem::path& file) {
+  const std::string what = "figure " + one_line(file.string()) + ": ";
+  if (!is_page_name(file)) throw usage_error(what + "the name must end in .pdf, .svg or .png");
+  if (!document_ || !frame_) throw usage_error(what + "no capture is open");
+  const ViewState& state = frame_->shown();
+  if (!is_map_seen()) throw usage_error(what + "another pane is seen alone (first pane all)");
+  if (frame_->other_shown()) {
+    throw usage_error(what + "two maps are seen side by side (first b split off)");
   }
-  if (call.evicted.empty()) return;
-  if (!stored) {
-    throw usage_error(
-        "figure: evicted keys have cells in the stored order alone (first order stored)");
-  }
-  take_evicted(call, content);
+  document_->require_unchanged();
+  OutputFile::check_target(file, {.force = settings_.force, .inputs = guarded()});
+  const MatrixContent content = figure_content(
+      {*document_, state, colours()->scale, panels_.matrix().pane_size(), shown_heads(state)},
+      file);
+  write_picture(MatrixPicture(content).draw(), content.look, content.text.title, file,
+                settings_.force);
+  tell("page saved: " + told_path(file));
 }
 
 }  // namespace attnscope

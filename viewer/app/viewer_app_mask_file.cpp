@@ -35,7 +35,7 @@ BlockMaskFacts facts_of(const Document& document, const HeadMask& mask) {
 
 void ViewerApp::save_mask(const std::filesystem::path& file) {
   const std::string what = "save-mask " + one_line(file.string()) + ": ";
-  const std::shared_ptr<const HeadMask> shown = mask();
+  const std::shared_ptr<const HeadMask> shown = frame_ ? frame_->mask() : nullptr;
   if (!shown || !shown->problem.empty()) throw usage_error(what + "there is no mask");
   if (file.extension() != ".npy") throw usage_error(what + "the name must end in .npy");
   if (shown->request.head.order != 0) {

@@ -270,6 +270,10 @@ void ViewerApp::show_added(int64_t calls) {
        std::to_string(document_->calls.size()) + " now");
 }
 
+void ViewerApp::tell_pictures() {
+  tell(fmt::format("the capture has {} pictures of its video now", document_->pictures.size()));
+}
+
 /// Takes the calls, pictures and warnings that came from another machine since the last frame.
 void ViewerApp::take_remote() {
   int64_t calls = 0;
@@ -277,11 +281,7 @@ void ViewerApp::take_remote() {
     const bool pictures = more.pictures && *more.pictures != document_->pictures;
     document_->add(more);
     for (const std::string& warning : more.warnings) tell_warning(warning);
-    if (pictures) {
-      tell("the capture has " + std::to_string(document_->pictures.size()) +
-           " pictures of its video now");
-      window_->request_frames();
-    }
+    if (pictures) tell_pictures();
     calls += static_cast<int64_t>(more.calls.size());
     take_letters(more.calls);
     if (!more.problem.empty()) fail("What is added to the capture cannot be read", more.problem);
@@ -306,9 +306,7 @@ void ViewerApp::take_added() {
       if (!document_->take_pictures(*more)) {
         tell("the capture's pictures of its video were replaced: open it again to see them");
       } else if (document_->pictures.size() > pictures) {
-        tell("the capture has " + std::to_string(document_->pictures.size()) +
-             " pictures of its video now");
-        window_->request_frames();
+        tell_pictures();
       }
       if (more->calls().empty()) continue;
       calls += static_cast<int64_t>(more->calls().size());

@@ -3,10 +3,47 @@
 #include "core/base/error.h"
 #include "viewer/script/place_words.h"
 #include "viewer/session/view_link.h"
-
-// Where one is, as the toolbar's field has it.
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
+namespace {
+
+KeyChord command_chord(CommandId id) { return parse_chord(command_of(id).chords.front()); }
+
+}  // namespace
+
+void ViewerApp::open_other(const std::filesystem::path& path) {
+  if (!document_) throw usage_error("no capture is open");
+  auto document = Document::open(
+      document_->origin, settings_.read_control, settings_.make_source,
+      [window = window_] { window->wake(); }, path);
+  // Heads of an earlier second capture are none of this one.
+  ViewState now = document_->history.now();
+  now = apply_action(now, action::DropOther{}, document_->limits);
+  // Of a capture that has grown, calls may stand in another order.
+  const HeadId head = document->picker.find(document_->picker.values(now.head));
+  const CallLimits& before = document_->limits.of_call(now.head);
+  now.head = head;
+  if (!(document->limits.of_call(head) == before)) now = opened_view(document->limits);
+  document->history.restart(std::move(now));
+  document->take_nearest_other();
+  show(std::move(document));
+}
+
+void ViewerApp::release(const KeyChord& chord) {
+  // With or without the keys that were held beside it.
+  if (chord.key == command_chord(CommandId::hold_other).key) show_other(false);
+  if (chord.key == command_chord(CommandId::magnify).key) magnify(false);
+}
+
+void ViewerApp::hold(bool Document::*what, bool on) {
+  if (!document_ || (*document_).*what == on) return;
+  (*document_).*what = on;
+  changed_ = true;
+  window_->request_frames();
+}
+
+// Where one is, as the toolbar's field has it.
 
 SettingPlace ViewerApp::setting_place() const {
   return {.state = document_->history.now(),

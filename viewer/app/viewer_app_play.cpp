@@ -1,9 +1,128 @@
-// Going through the recorded steps.
+// Going through the recorded steps, and the film of the query pane: playing it, writing it.
 #include "viewer/app/viewer_app.h"
 
 #include "core/base/error.h"
+#include "io/pictures/joined_parts.h"
+#include "viewer/session/session_paths.h"
+#include "viewer/view/comparison.h"
+#include "viewer/view/maps/map_source.h"
+#include "viewer/view/view_actions.h"
 
 namespace attnscope {
+
+std::optional<int64_t> ViewerApp::film_moments() const {
+  const FilmView* const film = document_ ? panels_.query().film() : nullptr;
+  if (film == nullptr) return std::nullopt;
+  return static_cast<int64_t>(film->content().moments.size());
+}
+
+std::optional<int64_t> ViewerApp::film_moment() const {
+  const FilmView* const film = document_ ? panels_.query().film() : nullptr;
+  if (film == nullptr) return std::nullopt;
+  const int64_t moment = document_->history.now().film.moment;
+  return static_cast<int64_t>(film->content().clamped_moment(moment));
+}
+
+void ViewerApp::play_film(bool on) {
+  window_->request_frames();
+  if (!on) {
+    film_player_.stop();
+    return;
+  }
+  const auto moments = film_moments();
+  if (!moments) throw usage_error("film play: the query pane shows no film");
+  FilmLook look = document_->history.now().film;
+  // From the end it begins again.
+  if (film_moment() == *moments - 1) look.moment = 0;
+  look.one = true;
+  act(action::SetFilm{look});
+  film_player_.start(seconds(), film_rate(look, panels_.query().film()->content()));
+}
+
+void ViewerApp::toggle_film() {
+  if (film_player_.playing() || film_moments()) play_film(!film_player_.playing());
+}
+
+void ViewerApp::advance_film(double now) {
+  const int64_t steps = film_player_.advance(now);
+  if (steps == 0) return;
+  const auto moments = film_moments();
+  if (!moments || !document_->history.now().film.one) {
+    film_player_.stop();
+    window_->request_frames();
+    return;
+  }
+  const FilmPlace place =
+      film_place(*film_moment(), steps, *moments, document_->history.now().film.loop);
+  act(action::SetMoment{place.moment});
+  if (!place.goes_on) film_player_.stop();
+}
+
+void ViewerApp::save_film(const std::filesystem::path& file) {
+  FilmExport::check_name(file);
+  const FilmView* const film = document_ ? panels_.query().film() : nullptr;
+  const auto& scale = panels_.query().scale();
+  if (film == nullptr || !scale) {
+    throw usage_error("film " + one_line(file.string()) + ": the query pane shows no film");
+  }
+  document_->require_unchanged();
+  const ViewState& state = frame_->shown();
+  const MapSource& call = document_->call_of(state.head);
+  const FilmCaption caption{
+      one_line(document_->name_of(state.head)), shown_heads(state), panels_.query().what(),
+      joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
+  export_ = std::make_unique<FilmExport>(
+      FilmExport::Film{film->content(), state.film, *scale,
+                       product_factor(state.product, call.keys.tokens()), caption, film->outlined(),
+                       state.theme == ViewTheme::light},
+      file, settings_.force, [window = window_] { window->wake(); });
+  export_failure_.reset();
+  export_is_scripted_ = true;
+  window_->request_frames();
+}
+
+bool ViewerApp::film_saved() {
+  if (export_failure_) throw Error(*std::exchange(export_failure_, std::nullopt));
+  return export_ == nullptr;
+}
+
+void ViewerApp::go_on_saving() {
+  if (!export_) return;
+  // Its pictures are wished for with those that are seen.
+  const std::vector<FrameRequest> wants = export_->wants();
+  if (!wants.empty()) window_->request_frames();
+  try {
+    if (!export_->step(*document_->tiles)) return;
+    document_->require_unchanged();
+    tell("film saved: " + told_path(export_->path()));
+  } catch (const Error& error) {
+    if (export_is_scripted_) {
+      export_failure_ = error;
+    } else {
+      fail("The film cannot be written", error.what());
+    }
+  }
+  export_.reset();
+}
+
+void ViewerApp::take_film_requests(PanelRequests& requests) {
+  if (!frame_) return;
+  std::vector<FrameRequest> pictures = std::move(requests.frames);
+  if (export_) {
+    const std::vector<FrameRequest> wants = export_->wants();
+    pictures.insert(pictures.begin(), wants.begin(), wants.end());
+  }
+  if (frame_->want_pictures(std::move(pictures))) window_->request_frames();
+  if (requests.draw_again) draw_again_ = true;
+  if (requests.play_film) toggle_film();
+  if (requests.save_film.empty()) return;
+  write_first_free("attnscope-film", requests.save_film, "The film cannot be written",
+                   [this](const std::filesystem::path& file) {
+                     save_film(file);
+                     export_is_scripted_ = false;
+                     tell("the film is being written");
+                   });
+}
 
 /// True where the map is complete, however coarse, or not seen at all.
 bool ViewerApp::is_picture_there() const {

@@ -406,7 +406,7 @@ void AtlasPanel::draw_marks(const Ui& ui, const std::vector<Cell>& cells, const 
       draw.AddRect({r.x0 - ui.px(1), r.y0 - ui.px(1)}, {r.x1 + ui.px(1), r.y1 + ui.px(1)},
                    ui.theme.query, 0, 0, ui.px(2));
     }
-    if (scene.other_head && cell.head->id == *scene.other_head) {
+    if (scene.other.head && cell.head->id == *scene.other.head) {
       draw.AddRect({r.x0 + ui.px(1), r.y0 + ui.px(1)}, {r.x1 - ui.px(1), r.y1 - ui.px(1)},
                    ui.theme.side_b, 0, 0, ui.px(2));
     }
@@ -449,9 +449,9 @@ void AtlasPanel::point_at(const Ui& ui, const std::vector<Cell>& cells, bool cli
     by_keys_ = false;
   }
   if (by_keys_ && cursor_ && !clicked && !ImGui::IsMouseClicked(1)) return;
-  const bool makes_other = ImGui::IsMouseClicked(1) && !scene.of_two_captures;
+  const bool makes_other = ImGui::IsMouseClicked(1) && !scene.other.of_second;
   // Side B stays B: what is seen as A is another head, whose difference from it is shown.
-  if (!makes_other && at->head->id != scene.other_head) preview_ = at->head->id;
+  if (!makes_other && at->head->id != scene.other.head) preview_ = at->head->id;
   const ScreenRect& r = at->rect;
   ImGui::GetWindowDrawList()->AddRect({r.x0, r.y0}, {r.x1, r.y1}, ui.theme.text, 0, 0, ui.px(1));
   tooltip(text_of(*at, scene));

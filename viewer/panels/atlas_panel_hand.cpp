@@ -126,7 +126,7 @@ void AtlasPanel::take_key(const KeyChord& chord, const AtlasLayout& layout, cons
   } else if (chord.key == Key::space) {
     anchor_ = at->id;
     select_heads(scene, {&*at, 1}, SelectHow::toggle, requests);
-  } else if (!scene.of_two_captures) {
+  } else if (!scene.other.of_second) {
     requests.act(action::SetOther{at->id});
   }
 }
@@ -136,7 +136,7 @@ void AtlasPanel::draw_cursor(const Ui& ui, const std::vector<Cell>& cells, const
                              PanelRequests& requests) {
   if (!cursor_) return;
   const bool shows = by_keys_ && (over_ || maximised_ || (focused_ && !scene.readout));
-  if (shows && cursor_ != scene.other_head) requests.preview = cursor_;
+  if (shows && cursor_ != scene.other.head) requests.preview = cursor_;
   const auto at = std::find_if(cells.begin(), cells.end(),
                                [&](const Cell& cell) { return cell.head->id == cursor_; });
   if (at == cells.end()) return;

@@ -133,11 +133,11 @@ float MaskPanel::draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& s
     if (!tool_button(ui, std::string("Mask/") + text, text, look.brush == what, about)) return;
     set([&](MaskLook& to) { to.brush = look.brush == what ? MaskBrush::off : what; });
   };
-  const bool can = scene.state.order.is_stored() && !scene.other_state;
+  const bool can = scene.state.order.is_stored() && !scene.other.state;
   const float line = ui.px(kMaskLine);
   put_fitting(ui, ui.fonts.secondary, rect.x0, rect.y0 + ui.px(4), rect.width(), ui.theme.secondary,
               can                 ? "brush"
-              : scene.other_state ? "brush: without side B beside it"
+              : scene.other.state ? "brush: without side B beside it"
                                   : "brush: in the stored order");
   ImGui::SetCursorScreenPos({rect.x0 + ui.px(48), rect.y0});
   if (!can) return rect.y0 + line;

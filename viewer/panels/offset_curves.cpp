@@ -100,7 +100,7 @@ void draw_offset_curves(const Ui& ui, const ScreenRect& rect, const HeadTracks& 
 
 std::string offset_readout(const Scene& scene) {
   if (!scene.readout || !scene.readout->entry || !scene.tracks) return "";
-  if (!scene.state.show_frames || scene.readout->on_other || scene.shows_other) return "";
+  if (!scene.state.show_frames || scene.readout->on_other || scene.other.shown) return "";
   const auto mean = scene.tracks->mean_at_dt(*scene.queries.grid, scene.readout->point.query,
                                              *scene.keys.grid, scene.readout->point.key);
   const double weight = scene.readout->entry->weight;

@@ -36,8 +36,8 @@ std::string progress_text(const RowDivergence& of) {
 
 void RankedPanel::rank(const Scene& scene) {
   // While B is seen in place of A, nothing is compared with it.
-  if (of_ == scene.divergence || scene.shows_other) return;
-  of_ = scene.divergence;
+  if (of_ == scene.other.divergence || scene.other.shown) return;
+  of_ = scene.other.divergence;
   order_.clear();
   largest_ = mean_ = 0;
   if (!of_) return;
@@ -100,16 +100,16 @@ void RankedPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   rank(scene);
   const float left = rect.x0 + ui.px(12), right = rect.x1 - ui.px(12);
   const std::string detail = of_ ? progress_text(*of_) : "";
-  const bool waits = scene.divergence_problem.empty() && !(of_ && of_->exact);
+  const bool waits = scene.other.divergence_problem.empty() && !(of_ && of_->exact);
   const double progress =
       !waits ? -1
       : of_  ? static_cast<double>(of_->computed) / static_cast<double>(of_->rows.size())
              : 0;
   pane_header(ui, rect, {"Rows", detail, ViewPane::ranked, progress}, scene.chosen, requests);
   const float top = rect.y0 + ui.px(kHeaderHeight + 8);
-  if (!scene.divergence_problem.empty()) {
+  if (!scene.other.divergence_problem.empty()) {
     put_problem(ui, "Rows", {left, top, right, rect.y1}, "These rows cannot be compared",
-                scene.divergence_problem);
+                scene.other.divergence_problem);
     end_pane();
     return;
   }

@@ -44,6 +44,19 @@ struct PointReadout {
   bool on_other = false;             ///< `entry` is side B's, which alone is pointed at
 };
 
+/// The head that A is compared with, and how both are seen.
+struct SideB {
+  const HeadPicker& picker;             ///< of heads that can be it
+  std::optional<HeadId> head = {};      ///< nothing: there is none
+  const MapSource* call = nullptr;      ///< of the head
+  std::optional<ViewState> state = {};  ///< as it is seen right of a split line
+  std::optional<ColourScale> scale = {};
+  bool shown = false;      ///< in place of A
+  bool of_second = false;  ///< of another capture than A
+  std::shared_ptr<const RowDivergence> divergence = {};
+  std::string divergence_problem = {};
+};
+
 /// Everything that panels read. Borrowed for one frame; nothing here is changed by drawing.
 struct Scene {
   const ViewState& state;
@@ -71,18 +84,9 @@ struct Scene {
   bool plays_film = false;  ///< of the query
   TileSourceStatus source;
   double texture_mib = 0;
-  // Side B.
-  const ViewState& chosen;                    ///< the state, but while B is seen in place of A
-  const HeadPicker& others;                   ///< of its heads
-  const MapSource* other_call = nullptr;      ///< null: there is none
-  std::optional<ViewState> other_state = {};  ///< B as it is seen right of a split line
-  std::optional<ColourScale> other_scale = {};
-  std::optional<HeadId> other_head = {};
-  bool shows_other = false;      ///< in place of A
-  bool of_two_captures = false;  ///< B is of another capture than A
-  std::shared_ptr<const RowDivergence> divergence = {};
-  std::shared_ptr<const HeadMask> mask = {};  ///< null: none, or not there yet
-  std::string divergence_problem = {};
+  const ViewState& chosen;  ///< the state, but while B is seen in place of A
+  SideB other;
+  std::shared_ptr<const HeadMask> mask = {};      ///< null: none, or not there yet
   std::shared_ptr<const HeadTracks> tracks = {};  ///< null: not asked for, or not there yet
   std::string tracks_problem = {};
   // Why the wanted line, some tile, the words' line or masses will not come; empty: they may.

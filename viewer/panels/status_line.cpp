@@ -87,7 +87,7 @@ void write_readout(LineWriter& line, const Scene& scene, const std::string& reso
   }
   if (!scene.readout) {
     line.word(fonts.secondary, theme.secondary,
-              (scene.shows_other ? "B: " + scene.others.title(scene.state.head)
+              (scene.other.shown ? "B: " + scene.other.picker.title(scene.state.head)
                                  : scene.picker.title(scene.state.head)) +
                   "   point at the map to read it");
     return;

@@ -342,7 +342,7 @@ void Toolbar::draw(const Ui& ui, const ScreenRect& rect, float most, const Scene
   const std::optional<OtherSide>& other = scene.chosen.other;
   std::vector<AxisChoice> own = axis_choices(ui, scene.picker, scene.chosen.head), others;
   if (other) {
-    others = axis_choices(ui, scene.others, other->head);
+    others = axis_choices(ui, scene.other.picker, other->head);
     stand_together(own, others);
   }
   Controls controls, last;

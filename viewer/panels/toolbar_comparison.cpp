@@ -18,7 +18,7 @@ float word_width(const Ui& ui, const std::string& word) {
 bool is_alike(const Scene& scene, const HeadId& head) {
   const HeadId& own = scene.chosen.head;
   const auto call_of = [&](const HeadId& of) -> const MapSource& {
-    return scene.others.calls()[static_cast<size_t>(of.call)];
+    return scene.other.picker.calls()[static_cast<size_t>(of.call)];
   };
   const MapGeometry a = scene.tiles.geometry(own), b = scene.tiles.geometry(head);
   return a.rows == b.rows && a.cols == b.cols && call_of(own).kind == call_of(head).kind &&
@@ -59,7 +59,7 @@ void Toolbar::add_difference_choice(const Ui& ui, const OtherSide& other, const 
 void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& requests,
                              Controls& to) {
   to.push_back({word_width(ui, "B"), 12, [&ui, &scene, &requests] {
-                  const bool on = scene.other_head.has_value();
+                  const bool on = scene.other.head.has_value();
                   if (!tool_button(ui, "Toolbar/B", "B", on,
                                    "compare with another head; hold B to see it in place of A")) {
                     return;
@@ -68,7 +68,7 @@ void Toolbar::add_comparison(const Ui& ui, const Scene& scene, PanelRequests& re
                     requests.act(action::DropOther{});
                   } else {
                     requests.act(action::SetOther{suggested_other(
-                        scene.chosen, scene.picker, scene.others,
+                        scene.chosen, scene.picker, scene.other.picker,
                         [&](const HeadId& head) { return is_alike(scene, head); })});
                   }
                 }});
@@ -88,7 +88,7 @@ void Toolbar::add_other(const Ui& ui, const std::vector<AxisChoice>& choices, co
                 },
                 true});
   add_head_choices(
-      ui, choices, scene.others, other->head, "B",
+      ui, choices, scene.other.picker, other->head, "B",
       [&](const HeadId& head) { requests.act(action::SetOther{head}); }, to);
   add_difference_choice(ui, *other, scene.chosen, requests, to);
   const auto add_switch = [&](const std::string& word, bool on, const std::string& hint, float gap,
@@ -100,9 +100,9 @@ void Toolbar::add_other(const Ui& ui, const std::vector<AxisChoice>& choices, co
                   }});
   };
   to.push_back({word_width(ui, "Show"), 12, [&ui, &scene, &requests] {
-                  if (tool_button(ui, "B/Show", "Show", scene.shows_other,
+                  if (tool_button(ui, "B/Show", "Show", scene.other.shown,
                                   "B in place of A, as while its key is held (B)")) {
-                    requests.show_other = !scene.shows_other;
+                    requests.show_other = !scene.other.shown;
                   }
                 }});
   add_switch("Split", other->split.has_value(), "A left of a line, B right of it", 4,

@@ -9,7 +9,6 @@
 
 #include "core/base/error.h"
 #include "viewer/app/app_script_host.h"
-#include "viewer/app/palette_host.h"
 #include "viewer/script/view_script.h"
 #include "web/window/browser.h"
 #include "web/window/web_screen.h"
@@ -54,7 +53,7 @@ EM_BOOL on_context_lost(int, const void*, void*) {
 PageWindow::PageWindow(const std::string& address, const std::string& token)
     : window_(Window::Settings{}), app_(window_, app_settings()), scripts_(app_) {
   web_screen_turns().wake = [this] { wake(); };
-  app_.set_script_host(std::make_unique<PaletteHost>(app_));
+  app_.set_script_host(std::make_unique<AppScriptHost>(app_, false, true));
   emscripten_set_webglcontextlost_callback("#canvas", nullptr, EM_FALSE, on_context_lost);
   link_ = std::make_unique<WebLink>(
       address, token,

@@ -5,7 +5,7 @@
 #include "tests/support/catch.h"
 #include "tests/viewer/gl/hidden_app.h"
 #include "tests/viewer/gl/real_input.h"
-#include "viewer/app/palette_host.h"
+#include "viewer/app/app_script_host.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -15,7 +15,7 @@ namespace {
 /// A window that is seen, with the sample in it, and a hand.
 struct SeenApp : HiddenApp {
   SeenApp() : HiddenApp(false, seen_window()) {
-    app.set_script_host(std::make_unique<PaletteHost>(app));
+    app.set_script_host(std::make_unique<AppScriptHost>(app, false, true));
     open_sample();
     REQUIRE(wait_for(WaitFor::exact));
     settle();

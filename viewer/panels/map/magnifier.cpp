@@ -40,9 +40,9 @@ std::optional<LatentCoord> place_in_video(const Scene& scene, bool key) {
 
 /// "B: ", "A − B: ": whose number is shown; empty where there is A alone.
 std::string whose_number(const Scene& scene, bool of_other) {
-  if (of_other || scene.shows_other) return "B: ";
+  if (of_other || scene.other.shown) return "B: ";
   if (scene.state.against()) return difference_sign(scene.state.other->difference) + ": ";
-  return scene.other_state ? "A: " : "";
+  return scene.other.state ? "A: " : "";
 }
 
 }  // namespace
@@ -222,8 +222,8 @@ bool Magnifier::draw_patch(const Ui& ui, const Scene& scene, bool key, const Scr
 void Magnifier::draw(const Ui& ui, const ScreenRect& window, bool overview, const Scene& scene,
                      PanelRequests& requests) {
   if (!scene.magnified || !scene.readout) return;
-  const bool other = scene.magnified->of_other && scene.other_state;
-  const ViewState& state = other ? *scene.other_state : scene.state;
+  const bool other = scene.magnified->of_other && scene.other.state;
+  const ViewState& state = other ? *scene.other.state : scene.state;
   std::optional<ColourScale> own;
   if (overview && (state.against() ? state.other->range : state.range).automatic) {
     own = own_scale(*scene.magnified, state, scene);
@@ -248,7 +248,7 @@ void Magnifier::draw(const Ui& ui, const ScreenRect& window, bool overview, cons
                   beside(mouse.y, size.y, window.y0, window.y1)};
   const ScreenRect whole{at.x, at.y, at.x + size.x, at.y + size.y};
   Look look{*scene.magnified,
-            own ? *own : (other ? *scene.other_scale : scene.scale),
+            own ? *own : (other ? *scene.other.scale : scene.scale),
             state,
             {at.x + pad, at.y + pad, at.x + pad + side * width, at.y + pad + side * height},
             width,

@@ -27,7 +27,7 @@ Span blocks_between(double a, double b, int64_t block, int64_t extent) {
 
 bool MaskBrushing::is_chosen(const Scene& scene) {
   const ViewState& state = scene.state;
-  return state.mask.brush != MaskBrush::off && state.order.is_stored() && !scene.other_state;
+  return state.mask.brush != MaskBrush::off && state.order.is_stored() && !scene.other.state;
 }
 
 void MaskBrushing::drag(const Scene& scene, double query, double key, PanelRequests& requests) {

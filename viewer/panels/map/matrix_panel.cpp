@@ -27,12 +27,12 @@ constexpr float kLeastMap = 64;
 constexpr float kLeastSide = 8;
 
 /// True where B's half of a split map can show another part of it.
-bool has_own_part(const Scene& scene) { return scene.other_state && !scene.state.other->lock_zoom; }
+bool has_own_part(const Scene& scene) { return scene.other.state && !scene.state.other->lock_zoom; }
 
 /// Moves and zooms what is seen: of B (`of_other`) its own part of the map, where it has one.
 void move_view(const Scene& scene, bool of_other, const Action& by, PanelRequests& requests) {
   if (!of_other || scene.state.other->lock_zoom) return requests.act(by);
-  ViewState moved = *scene.other_state;
+  ViewState moved = *scene.other.state;
   const CallLimits size{scene.geometry.rows, scene.geometry.cols, 1, 1};
   moved.head = {};
   requests.act(action::SetOtherRect{apply_action(moved, by, {{size}}).rect});
@@ -43,8 +43,8 @@ std::string difference_caption(const Scene& scene, int level) {
   const ViewState& s = scene.state;
   const Difference how = s.other->difference;
   std::string text = difference_sign(how) + ": " +
-                     sides_text(scene.picker.values(s.head), scene.others.values(s.other->head),
-                                scene.of_two_captures) +
+                     sides_text(scene.picker.values(s.head),
+                                scene.other.picker.values(s.other->head), scene.other.of_second) +
                      ", ";
   text += how == Difference::log_ratio ? "weights" : unit_name(s.product, scene.call.score) + "s";
   text += ", " + std::string(scale_kind_name(scene.scale.kind()));
@@ -258,16 +258,16 @@ SeenExactness MatrixPanel::draw_tiles(const Ui& ui, const Scene& scene, const Vi
 }
 
 void MatrixPanel::draw_map(const Ui& ui, const Scene& scene, const ViewTransform& view) {
-  if (!scene.other_state) {
+  if (!scene.other.state) {
     seen_ = draw_tiles(ui, scene, scene.state, scene.scale, view.area, view, map_layer_);
     return;
   }
   ScreenRect left = view.area, right = view.area;
   left.x1 = right.x0 = line_x(scene, view);
   seen_ = draw_tiles(ui, scene, scene.state, scene.scale, left, view, map_layer_);
-  const ViewTransform other{scene.other_state->rect, view.area};
+  const ViewTransform other{scene.other.state->rect, view.area};
   const SeenExactness seen =
-      draw_tiles(ui, scene, *scene.other_state, *scene.other_scale, right, other, other_layer_);
+      draw_tiles(ui, scene, *scene.other.state, *scene.other.scale, right, other, other_layer_);
   other_level_ = seen.level;
   seen_.complete = seen_.complete && seen.complete;
   seen_.exact = seen_.exact && seen.exact;
@@ -326,9 +326,9 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   const ImGuiIO& io = ImGui::GetIO();
   const bool hovered = ImGui::IsItemHovered();
   if (ImGui::IsItemActivated() || !ImGui::IsItemActive()) {
-    on_other_ = scene.other_state && io.MousePos.x > line_x(scene, whole);
+    on_other_ = scene.other.state && io.MousePos.x > line_x(scene, whole);
   }
-  const ViewTransform view{on_other_ ? scene.other_state->rect : whole.rect, whole.area};
+  const ViewTransform view{on_other_ ? scene.other.state->rect : whole.rect, whole.area};
   const double key = view.key(io.MousePos.x);
   const double query = view.query(io.MousePos.y);
   const auto move = [&](const Action& by) { move_view(scene, on_other_, by, requests); };
@@ -472,8 +472,8 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
   }
   ImFont* const small = ui.fonts.secondary;
   std::string about =
-      scene.shows_other ? "B: " + scene.others.title(s.head) : scene.picker.title(s.head);
-  if (s.other) about = "A: " + about + "   B: " + scene.others.title(s.other->head);
+      scene.other.shown ? "B: " + scene.other.picker.title(s.head) : scene.picker.title(s.head);
+  if (s.other) about = "A: " + about + "   B: " + scene.other.picker.title(s.other->head);
   for (const std::string& part :
        {scene.call.precision, scene.call.about, softmax_text(scene.call)}) {
     if (!part.empty()) about += " \u00b7 " + part;
@@ -509,7 +509,7 @@ void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& sce
     along(keys_hand_, areas.top, keys, view, key, false);
   } else {
     const float end = line_x(scene, view);
-    const ViewTransform other{scene.other_state->rect, view.area};
+    const ViewTransform other{scene.other.state->rect, view.area};
     ScreenRect left = areas.top, right = areas.top;
     left.x1 = right.x0 = end;
     if (left.width() >= 1) along(keys_hand_, left, keys.part(keys.low, end), view, key, false);
@@ -548,8 +548,8 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   ImDrawList& draw = *ImGui::GetWindowDrawList();
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
   // Overlays of A lie over A alone; B's half has them where both show the same part of the map.
-  const float end = scene.other_state ? line_x(scene, view) : areas.map.x1;
-  const bool same_part = !scene.other_state || scene.other_state->rect == scene.state.rect;
+  const float end = scene.other.state ? line_x(scene, view) : areas.map.x1;
+  const bool same_part = !scene.other.state || scene.other.state->rect == scene.state.rect;
   draw.PushClipRect({areas.map.x0, areas.map.y0}, {end, areas.map.y1}, true);
   mask_.draw(ui, scene, view);
   brushing_.draw(ui, scene, view);
@@ -557,9 +557,9 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   const CellNumbers numbers =
       CellNumbers::of(ui, scene, scene.state, scene.scale, view, seen_.level);
   CellNumbers of_other;
-  if (scene.other_state) {
-    of_other = CellNumbers::of(ui, scene, *scene.other_state, *scene.other_scale,
-                               {scene.other_state->rect, areas.map}, other_level_);
+  if (scene.other.state) {
+    of_other = CellNumbers::of(ui, scene, *scene.other.state, *scene.other.scale,
+                               {scene.other.state->rect, areas.map}, other_level_);
   }
   notation_ = numbers.notation_with(of_other);
   numbers.draw(ui, notation_);
@@ -574,11 +574,11 @@ void MatrixPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
   draw_pins(ui, scene, view);
   if (is_pointed) draw_crosshair(ui, scene, view);
   if (!same_part) draw.PopClipRect();
-  if (scene.other_state) {
+  if (scene.other.state) {
     draw.PushClipRect({end, areas.map.y0}, {areas.map.x1, areas.map.y1}, true);
     of_other.draw(ui, notation_);
     if (!same_part) {
-      const ViewTransform other{scene.other_state->rect, areas.map};
+      const ViewTransform other{scene.other.state->rect, areas.map};
       draw_frame_lines(ui, areas.map, key_axis(scene, other));
       draw_frame_lines(ui, areas.map, query_axis(scene, other));
     }

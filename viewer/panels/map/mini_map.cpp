@@ -52,13 +52,13 @@ bool MiniMap::draw(const Ui& ui, const ScreenRect& area, const Scene& scene,
                          area.y0 + area.height() * share(g.rows)};
   draw.AddRectFilled({whole.x0, whole.y0}, {whole.x1, whole.y1}, ui.theme.raised);
   ScreenRect left = whole, right = whole;
-  if (scene.other_state) {
+  if (scene.other.state) {
     const float at = whole.width() * scene.state.other->split.value_or(0.5f);
     left.x1 = right.x0 = std::round(whole.x0 + at);
-    draw_side(ui, scene, *scene.other_state, whole, right, other_);
+    draw_side(ui, scene, *scene.other.state, whole, right, other_);
   }
   draw_side(ui, scene, scene.state, whole, left, own_);
-  if (scene.other_state) {
+  if (scene.other.state) {
     draw.AddLine({right.x0, whole.y0}, {right.x0, whole.y1}, ui.theme.side_b, ui.px(1));
   }
   const ViewTransform view{fit_rect(g.rows, g.cols), whole};
@@ -72,8 +72,8 @@ bool MiniMap::draw(const Ui& ui, const ScreenRect& area, const Scene& scene,
     draw.AddRect({x0, y0}, {x1, y1}, colour, 0, 0, ui.px(1));
   };
   const MapRect& r = scene.state.rect;
-  if (scene.other_state && scene.other_state->rect != r) {
-    frame(scene.other_state->rect, ui.theme.side_b);
+  if (scene.other.state && scene.other.state->rect != r) {
+    frame(scene.other.state->rect, ui.theme.side_b);
   }
   frame(r, IM_COL32(255, 255, 255, 255));
   ImGui::SetCursorScreenPos({whole.x0, whole.y0});
