@@ -56,7 +56,7 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["head_dim"] = p.head_dim();
   facts["dtype"] = std::string(dtype_name(call.recorded_dtype()));
   const HeadScales& scales = p.scales();
-  facts["scale"] = scales.is_one() ? py::object(py::float_(scales.of(0))) : py::cast(scales.each());
+  facts["scale"] = scales.is_one() ? nb::cast(scales.of(0)) : nb::cast(scales.each());
   facts["score"] = score_name(p.score());
   facts["mask"] = p.mask().describe();
   facts["sinks"] = p.sinks().describe();
