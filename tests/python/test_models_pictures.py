@@ -282,12 +282,13 @@ class Pictures(Models):
         model, inputs = glm_image(GlmImageTransformer2DModel)
         cache = GlmImageKVCache(num_layers=2)
         with torch.no_grad(), capture(model, self.folder / "d", branch="all", layers=0) as cap:
-            for step, (mode, text) in enumerate((("write", 0), ("read", 7))):
+            for mode, text in (("write", 0), ("read", 7)):
                 cache.set_mode(mode)
-                cap.begin_step(step)
+                if mode == "read":  # the forward that fills the cache is no step
+                    cap.begin_step(0)
                 model(**{**inputs, "encoder_hidden_states": numbers(1, text, 12)}, kv_caches=cache)
         maps = [map_of(c) for c in read_capture(self.folder / "d")]
-        self.assertEqual(maps, ["image 1x3x4", "text 7, image 1x3x4 > tokens:other 31"])
+        self.assertEqual(maps, ["text 7, image 1x3x4 > tokens:other 31"])
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ constexpr ModelPreset kPresets[] = {
      kVae4x8,
      true},
     {"kandinsky-6", "121 frames, 512x768", 60, 32, 128, {31, 32, 48}, kNoText, 512, kVae4x8, true},
-    {"chronoedit", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
+    {"chronoedit", "5 frames, 480x832", 40, 40, 128, {2, 30, 52}, kNoText, 512, kVae4x8},
     {"anyflow", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
     // The longest that its pipeline makes, with 40 latents of sound a second on either side; the
     // text is as long as the prompt.

@@ -47,6 +47,8 @@ BRIA = Layout(TWO_STACKS, _text_and_pictures, {"* attn": "joint"}, guidance="bat
 def _bria_fibo(model: Any, a: Given) -> Sequences:
     mask = (a.get("joint_attention_kwargs") or {}).get("attention_mask")  # [B, 1, 1, N]
     text = text_of(a)
+    if mask is not None and mask.is_floating_point():  # added to the scores, as pipelines before diffusers 0.42 give it
+        mask = mask == 0
     valid = None if mask is None else counted(mask[:, 0, 0, : text.count])
     return {"joint": [replace(text, valid=valid), *pictures_of(a["img_ids"])]}
 

@@ -47,6 +47,8 @@ class Layout:
     times: Mapping[str, str] = field(default_factory=dict)
     # Sequences whose tokens stand where an argument of the forward says: that argument, a tensor [tokens, axes].
     positions: Mapping[str, str] = field(default_factory=dict)
+    # Is a forward with these arguments no step: one that fills a cache before the first? It is not recorded.
+    aside: Callable[[Mapping[str, Any]], bool] = lambda given: False
     # The timestep of what is made, of the forward's arguments, where its timesteps are those of other tokens too.
     timestep: Callable[[Mapping[str, Any]], Any] = timestep_argument
 

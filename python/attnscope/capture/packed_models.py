@@ -25,9 +25,14 @@ def _minimax_h3(model: Any, a: Given) -> Sequences:
     films = [(first, grid) for run in _runs(a["video_indices"]) for first, grid in _films(places, *run)]
     sounds = [sound for run in _runs(a["audio_indices"]) for sound in _sounds(places, *run)]
     starts = [first for first, _ in films]
-    found = [(run[0], [Segment("text", "text", run[1])]) for run in _runs(a["text_indices"])]
+    words = _runs(a["text_indices"])
+    names = ["text"] if len(words) == 1 else [f"text_{n}" for n in range(1, len(words) + 1)]
+    found = [(run[0], [Segment(name, "text", run[1])]) for name, run in zip(names, words)]
+    # The sound that is made stands before the video and begins with it; without one, all sounds are references'.
+    last = sounds[-1] if sounds else (0, [])
+    made = [last] if sounds and (not films or _made(places, last, starts[-1])) else []
     number = 0
-    for start in sorted({*starts[:-1], *(first for first, _ in sounds[:-1])}):  # what is made comes last
+    for start in sorted({*starts[:-1], *(first for first, _ in sounds[: len(sounds) - len(made)])}):  # what is made comes last
         film = next((grid for first, grid in films if first == start), None)
         before = next(((first, n) for first, n in sounds if first + sum(n) == start), None)
         # A sound that begins with the film behind it is the film's own.
@@ -40,8 +45,7 @@ def _minimax_h3(model: Any, a: Given) -> Sequences:
             found.append((start, _channels("reference", f"_{number}", counts)))
     if films:
         found.append((films[-1][0], [grid_segment("video", "video", films[-1][1])]))
-    if sounds:
-        found.append((sounds[-1][0], _channels("audio", "", sounds[-1][1])))
+    found += [(first, _channels("audio", "", counts)) for first, counts in made]
     joint, at = [], 0
     for start, segments in sorted(found, key=lambda part: part[0]):
         if start != at:
@@ -49,6 +53,11 @@ def _minimax_h3(model: Any, a: Given) -> Sequences:
         joint += segments
         at += sum(s.count for s in segments)
     return {"joint": joint, "text": [text_of(a)]}
+
+
+def _made(places: torch.Tensor, sound: tuple[int, list[int]], video: int) -> bool:
+    first, counts = sound
+    return first + sum(counts) == video and _coincide(places[first, 0], places[video, 0])
 
 
 def _runs(indices: torch.Tensor) -> list[tuple[int, int]]:
@@ -91,16 +100,19 @@ def _follows(frame: torch.Tensor, later: torch.Tensor, number: int) -> bool:
 
 def _sounds(places: torch.Tensor, first: int, count: int) -> Iterator[tuple[int, list[int]]]:
     """(first row, latents of each channel) of each sound of a run of rows; channels stand one after the other."""
-    own = places[first : first + count]
-    steps = own.diff(dim=0)
-    breaks = ((steps[:, 0] - 1).abs() > _NEAR) | (steps[:, 2].abs() > _NEAR)
-    channels = torch.tensor_split(own, breaks.nonzero().flatten() + 1)
-    while channels:
-        begins = [_coincide(c[0, 0], channels[0][0, 0]) for c in channels]
-        alike = begins.index(False) if False in begins else len(begins)
-        yield first, [len(c) for c in channels[:alike]]
-        first += sum(len(c) for c in channels[:alike])
-        channels = channels[alike:]
+    while count:
+        times = places[first : first + count, 0]
+        back = ((times.diff() - 1).abs() > _NEAR).nonzero().flatten()  # the next channel begins where the first did
+        length = int(back[0]) + 1 if len(back) else count
+        channels = 1
+        while _coincide_all(times[channels * length : (channels + 1) * length], times[:length]):
+            channels += 1
+        yield first, [length] * channels
+        first, count = first + length * channels, count - length * channels
+
+
+def _coincide_all(some: torch.Tensor, others: torch.Tensor) -> bool:
+    return len(some) == len(others) and _coincide(some, others)
 
 
 def _channels(name: str, number: str, counts: list[int]) -> list[Segment]:
@@ -110,12 +122,18 @@ def _channels(name: str, number: str, counts: list[int]) -> list[Segment]:
     return [Segment(f"{name}{side}{number}", modality, n, (n, 1, 1)) for side, n in zip(sides, counts)]
 
 
+def _minimax_h3_timestep(a: Given) -> Any:
+    """That of what is made, the last rows: references have others."""
+    made = a["video_indices"] if len(a["video_indices"]) else a["audio_indices"]
+    return a["timestep"][a["timestep_indices"][made[-1]]]
+
+
 MINIMAX_H3 = Layout(
     ("transformer_blocks",),
     _minimax_h3,
     {"*refiner_blocks.* *": "text", "* attn": "joint"},
     positions={"joint": "position_ids"},
-    timestep=lambda a: a["timestep"][a["timestep_indices"][a["video_indices"][-1]]],  # references have others
+    timestep=_minimax_h3_timestep,
 )
 
 PACKED_LAYOUTS = {"MiniMaxH3Transformer3DModel": MINIMAX_H3}

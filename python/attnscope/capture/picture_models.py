@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -111,14 +112,22 @@ PRX = Layout(
     ("blocks",), _prx, {"* attention": "image > all"}, guidance="batch", masks={"*": ("row", "attention_mask")}
 )
 COGVIEW3 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"}, guidance="batch")
-COGVIEW4 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"})  # GLM-Image has references as cached keys
+COGVIEW4 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"})
+
+
+def _writes_cache(a: Given) -> bool:
+    caches = a.get("kv_caches")
+    return caches is not None and caches[0].mode == "write"
+
+
+GLM_IMAGE = replace(COGVIEW4, aside=_writes_cache)  # references are cached keys
 
 PICTURE_LAYOUTS = {
     "CogView3PlusTransformer2DModel": COGVIEW3,
     "CogView4Transformer2DModel": COGVIEW4,
     "ErnieImageTransformer2DModel": ERNIE_IMAGE,
     "Flux3Transformer2DModel": FLUX3,
-    "GlmImageTransformer2DModel": COGVIEW4,
+    "GlmImageTransformer2DModel": GLM_IMAGE,
     "HunyuanImageTransformer2DModel": HUNYUAN_IMAGE,
     "Krea2Transformer2DModel": KREA2,
     "PRXTransformer2DModel": PRX,

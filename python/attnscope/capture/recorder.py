@@ -195,6 +195,9 @@ class Capture(SeenCalls):
         if given.get("skip_layers") is not None:
             self._say("a forward with skip_layers (skip-layer guidance) is not recorded")
             return None
+        if self._model.layout is not None and self._model.layout.aside(given):
+            self._say("a forward that leaves keys of a reference in a cache before the steps is not recorded")
+            return None
         try:
             with torch.no_grad():  # what is computed of its arguments is no part of the model's graph
                 entry |= self._contents.of_forward(given)

@@ -273,7 +273,10 @@ class Model:
 
     def timestep(self, given: Mapping[str, Any]) -> float | None:
         """The timestep of a forward with the arguments `given`; of one a token, the largest."""
-        return timestep_of(self.layout.timestep(given) if self.layout is not None else timestep_argument(given))
+        try:
+            return timestep_of(self.layout.timestep(given) if self.layout is not None else timestep_argument(given))
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+            return None  # other arguments than the layout expects, which sequences() says
 
     def title(self) -> str:
         """The model's name as its configuration has it, else its class."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import torch
+
 from .layouts import Layout, Sequences
-from .tokens import Segment, grid_segment
+from .tokens import Segment, counted, grid_segment
 from .video_models import Given, text_of
 
 # ---- Stable Audio 3: a module is two calls, of which the second's result is taken from the first's
@@ -15,7 +18,12 @@ def _stable_audio3(model: Any, a: Given) -> Sequences:
     config = model.config
     latents = a["hidden_states"].shape[2] // config.patch_size  # [B, C, N]
     memory = Segment("memory", "register", config.num_memory_tokens)
-    return {"audio": [memory, grid_segment("audio", "audio", (latents, 1, 1))], "text": [text_of(a)]}
+    text = text_of(a)
+    words, length = a["encoder_hidden_states"], a["global_hidden_states"]
+    # Pipelines append the embedding of the duration, which is the global condition too.
+    timed = words.shape[-1] == length.shape[-1] and torch.equal(words[:, -1], length.to(words))
+    keys = [replace(text, count=text.count - timed), Segment("duration", "other", int(timed))]
+    return {"audio": [memory, grid_segment("audio", "audio", (latents, 1, 1))], "text": keys}
 
 
 STABLE_AUDIO3 = Layout(
@@ -37,6 +45,7 @@ STABLE_AUDIO3 = Layout(
 def _longcat_audio(model: Any, a: Given) -> Sequences:
     count = a["hidden_states"].shape[1]  # [B, N, C]
     audio = grid_segment("audio", "audio", (count, 1, 1))
+    audio = replace(audio, valid=counted(a.get("attention_mask")))
     return {"audio": [audio], "text": [text_of(a, mask="encoder_attention_mask")]}
 
 

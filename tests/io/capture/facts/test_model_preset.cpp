@@ -39,7 +39,7 @@ TEST_CASE("presets have the sizes of their models") {
                                    {"kandinsky-5-lite", 32, 28, 64, 47616},
                                    {"kandinsky-5-pro", 60, 32, 128, 47616},
                                    {"kandinsky-6", 60, 32, 128, 47616},
-                                   {"chronoedit", 40, 40, 128, 32760},
+                                   {"chronoedit", 40, 40, 128, 3120},
                                    {"anyflow", 40, 40, 128, 32760},
                                    {"minimax-h3", 50, 56, 128, 104050},
                                    {"motif-video", 60, 24, 128, 114592},
