@@ -275,7 +275,7 @@ class Model:
         """The timestep of a forward with the arguments `given`; of one a token, the largest."""
         try:
             return timestep_of(self.layout.timestep(given) if self.layout is not None else timestep_argument(given))
-        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             return None  # other arguments than the layout expects, which sequences() says
 
     def title(self) -> str:
