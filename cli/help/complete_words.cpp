@@ -136,7 +136,11 @@ Completions continued(const std::vector<std::string>& words, const std::string& 
   Completions found;
   for (const std::string& shown : words) {
     for (const std::string& word : beginnings(shown)) {
-      if (word.starts_with(last)) found.push_back({before + word, ""});
+      if (!word.starts_with(last)) continue;
+      // "window:" of "window:N", and of "window:L,R".
+      const bool is_new = std::ranges::none_of(
+          found, [&](const auto& other) { return other.word == before + word; });
+      if (is_new) found.push_back({before + word, ""});
     }
   }
   return found;

@@ -88,7 +88,10 @@ std::string inside_tensor(const std::string& text) {
     if (!text.starts_with(name) || !text.ends_with(')')) continue;
     const std::string inner = text.substr(name.size(), text.find_first_of(",)") - name.size());
     // A list of several is no number.
-    if (inner.find('[') != std::string::npos && inner.find(']') == std::string::npos) return "";
+    if (std::count(inner.begin(), inner.end(), '[') !=
+        std::count(inner.begin(), inner.end(), ']')) {
+      return "";
+    }
     const size_t begin = inner.find_first_not_of("[ "), end = inner.find_last_not_of("] ");
     return begin == std::string::npos || end < begin ? "" : inner.substr(begin, end - begin + 1);
   }

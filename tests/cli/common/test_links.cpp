@@ -169,7 +169,9 @@ TEST_CASE("a call that cannot be read is named and left out") {
   write_call(capture / "b.safetensors", 1, "-1");
   check("scale: ");
   write_call(capture / "b.safetensors", 1, "NaN");
-  check("scale: expected a number (got nan): --scale states it, --ignore scale leaves it out");
+  check(
+      "scale: expected a number, or a list of one a head (got nan): --scale states it, --ignore "
+      "scale leaves it out");
   CallFile().pair({1, 2, 0, 4}, {1, 2, 0, 4}).fact("layer", "1").write(bad);
   check("");
   write_bytes(bad, "no tensors");

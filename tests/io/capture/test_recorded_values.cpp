@@ -226,14 +226,13 @@ TEST_CASE("arrays of a few numbers are values by their names, and others cannot 
 TEST_CASE("what shapes a map and is not understood is an error, unless it is ignored") {
   const TemporaryFolder folder;
   const std::string two = raw(std::vector<float>{2, 4});
-  for (const std::string name :
-       {"score_mod", "head_mask", "attn_bias", "position_bias", "alibi_slopes", "window_size",
-        "key_padding_mask", "attn.alibi_slopes"}) {
+  for (const std::string name : {"score_mod", "head_mask", "attn_bias", "position_bias", "alibi",
+                                 "window_size", "key_padding_mask", "attn.position_bias"}) {
     INFO(name);
     const std::string path = write_npz(folder, name, npy_member("(2,)", two));
     const Capture capture = Capture::open(path);
     const std::string text = refusal([&] { require_computable(capture); });
-    const std::string plain = name == "attn.alibi_slopes" ? "alibi_slopes" : name;
+    const std::string plain = name == "attn.position_bias" ? "position_bias" : name;
     CHECK(contains(text, "dump.npz: "));
     CHECK(contains(text, name + ": "));
     CHECK(contains(text, "--ignore " + plain + " makes the map without it"));
