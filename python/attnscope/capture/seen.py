@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from .arrivals import Arrivals
 from .bare import BareCalls
 from .call_checks import call_items, check_piece, too_many
@@ -141,23 +139,21 @@ class SeenCalls:
         facts = self._facts.call_facts(slot, forward, kind)
         if forward.is_piece(slot.name):
             facts["chunk"] = forward.chunk.number  # type: ignore[union-attr]
-        named: dict[str, torch.Tensor] = {}
         if tokens is None:
             facts |= self._facts.text_facts(slot, forward, shape, kind, branches, times, items, index)
         expanded = [b for b in branches for _ in range(times)]
         items = [i * times + j for i in items for j in range(times)]
         if expanded:
             facts["branches"] = expanded[:1] if len(set(expanded)) == 1 else expanded
-        if tokens is not None:
-            stated, named = self._maps.facts(tokens, forward, items, expanded, call.q.shape[0])
-            facts |= stated
+        count = call.q.shape[0]
+        stated, named = self._maps.facts(tokens, forward, items, expanded, count) if tokens is not None else ({}, {})
+        facts |= stated
         if forward.tried:
             self._dump.check(call, items)
             return
         self._arrivals.recorded()
         facts, part = whole.part(facts, kind) if whole is not None else (facts, None)
-        if part is not None:  # positions are the whole's
-            named.pop("position_ids", None)
+        named = {n: t for n, t in named.items() if part is None or n != "position_ids"}  # which are the whole's
         offset = self._offset(forward, call, slot, getattr(slot.module, "heads", None))
         self._dump.save(call, items, facts, forward, offset, slot, call_name, named, part)
         forward.entry["calls"] += 1
