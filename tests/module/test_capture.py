@@ -391,10 +391,12 @@ class Beside(unittest.TestCase):
             attnscope.open(path)
 
     def test_a_value_that_cannot_be_a_fact(self) -> None:
-        path = self.save(scale=np.float32([0.5, 0.25]))
-        with self.assertRaisesRegex(attnscope.Error, r"scale: expected a number \(got \[0.5,0.25\]\)"):
+        path = self.save(scale=np.float32([0.5, 0.25, 1]))
+        with self.assertRaisesRegex(attnscope.Error, r"scale: expected a number, or one for each .* \(got 3 numbers\)"):
             attnscope.open(path)
         self.assertEqual(attnscope.open(path, scale=0.5).call(0).facts["scale"], 0.5)
+        path = self.save(scale=np.float32([0.5, 0.25]))
+        self.assertEqual(attnscope.open(path).call(0).facts["scale"], [0.5, 0.25])
 
 
 if __name__ == "__main__":
