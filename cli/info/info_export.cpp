@@ -24,7 +24,7 @@
 namespace attnscope {
 namespace {
 
-/// What an export says of its groups' calls, by the groups' names.
+/// The facts that an export has of its groups' calls, by the groups' names.
 using GroupCalls = std::map<std::string, StoredFacts>;
 
 /// Adds what a file of the export says of these groups; nothing where it is missing or damaged,

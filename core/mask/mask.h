@@ -59,7 +59,7 @@ class Mask {
   bool has_finite_bias() const;
   /// "none", or the terms joined by " & ".
   std::string describe() const;
-  /// What LSEs are kept by: MaskTerm::identity() of each.
+  /// LSEs are kept by it: MaskTerm::identity() of each term.
   std::string identity() const;
   void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const;
 

@@ -6,8 +6,8 @@
 
 namespace attnscope {
 
-/// What each head's products q·k are multiplied by: a number for all heads, or one each (Swin V2
-/// learns them). A value; thread-safe.
+/// The factor of each head's products q·k: a number for all heads, or one each (Swin V2 learns
+/// them). A value; thread-safe.
 class HeadScales {
  public:
   /// One for all heads.

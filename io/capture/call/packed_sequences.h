@@ -24,7 +24,7 @@ std::vector<int64_t> read_boundaries(const TensorSource& tensor);
 CallTensors with_packed_options(CallTensors tensors, const FactOverrides& overrides,
                                 const ReadControl& control, std::vector<std::string>& notes);
 
-/// What a call says by places of queries and keys; empty: nothing.
+/// The facts of a call that count places of queries and keys; empty: none does.
 struct CountedPlaces {
   std::string from_first, from_last;
 };
