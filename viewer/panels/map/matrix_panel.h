@@ -75,6 +75,8 @@ class MatrixPanel {
   void draw_footer(const Ui& ui, const ScreenRect& area, const Scene& scene,
                    PanelRequests& requests) const;
 
+  static constexpr float kMiniSide = 88;  ///< of the map in small, right of the footer
+
   TileTextures* textures_;
   MaskOverlay mask_;
   MaskBrushing brushing_;
