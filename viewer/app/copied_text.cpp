@@ -34,7 +34,7 @@ std::string copied_text(CommandId what, const Document& d, const DocumentFrame& 
       const bool of_b = readout->on_other || d.shows_other;
       const HeadId head = of_b && state.other ? state.other->head : d.shown().head;
       return entry_text(
-          *readout->entry, (of_b ? "B: " : "") + d.picker.title(head),
+          *readout->entry, of_b ? "B: " + d.other_picker.title(head) : d.picker.title(head),
           pair_text(TokenNames::of(d.call_of(head), head.batch, false), readout->point.query,
                     TokenNames::of(d.call_of(head), head.batch, true), readout->point.key));
     }

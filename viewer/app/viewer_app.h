@@ -32,6 +32,7 @@
 
 namespace attnscope {
 
+struct ToldEntry;
 struct ToldPlace;
 
 /// The window's contents: a capture (or none), the panels, and one frame after the other. Only on
@@ -209,6 +210,8 @@ class ViewerApp {
                         const std::function<void(const std::filesystem::path&)>& write);
   SettingPlace setting_place() const;
   ViewState state_of_command(const ToldPlace& told) const;
+  ViewState state_of_entry(const ToldEntry& told) const;
+  ViewState state_of_text(const std::string& text) const;
   void go_to_place(const std::string& text);
   void try_open_other(const std::filesystem::path& path);
   void advance_film(double now);

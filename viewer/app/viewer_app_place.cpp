@@ -1,5 +1,7 @@
 #include "viewer/app/viewer_app.h"
 
+#include <fmt/core.h>
+
 #include "core/base/error.h"
 #include "viewer/script/place_words.h"
 #include "viewer/session/view_link.h"
@@ -67,19 +69,53 @@ ViewState ViewerApp::state_of_command(const ToldPlace& told) const {
   return state_after(told.lines, setting_place(), document_->limits);
 }
 
+/// Of an entry that was copied: its head, its token picked, and the entry in the middle.
+ViewState ViewerApp::state_of_entry(const ToldEntry& told) const {
+  constexpr std::string_view kOther = "B: ";
+  const bool other = told.head.starts_with(kOther);
+  const std::string title = told.head.substr(other ? kOther.size() : 0);
+  const auto head = (other ? document_->other_picker : document_->picker).titled(title);
+  if (!head) throw usage_error(one_line(title) + ": no head of what is open");
+  const ViewState& now = document_->history.now();
+  ViewState state = other ? apply_action(now, action::SetOther{*head}, document_->limits)
+                          : apply_action(now, action::SelectHead{*head}, document_->limits);
+  const MapSource& call = document_->call_of(state.head);
+  if (told.query >= call.queries.tokens() || told.key >= call.keys.tokens()) {
+    throw usage_error(fmt::format("row {}, column {}: the map has {} rows and {} columns",
+                                  told.query, told.key, call.queries.tokens(), call.keys.tokens()));
+  }
+  const PlacedMap placed = document_->placed(state);
+  const MapRect& rect = state.rect;
+  const auto from_middle = [](int64_t place, double begin, double end) {
+    return static_cast<double>(place) + 0.5 - (begin + end) / 2;
+  };
+  const action::Pan pan{from_middle(placed.rows->place(told.query), rect.q0, rect.q1),
+                        from_middle(placed.keys->place(told.key), rect.k0, rect.k1)};
+  state = apply_action(state, pan, document_->limits);
+  const action::PickQuery pick{{{state.reverse ? told.key : told.query}}};
+  return apply_action(state, pick, document_->limits);
+}
+
+/// The state at a place that was typed or pasted.
+ViewState ViewerApp::state_of_text(const std::string& text) const {
+  const SettingPlace here = setting_place();
+  const MapSource& call = here.call();
+  if (const auto command =
+          read_view_command(text, fit_rect(call.queries.tokens(), call.keys.tokens()))) {
+    return state_of_command(*command);
+  }
+  if (const auto entry = read_entry_text(text)) return state_of_entry(*entry);
+  return state_at(text, here, palette_context(), document_->limits);
+}
+
 /// All of it, as one step of undo, or nothing.
 void ViewerApp::go_to_place(const std::string& text) {
   place_problem_.clear();
-  const SettingPlace here = setting_place();
   window_->request_frames();
   // Parts of the map are told to whole entries: what was not changed stays as it is.
-  if (text == place_text(here)) return;
+  if (text == place_text(setting_place())) return;
   try {
-    const MapSource& call = here.call();
-    const std::optional<ToldPlace> told =
-        read_view_command(text, fit_rect(call.queries.tokens(), call.keys.tokens()));
-    document_->history.become(told ? state_of_command(*told)
-                                   : state_at(text, here, palette_context(), document_->limits));
+    document_->history.become(state_of_text(text));
     changed_ = true;
   } catch (const Error& error) {
     place_problem_ = one_line(error.what());

@@ -24,9 +24,8 @@ void PlaceField::draw(const Ui& ui, float width, const Scene& scene, PanelReques
   const ScreenRect rect = item_rect();
   if (ImGui::IsItemHovered() && !typing_) {
     tooltip(scene.place +
-            "\nwhere one is, to be copied; a head, a token, a part of the map or a command "
-            "(Ctrl+L) that is "
-            "typed or pasted here is gone to by Enter");
+            "\nwhere one is, to be copied; a head, a token, a part of the map, a copied command "
+            "(Ctrl+L) or entry (Ctrl+C) that is typed or pasted here is gone to by Enter");
   }
   if (entered) {
     asked_ = typing_ = reopens_ = true;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -289,6 +290,22 @@ std::string entry_text(const ProbedEntry& entry, const std::string& head, const 
   }
   if (!std::isnan(entry.logit)) line += fmt::format(", logit {:.9g}", entry.logit);
   return line;
+}
+
+std::optional<ToldEntry> read_entry_text(const std::string& text) {
+  // Words of a prompt may hold either sign; the numbers stand behind them all.
+  constexpr std::string_view kRow = ", row ", kColumn = ", column ";
+  const size_t pair = text.find(": q"), row = text.rfind(kRow);
+  if (pair == std::string::npos || row == std::string::npos || row < pair) return std::nullopt;
+  ToldEntry told{.head = text.substr(0, pair)};
+  const char* const end = text.data() + text.size();
+  const auto query = std::from_chars(text.data() + row + kRow.size(), end, told.query);
+  if (query.ec != std::errc{} || !std::string_view(query.ptr, end).starts_with(kColumn)) {
+    return std::nullopt;
+  }
+  const auto key = std::from_chars(query.ptr + kColumn.size(), end, told.key);
+  if (key.ec != std::errc{} || told.query < 0 || told.key < 0) return std::nullopt;
+  return told;
 }
 
 std::string heads_options(const std::string& list, const HeadPicker& picker, const HeadId& head) {

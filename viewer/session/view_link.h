@@ -32,6 +32,13 @@ std::string stats_command(const Session& session, const HeadPicker& picker, cons
 
 /// An entry as one line: the head, the pair of tokens, row and column, its numbers as they are.
 std::string entry_text(const ProbedEntry& entry, const std::string& head, const std::string& pair);
+/// The entry that such a line tells of.
+struct ToldEntry {
+  std::string head;
+  int64_t query = 0, key = 0;  ///< tokens
+};
+/// Reads what entry_text() writes; nothing where the text is none of its lines.
+std::optional<ToldEntry> read_entry_text(const std::string& text);
 
 /// The facts as options of a command, each with a space in front.
 std::string fact_words(const FactOverrides& facts);

@@ -235,3 +235,63 @@ TEST_CASE("a hand types an end of the colours") {
   seen.tap_with(RealInput::kControl, 'z');
   CHECK(seen.state().range.automatic);
 }
+
+TEST_CASE("an entry that was copied is pasted into the field of the place, and is gone to") {
+  SeenApp seen;
+  seen.app.act(action::SelectHead{{2, 0, 1}});
+  seen.app.act(action::SetRect{{300, 400, 500, 600}});
+  seen.settle();
+  const auto copy = [&] {
+    seen.point("Matrix/Map", 0.25, 0.75);
+    REQUIRE(seen.wait_for(WaitFor::exact));
+    seen.settle();
+    seen.tap_with(RealInput::kControl, 'c');
+    REQUIRE_FALSE(seen.app.failed());
+    return seen.app.clipboard();
+  };
+  const auto paste = [&](const std::string& text) {
+    ImGui::SetClipboardText(text.c_str());
+    seen.click("Toolbar/Place");
+    seen.tap_with(RealInput::kControl, 'v');
+    seen.tap(RealInput::kReturn);
+  };
+  const std::string copied = copy();
+  REQUIRE(copied.find("layer 2") != std::string::npos);
+  const MapPoint there = seen.app.frame()->readout()->point;
+  CHECK(copied.find("row " + std::to_string(there.query)) != std::string::npos);
+  seen.app.act(action::SelectHead{{1, 0, 3}});
+  seen.app.act(action::SetRect{{0, 40, 0, 40}});
+  seen.settle();
+  const ViewState before = seen.state();
+  paste(copied);
+  CHECK(seen.state().head == HeadId{2, 0, 1});
+  REQUIRE(seen.state().query);
+  CHECK(seen.state().query->tokens == std::vector<int64_t>{there.query});
+  const MapRect& rect = seen.state().rect;
+  CHECK(std::abs((rect.q0 + rect.q1) / 2 - static_cast<double>(there.query) - 0.5) < 1e-6);
+  CHECK(std::abs((rect.k0 + rect.k1) / 2 - static_cast<double>(there.key) - 0.5) < 1e-6);
+  CHECK(rect.q1 - rect.q0 == 40);
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state() == before);
+  // Of side B it shows that head there, whatever A is.
+  seen.app.act(action::SetOther{{3, 0, 2}});
+  seen.app.show_other(true);
+  const std::string of_other = copy();
+  seen.app.show_other(false);
+  REQUIRE(of_other.starts_with("B: "));
+  seen.app.act(action::DropOther{});
+  seen.settle();
+  paste(of_other);
+  CHECK(seen.state().head == before.head);
+  REQUIRE(seen.state().other);
+  CHECK(seen.state().other->head == HeadId{3, 0, 2});
+  // What this capture has not is told below the field.
+  const ViewState last = seen.state();
+  for (const char* none : {"layer 9 \u00b7 head 0: q 1 \u2192 k 2, row 1, column 2",
+                           "row 1, column 2000", "h: q 1 \u2192 k 2, row 1024, column 0"}) {
+    INFO(none);
+    paste(none);
+    CHECK(seen.state() == last);
+    seen.tap(RealInput::kEscape);
+  }
+}

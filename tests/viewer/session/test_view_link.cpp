@@ -166,6 +166,24 @@ TEST_CASE("an entry is told with its head, its tokens and all of its digits") {
   CHECK(entry_text(entry, "h", "p") == "h: p, row 7, column 9, weight 0.123456789");
 }
 
+TEST_CASE("an entry that was copied is read again, whatever words its prompt has") {
+  ProbedEntry entry;
+  entry.query = 7;
+  entry.key = 9;
+  entry.weight = 0.5;
+  const auto told = read_entry_text(
+      entry_text(entry, "step 5 \u00b7 head 1", "q text 3 «: q, row 1, column 2» \u2192 k(0,1,2)"));
+  REQUIRE(told);
+  CHECK(told->head == "step 5 \u00b7 head 1");
+  CHECK(told->query == 7);
+  CHECK(told->key == 9);
+  for (const char* none : {"", "L2 H0; q 3,5,6", "h: q 1, row 2", "h: q 1, row 2, column",
+                           "h: q 1, row x, column 3", ", row 1, column 2"}) {
+    INFO(none);
+    CHECK_FALSE(read_entry_text(none));
+  }
+}
+
 TEST_CASE("the view snaps to the frames in its middle") {
   Opened opened;
   opened.state = apply_action(opened.state, action::SetRect{{12, 17, 20, 26}}, opened.limits);

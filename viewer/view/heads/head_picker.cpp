@@ -6,7 +6,6 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
-#include <optional>
 #include <tuple>
 
 #include "core/base/error.h"
@@ -137,6 +136,20 @@ std::string HeadPicker::title(const HeadId& head) const {
   if (calls_[static_cast<size_t>(head.call)].batch.size() > 1) add(fmt::format("item {}", v.batch));
   add(fmt::format("head {}", v.head));
   return text;
+}
+
+std::optional<HeadId> HeadPicker::titled(std::string_view title) const {
+  for (int64_t call = chosen_.begin; call < chosen_.end; ++call) {
+    const MapSource& source = calls_[static_cast<size_t>(call)];
+    for (size_t head = 0; head < source.heads.size(); ++head) {
+      if (!title.ends_with(fmt::format("head {}", source.heads[head]))) continue;
+      for (size_t item = 0; item < source.batch.size(); ++item) {
+        const HeadId id{call, static_cast<int64_t>(item), static_cast<int64_t>(head)};
+        if (this->title(id) == title) return id;
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 std::vector<std::string> HeadPicker::choices(const HeadId& from, HeadAxis axis) const {

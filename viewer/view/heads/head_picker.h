@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -49,6 +50,9 @@ class HeadPicker {
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
   std::string title(const HeadId& head) const;
+  /// The head among those that are picked from that has this title; of several the first. Nothing
+  /// where none has it.
+  std::optional<HeadId> titled(std::string_view title) const;
 
   /// Every value of an axis as text, ascending (branches and kinds in recorded order): of the whole
   /// capture for step, layer, kind, branch, block, slot and chunk, of the head's call for batch and

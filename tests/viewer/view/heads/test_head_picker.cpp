@@ -43,6 +43,9 @@ TEST_CASE("heads are found by what was recorded") {
   CHECK(head == HeadId{3, 1, 2});
   CHECK(picker.values(head) == HeadValues{10, 3, CallKind::joint, "cond", 1, 2});
   CHECK(picker.title(head) == "step 10 · layer 3 · cond · item 1 · head 2");
+  CHECK(picker.titled(picker.title(head)) == head);
+  CHECK_FALSE(picker.titled("step 10 · layer 3 · cond · item 1 · head 22"));
+  CHECK_FALSE(picker.titled("head 2"));
   head = picker.select(head, HeadAxis::batch, "0");
   CHECK(picker.values(head).branch == "uncond");
   CHECK(picker.find({10, 1, CallKind::joint, "cond", 1, 1}) == HeadId{2, 1, 1});
