@@ -4,8 +4,11 @@
 #include <png.h>
 
 #include <array>
+#include <cstring>
 #include <new>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "io/pictures/png_guard.h"
@@ -52,11 +55,16 @@ void check_signature(Reading& reading) {
   }
 }
 
-/// Everything becomes one byte a pixel.
-void convert_to_grey(png_structp png, png_infop info) {
+enum class Channels : uint8_t { grey = 1, colour = 3 };
+
+/// Everything becomes one byte a channel.
+void convert_pixels(png_structp png, png_infop info, Channels channels) {
   png_set_expand(png);
   png_set_strip_16(png);
-  if ((png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0) {
+  const bool coloured = (png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0;
+  if (channels == Channels::colour) {
+    png_set_gray_to_rgb(png);
+  } else if (coloured) {
     constexpr double kRed = 0.2126;
     constexpr double kGreen = 0.7152;
     png_set_rgb_to_gray(png, PNG_ERROR_ACTION_NONE, kRed, kGreen);
@@ -66,13 +74,12 @@ void convert_to_grey(png_structp png, png_infop info) {
   png_read_update_info(png, info);
 }
 
-}  // namespace
+struct Pixels {
+  size_t width = 0, height = 0;
+  std::vector<uint8_t> bytes;
+};
 
-GreyImage read_png_grey(const std::filesystem::path& path) {
-  return read_png_grey(InputFile(path));
-}
-
-GreyImage read_png_grey(const InputFile& file) {
+Pixels read_pixels(const InputFile& file, Channels channels) {
   Reading reading(file);
   check_signature(reading);
   reading.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &reading.guard, PngGuard::keep_error,
@@ -96,17 +103,43 @@ GreyImage read_png_grey(const InputFile& file) {
     throw reading.error(fmt::format("{} × {} pixels are too many (at most {} a side, {} in all)",
                                     width, height, kMaxPngSide, kMaxPngPixels));
   }
-  reading.guard.guarded(png, [&] { convert_to_grey(png, info); });
-  if (png_get_rowbytes(png, info) != width) throw reading.error("cannot be turned into grey");
-  GreyImage image{static_cast<int>(width), static_cast<int>(height), {}};
-  image.pixels.resize(static_cast<size_t>(width) * height);
+  reading.guard.guarded(png, [&] { convert_pixels(png, info, channels); });
+  const size_t row_bytes = size_t{width} * static_cast<size_t>(channels);
+  if (png_get_rowbytes(png, info) != row_bytes) {
+    throw reading.error(channels == Channels::grey ? "cannot be turned into grey"
+                                                   : "cannot be turned into red, green and blue");
+  }
+  Pixels pixels{width, height, std::vector<uint8_t>(row_bytes * height)};
   std::vector<png_bytep> rows(height);
-  for (size_t y = 0; y < height; ++y) rows[y] = image.pixels.data() + y * width;
+  for (size_t y = 0; y < height; ++y) rows[y] = pixels.bytes.data() + y * row_bytes;
   reading.guard.guarded(png, [&] {
     png_read_image(png, rows.data());
     png_read_end(png, nullptr);
   });
-  return image;
+  return pixels;
+}
+
+}  // namespace
+
+GreyImage read_png_grey(const std::filesystem::path& path) {
+  return read_png_grey(InputFile(path));
+}
+
+GreyImage read_png_grey(const InputFile& file) {
+  Pixels pixels = read_pixels(file, Channels::grey);
+  return {static_cast<int>(pixels.width), static_cast<int>(pixels.height), std::move(pixels.bytes)};
+}
+
+Canvas read_png(const std::filesystem::path& path) {
+  const Pixels pixels = read_pixels(InputFile(path), Channels::colour);
+  Canvas canvas(static_cast<int>(pixels.width), static_cast<int>(pixels.height), Rgb{});
+  static_assert(sizeof(Rgb) == 3);
+  const size_t row_bytes = pixels.width * sizeof(Rgb);
+  for (size_t y = 0; y < pixels.height; ++y) {
+    std::memcpy(canvas.row(static_cast<int>(y)).data(), pixels.bytes.data() + y * row_bytes,
+                row_bytes);
+  }
+  return canvas;
 }
 
 }  // namespace attnscope

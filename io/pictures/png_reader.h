@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "io/files/input_file.h"
+#include "io/pictures/canvas.h"
 #include "io/pictures/grey_image.h"
 
 namespace attnscope {
@@ -17,5 +18,7 @@ constexpr int64_t kMaxPngPixels = 16 << 20;
 GreyImage read_png_grey(const InputFile& file);
 /// Reads the PNG of this name, which may be a link.
 GreyImage read_png_grey(const std::filesystem::path& path);
+/// As read_png_grey(), but in colour, 8 bits each; three bytes a pixel.
+Canvas read_png(const std::filesystem::path& path);
 
 }  // namespace attnscope

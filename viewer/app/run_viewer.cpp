@@ -78,6 +78,7 @@ ViewerEnd take_screenshot(ViewerApp& app, const ViewerSettings& settings) {
 
 ViewerEnd run_window(ViewerApp& app, const ViewerSettings& settings) {
   while (!app.window().should_close() && !settings.stop.stop_requested()) app.step(-1);
+  app.keep_picture();
   return settings.stop.stop_requested() ? ViewerEnd::stopped : ViewerEnd::closed;
 }
 

@@ -8,11 +8,9 @@
 
 #include "core/base/error.h"
 #include "viewer/app/process_memory.h"
-#include "viewer/panels/dialogs/empty_state.h"
 #include "viewer/panels/dialogs/error_dialog.h"
 #include "viewer/panels/dialogs/help_overlay.h"
 #include "viewer/script/place_words.h"
-#include "viewer/session/recent_files.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
 #include "viewer/view/window_place.h"
@@ -42,8 +40,8 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
       textures_(settings_.texture_bytes),
       panels_(painter_, textures_),
       palette_({[this] { return palette_context(); },
-                [this](CommandId command) { run_command(command); },
-                [this] { window_->close(); }}) {
+                [this](CommandId command) { run_command(command); }, [this] { window_->close(); }}),
+      start_(settings_.recent_list) {
   window_->set_handlers({[this](const KeyChord& chord) {
                            // Its field is not to take Enter for its own end.
                            const bool palettes = front() == Front::palette;
@@ -188,12 +186,7 @@ bool ViewerApp::is_mouse_held_back() {
 }
 
 EmptyState ViewerApp::empty_state() {
-  if (!recent_) {
-    recent_ = recent_files(settings_.recent_list);
-    find_gone(*recent_);
-  }
-  EmptyState state;
-  state.recent = *recent_;
+  EmptyState state = start_.state();
   if (awaited_) state.awaited = std::filesystem::absolute(awaited_->origin.path);
   state.notice = notice();
   state.has_sample = kWindowHasFiles;
@@ -415,6 +408,7 @@ bool ViewerApp::step(double limit) {
   news_ = false;
   draw_again_ = false;
   draw_frame();
+  if (!picture_kept_) keep_picture();
   pacer_.drew(began, seconds(), began < input_at_ + kAttentiveSeconds);
   return true;
 }
@@ -435,6 +429,10 @@ double ViewerApp::wait_seconds(double limit) const {
 
 gl::ReadPixels ViewerApp::picture() {
   if (document_) document_->require_unchanged();
+  return drawn();
+}
+
+gl::ReadPixels ViewerApp::drawn() {
   gl::Framebuffer target(window_->width(), window_->height());
   target.bind();
   const ImVec4 ground = to_vec4(theme_of(theme()).window);
@@ -444,6 +442,23 @@ gl::ReadPixels ViewerApp::picture() {
   window_->render();
   gl::Framebuffer::unbind();
   return target.read();
+}
+
+void ViewerApp::keep_picture() {
+  if (!document_ || sample_ || !start_.keeps(*document_)) return;
+  const auto map = labels_.find("Matrix/Map");
+  // A list or a dialog may lie over it.
+  if (!map || front() != Front::panels || !exact()) return;
+  const gl::ReadPixels all = drawn();
+  const auto within = [](float at, int size) { return std::clamp(static_cast<int>(at), 0, size); };
+  const int x0 = within(map->x0, all.width), y0 = within(map->y0, all.height);
+  gl::ReadPixels part{within(map->x1, all.width) - x0, within(map->y1, all.height) - y0, {}};
+  for (int y = 0; y < part.height; ++y) {
+    const auto row = all.pixels.begin() + (int64_t{y0 + y} * all.width + x0);
+    part.pixels.insert(part.pixels.end(), row, row + part.width);
+  }
+  start_.keep_picture(*document_, part);
+  picture_kept_ = true;
 }
 
 std::optional<ProbedEntry> ViewerApp::probe(int64_t query, int64_t key, bool of_other) {

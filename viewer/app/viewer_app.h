@@ -17,14 +17,13 @@
 #include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/sample_capture.h"
+#include "viewer/app/start_screen.h"
 #include "viewer/commands/commands.h"
 #include "viewer/gl/framebuffer.h"
-#include "viewer/panels/dialogs/empty_state.h"
 #include "viewer/panels/dialogs/file_browser.h"
 #include "viewer/screen/scripted_mouse.h"
 #include "viewer/screen/window.h"
 #include "viewer/script/script.h"
-#include "viewer/session/recent_files.h"
 #include "viewer/tiles/capture_follower.h"
 #include "viewer/view/query_walk.h"
 #include "viewer/view/row/film_player.h"
@@ -109,6 +108,9 @@ class ViewerApp {
   /// The frame that was drawn last, as a picture. Throws Error(file) as
   /// Document::require_unchanged() does.
   gl::ReadPixels picture();
+  /// Keeps the map that was drawn last as the picture of what is open in the list of what was
+  /// opened lately; nothing where that map is not seen, or not exact.
+  void keep_picture();
 
   /// What the document shows; null while nothing is open.
   const DocumentFrame* frame() const { return frame_ ? &*frame_ : nullptr; }
@@ -172,6 +174,7 @@ class ViewerApp {
   void tell_warnings(const Capture& capture);
   void tell_warning(const std::string& warning);
   void tell_pictures();
+  gl::ReadPixels drawn();
   void open_sample();
   void watch_kept_folders();
   void tell_kept_folder();
@@ -281,8 +284,8 @@ class ViewerApp {
   Front drawn_dialog_ = Front::panels;  ///< in the frame that was drawn last
   std::vector<KeyChord> list_keys_;     ///< since the last frame, for the list that is open
   std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale
-  /// What was opened lately; nothing: not read since the last capture was opened.
-  std::optional<std::vector<RecentFile>> recent_;
+  StartScreen start_;
+  bool picture_kept_ = false;  ///< of what is open, since it was exact first
 
   FilmPlayer film_player_;
   std::unique_ptr<FilmExport> export_;

@@ -1,16 +1,14 @@
 #include "viewer/app/viewer_app.h"
 
-#include <fmt/chrono.h>
+#include <fmt/core.h>
 
 #include <algorithm>
-#include <ctime>
 #include <initializer_list>
 #include <span>
 
 #include "core/base/error.h"
 #include "io/capture/capture_growth.h"
 #include "io/capture/computable.h"
-#include "viewer/session/recent_files.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/view_actions.h"
 
@@ -47,26 +45,6 @@ void show_by_data(Document& document) {
   }
 }
 
-std::string counted(int64_t count, const std::string& what) {
-  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
-}
-
-/// What was opened, for the list of what was opened lately: the day, its size, its model.
-std::string facts_text(const Document& document) {
-  const MapSource& call = document.call_of(document.history.now().head);
-  const int64_t queries = call.queries.tokens(), keys = call.keys.tokens();
-  const std::string tokens =
-      queries == keys ? counted(queries, "token") : fmt::format("{}\u00d7{} tokens", queries, keys);
-  const std::string model = document.capture ? document.capture->model() : "";
-  const std::time_t now = std::time(nullptr);
-  std::tm day{};
-  localtime_r(&now, &day);
-  return fmt::format("{:%Y-%m-%d} \u00b7 {}, {} \u00b7 {}{}", day,
-                     counted(document.own_calls, "call"),
-                     counted(static_cast<int64_t>(call.heads.size()), "head"), tokens,
-                     model.empty() ? "" : " \u00b7 " + model);
-}
-
 }  // namespace
 
 void ViewerApp::open(const CaptureOrigin& origin, const std::filesystem::path& second) {
@@ -101,6 +79,7 @@ void ViewerApp::open(const std::filesystem::path& path) {
 }
 
 void ViewerApp::show(std::unique_ptr<Document> document) {
+  keep_picture();
   if (settings_.theme) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
@@ -139,10 +118,8 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   letters_ = shown_letters(document_->calls);
   window_->set_letters(letters_);
   window_->set_title(document_->title());
-  if (!settings_.recent_list.empty() && !document_->origin.path.empty() && !sample_) {
-    remember_file(settings_.recent_list, document_->origin.path, facts_text(*document_));
-    recent_.reset();
-  }
+  if (!sample_ && start_.keeps(*document_)) start_.remember(*document_);
+  picture_kept_ = false;
   watch_kept_folders();
   window_->request_frames();
   follow();

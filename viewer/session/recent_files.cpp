@@ -72,12 +72,15 @@ void find_gone(std::vector<RecentFile>& files) noexcept {
   }
 }
 
+path recent_name(const path& capture) {
+  if (is_remote_name(capture.string())) return capture;
+  return std::filesystem::absolute(capture).lexically_normal();
+}
+
 bool remember_file(const path& list, const path& capture, const std::string& facts) noexcept {
   try {
     std::filesystem::create_directories(list.parent_path());
-    const path first = is_remote_name(capture.string())
-                           ? capture
-                           : std::filesystem::absolute(capture).lexically_normal();
+    const path first = recent_name(capture);
     // A line cannot hold such a name.
     if (first.string().find('\n') != std::string::npos) return false;
     std::vector<RecentFile> files = recent_files(list);

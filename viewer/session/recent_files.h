@@ -33,8 +33,12 @@ std::vector<RecentFile> recent_files(const std::filesystem::path& list) noexcept
 /// Looks for each of them, but for those on other machines. Never throws.
 void find_gone(std::vector<RecentFile>& files) noexcept;
 
-/// Puts a capture (made absolute) first in the list, which keeps the last 12. False where the list
-/// could not be written. Never throws.
+/// The name that the list has for a capture: its absolute path, or as it is told of one on another
+/// machine.
+std::filesystem::path recent_name(const std::filesystem::path& capture);
+
+/// Puts a capture (by its recent_name()) first in the list, which keeps the last 12. False where
+/// the list could not be written. Never throws.
 bool remember_file(const std::filesystem::path& list, const std::filesystem::path& capture,
                    const std::string& facts = {}) noexcept;
 

@@ -8,6 +8,7 @@
 #include "io/capture/evictions.h"
 #include "io/capture/partial_calls.h"
 #include "io/tensors/token_order_file.h"
+#include "viewer/app/recent_pictures.h"
 #include "viewer/app/sample_capture.h"
 #include "viewer/session/recent_files.h"
 #include "viewer/session/session.h"
@@ -58,6 +59,15 @@ void find_gone(std::vector<RecentFile>&) noexcept {}
 bool remember_file(const std::filesystem::path&, const std::filesystem::path&,
                    const std::string&) noexcept {
   return false;
+}
+
+bool keep_recent_picture(const std::filesystem::path&, const std::filesystem::path&,
+                         const gl::ReadPixels&) noexcept {
+  return false;
+}
+std::optional<Canvas> recent_picture(const std::filesystem::path&,
+                                     const std::filesystem::path&) noexcept {
+  return std::nullopt;
 }
 
 SampleCapture::SampleCapture() { throw no_files("the sample"); }

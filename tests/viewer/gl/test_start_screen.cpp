@@ -1,13 +1,19 @@
 // The window while nothing is open, the dialog that opens, and captures that are opened after or
 // beside each other. Needs a display: run by ctest under xvfb-run.
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <set>
+#include <tuple>
 
 #include "tests/support/catch.h"
+#include "tests/support/png_picture.h"
 #include "tests/support/reference_call.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tensor_files.h"
 #include "tests/viewer/gl/hidden_app.h"
+#include "tests/viewer/gl/seen_app.h"
+#include "viewer/app/recent_pictures.h"
 
 using namespace attnscope;
 using namespace attnscope::test;
@@ -55,6 +61,125 @@ TEST_CASE("the start screen has what was opened lately, with what it was, and wh
   hidden.click("Empty/one.safetensors");
   REQUIRE(hidden.app.document() != nullptr);
   CHECK(hidden.app.document()->origin.path == one);
+}
+
+TEST_CASE("the start screen has a small picture of the map that was seen, which a hand clicks") {
+  const TemporaryFolder folder;
+  const path one = write_call(folder, "one.safetensors"),
+             two = write_call(folder, "two.safetensors");
+  const path pictures = folder.path() / "state" / "recent-pictures";
+  const auto kept = [&] {
+    std::vector<path> files;
+    for (const auto& each : std::filesystem::directory_iterator(pictures)) {
+      files.push_back(each.path());
+    }
+    return files;
+  };
+  {
+    HiddenApp hidden(true, hidden_window(), with_recent(folder));
+    hidden.app.open(two);
+    CHECK_FALSE(std::filesystem::exists(pictures));
+    hidden.app.open(one);
+    REQUIRE(hidden.wait_for(WaitFor::exact));
+    hidden.settle();
+    REQUIRE(kept().size() == 1);
+    // As it is closed, it has the colours that were seen last.
+    const std::string first = read_bytes(kept().front());
+    hidden.app.act(action::SetColormap{.name = "magma"});
+    REQUIRE(hidden.wait_for(WaitFor::exact));
+    hidden.settle();
+    CHECK(read_bytes(kept().front()) == first);
+    hidden.app.keep_picture();
+    CHECK(read_bytes(kept().front()) != first);
+  }
+  const Picture small = read_png(kept().front().string());
+  CHECK(small.width <= kRecentWidth);
+  CHECK(small.height <= kRecentHeight);
+  CHECK(std::max(small.width, small.height) >= 60);
+  std::set<std::tuple<int, int, int>> colours;
+  for (uint32_t i = 0; i < small.width * small.height; ++i) {
+    colours.emplace(small.pixels[3 * i], small.pixels[3 * i + 1], small.pixels[3 * i + 2]);
+  }
+  CHECK(colours.size() > 20);
+
+  HiddenApp seen(false, SeenApp::seen_window(), with_recent(folder));
+  seen.settle();
+  const auto rect = seen.app.labels().find("Empty/Picture of one.safetensors");
+  REQUIRE(rect);
+  CHECK_FALSE(seen.app.labels().find("Empty/Picture of two.safetensors"));
+  CHECK(says(seen, "two.safetensors"));
+  // On the screen as it was kept: each sixteenth has its mean colour.
+  const gl::ReadPixels screen = seen.app.picture();
+  const auto means = [](const auto& picture, double x0, double y0, double width, double height) {
+    std::vector<double> of;
+    for (int block = 0; block < 16; ++block) {
+      std::array<double, 3> sums{};
+      int count = 0;
+      const double left = x0 + width * (block % 4) / 4, top = y0 + height * (block / 4) / 4;
+      for (int y = static_cast<int>(top); y < static_cast<int>(top + height / 4); ++y) {
+        for (int x = static_cast<int>(left); x < static_cast<int>(left + width / 4); ++x, ++count) {
+          const Rgb colour = picture.at(x, y);
+          sums[0] += colour.r;
+          sums[1] += colour.g;
+          sums[2] += colour.b;
+        }
+      }
+      for (const double sum : sums) of.push_back(sum / std::max(count, 1));
+    }
+    return of;
+  };
+  const std::vector<double> shown =
+      means(screen, rect->x0, rect->y0, rect->width(), rect->height());
+  const std::vector<double> stored = means(small, 0, 0, small.width, small.height);
+  for (size_t i = 0; i < shown.size(); ++i) {
+    INFO("block " << i / 3 << ": " << shown[i] << ", kept " << stored[i]);
+    CHECK(std::abs(shown[i] - stored[i]) < 20);
+  }
+  RealInput hand;
+  int left = 0, top = 0;
+  glfwGetWindowPos(glfwGetCurrentContext(), &left, &top);
+  hand.move(left + static_cast<int>((rect->x0 + rect->x1) / 2),
+            top + static_cast<int>((rect->y0 + rect->y1) / 2));
+  seen.settle();
+  hand.button(1, true);
+  hand.button(1, false);
+  seen.settle();
+  REQUIRE(seen.app.document() != nullptr);
+  CHECK(seen.app.document()->origin.path == one);
+}
+
+TEST_CASE("small pictures go with the captures that leave the list, and scripts keep none") {
+  const TemporaryFolder folder;
+  const path list = folder.path() / "state" / "recent",
+             pictures = list.parent_path() / "recent-pictures";
+  const gl::ReadPixels picture{2, 3, std::vector<Rgb>(6, Rgb{10, 20, 30})};
+  CHECK_FALSE(keep_recent_picture(list, "/a/none", picture));
+  REQUIRE(remember_file(list, "/a/first"));
+  REQUIRE(keep_recent_picture(list, "/a/first", picture));
+  const auto read = recent_picture(list, "/a/first");
+  REQUIRE(read);
+  CHECK(read->width() == 2);
+  CHECK(read->height() == 3);
+  CHECK(read->at(1, 2) == Rgb{10, 20, 30});
+  write_bytes(pictures / "mine.png", "not a picture of a capture");
+  for (size_t i = 0; i < kRecentFiles; ++i) {
+    REQUIRE(remember_file(list, path("/a") / std::to_string(i)));
+  }
+  CHECK(recent_picture(list, "/a/first"));
+  REQUIRE(keep_recent_picture(list, "/a/3", picture));
+  CHECK_FALSE(recent_picture(list, "/a/first"));
+  CHECK(recent_picture(list, "/a/3"));
+  CHECK(std::filesystem::exists(pictures / "mine.png"));
+  // A damaged one is none.
+  for (const auto& each : std::filesystem::directory_iterator(pictures))
+    write_bytes(each.path(), "x");
+  CHECK_FALSE(recent_picture(list, "/a/3"));
+
+  HiddenApp hidden(true, hidden_window(), first_settings());
+  hidden.app.open(write_call(folder, "one.safetensors"));
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.app.keep_picture();
+  CHECK(std::distance(std::filesystem::directory_iterator(pictures), {}) == 2);
 }
 
 TEST_CASE("a window that waits for a capture says so first") {

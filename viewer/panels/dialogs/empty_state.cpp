@@ -19,6 +19,8 @@ constexpr std::array<Example, 3> kExamples{
 
 constexpr size_t kShownRecent = 6;
 constexpr float kTargetHeight = 200, kLine = 28;
+/// Of what was opened lately.
+constexpr float kRecentLine = 46, kPictureWidth = 64;
 
 /// Buttons in the middle of a line.
 void draw_buttons(const Ui& ui, float middle, float y, bool sample, PanelRequests& requests) {
@@ -60,30 +62,51 @@ void draw_target(const Ui& ui, const ScreenRect& target, const EmptyState& state
   draw_buttons(ui, middle, y + ui.px(16), state.has_sample && !waits, requests);
 }
 
-/// A capture that was opened lately: its name and folder, and at the right what it was.
-void draw_recent(const Ui& ui, const ScreenRect& line, const RecentFile& recent,
+/// The small picture, as large as fits into the rectangle, in its own aspect.
+void draw_picture(const Ui& ui, const ScreenRect& room, const RecentEntry& recent) {
+  const float by = std::min(room.width() / static_cast<float>(recent.width),
+                            room.height() / static_cast<float>(recent.height));
+  const float width = by * static_cast<float>(recent.width);
+  const float height = by * static_cast<float>(recent.height);
+  const ImVec2 at{(room.x0 + room.x1 - width) / 2, (room.y0 + room.y1 - height) / 2};
+  ImGui::GetWindowDrawList()->AddImage(
+      reinterpret_cast<ImTextureID>(static_cast<intptr_t>(recent.picture)), at,
+      {at.x + width, at.y + height});
+  ui.labels.add("Empty/Picture of " + recent.file.file.filename().string(),
+                {at.x, at.y, at.x + width, at.y + height});
+}
+
+/// A capture that was opened lately: its picture, its name and folder, and at the right what it
+/// was.
+void draw_recent(const Ui& ui, const ScreenRect& line, const RecentEntry& recent,
                  PanelRequests& requests) {
-  const std::string name = recent.file.filename().string();
+  const RecentFile& file = recent.file;
+  const std::string name = file.file.filename().string();
   ImGui::SetCursorScreenPos({line.x0, line.y0});
-  if (!recent.gone) {
-    ImGui::PushID(recent.file.c_str());
+  if (!file.gone) {
+    ImGui::PushID(file.file.c_str());
     if (ImGui::Selectable("##recent", false, 0, {line.width(), line.height() - ui.px(2)})) {
-      requests.open = recent.file.string();
+      requests.open = file.file.string();
     }
     ImGui::PopID();
     mark(ui, "Empty/" + name);
   }
-  ImFont* const small = ui.fonts.secondary;
-  const std::string facts = recent.gone ? "gone" : recent.facts;
-  const float right = line.x1 - ui.px(4), y = line.y0 + ui.px(4);
-  const float taken = put_fitting(ui, small, right, y, line.width() * 0.6f, ui.theme.secondary,
-                                  facts, Align::right);
   float x = line.x0 + ui.px(4);
+  if (recent.picture != 0) {
+    draw_picture(ui, {x, line.y0 + ui.px(2), x + ui.px(kPictureWidth), line.y1 - ui.px(4)}, recent);
+  }
+  x += ui.px(kPictureWidth + 12);
+  ImFont* const small = ui.fonts.secondary;
+  const std::string facts = file.gone ? "gone" : file.facts;
+  const float right = line.x1 - ui.px(4);
+  const float y = (line.y0 + line.y1) / 2 - ui.px(10);
+  const float taken = put_fitting(ui, small, right, y, (right - x) * 0.65f, ui.theme.secondary,
+                                  facts, Align::right);
   x += put_fitting(ui, small, x, y, right - taken - ui.px(12) - x,
-                   recent.gone ? ui.theme.secondary : ui.theme.query, one_line(name)) +
+                   file.gone ? ui.theme.secondary : ui.theme.query, one_line(name)) +
        ui.px(12);
   put_fitting(ui, small, x, y, right - taken - ui.px(12) - x, ui.theme.secondary,
-              one_line(recent.file.parent_path().string()));
+              one_line(file.file.parent_path().string()));
 }
 
 }  // namespace
@@ -93,10 +116,14 @@ void draw_empty_state(const Ui& ui, const ScreenRect& rect, const EmptyState& st
   begin_pane(ui, "empty", rect, false);
   const float width = std::min(rect.width() - ui.px(48), ui.px(720));
   const float x = (rect.x0 + rect.x1 - width) / 2;
-  const size_t shown = std::min(state.recent.size(), kShownRecent);
-  const float lines = ui.px(kLine * static_cast<float>(shown));
-  const float whole =
-      ui.px(kTargetHeight + 40 + 36 + kLine * 3) + (shown > 0 ? ui.px(56) + lines : 0);
+  size_t shown = std::min(state.recent.size(), kShownRecent);
+  const auto whole_height = [&] {
+    const float lines = kRecentLine * static_cast<float>(shown);
+    return ui.px(kTargetHeight + 40 + 36 + kLine * 3 + (shown > 0 ? kLine + 16 + lines : 0));
+  };
+  // A low window has room for the latest alone.
+  while (shown > 1 && whole_height() > rect.height() - ui.px(48)) --shown;
+  const float whole = whole_height();
   float y = rect.y0 + std::max(ui.px(24), (rect.height() - whole) / 2);
   draw_target(ui, {x, y, x + width, y + ui.px(kTargetHeight)}, state, requests);
   y += ui.px(kTargetHeight + 32);
@@ -104,8 +131,8 @@ void draw_empty_state(const Ui& ui, const ScreenRect& rect, const EmptyState& st
     put_text(ui, ui.fonts.body, x, y, ui.theme.text, "Opened lately");
     y += ui.px(kLine);
     for (size_t i = 0; i < shown; ++i) {
-      draw_recent(ui, {x, y, x + width, y + ui.px(kLine)}, state.recent[i], requests);
-      y += ui.px(kLine);
+      draw_recent(ui, {x, y, x + width, y + ui.px(kRecentLine)}, state.recent[i], requests);
+      y += ui.px(kRecentLine);
     }
     y += ui.px(16);
   }

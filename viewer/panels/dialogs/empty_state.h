@@ -9,12 +9,19 @@
 
 namespace attnscope {
 
+/// A capture that was opened, with the texture of a small picture of its map.
+struct RecentEntry {
+  RecentFile file;
+  unsigned picture = 0;       ///< its first row is the upper one; 0: there is none
+  int width = 0, height = 0;  ///< of the picture
+};
+
 /// What a window without a capture tells.
 struct EmptyState {
-  std::vector<RecentFile> recent;  ///< the latest first
-  std::filesystem::path awaited;   ///< whose first call is waited for; empty: nothing is
-  std::string notice;              ///< what was just done; empty: nothing
-  bool has_sample = false;         ///< a sample can be had
+  std::vector<RecentEntry> recent;  ///< the latest first
+  std::filesystem::path awaited;    ///< whose first call is waited for; empty: nothing is
+  std::string notice;               ///< what was just done; empty: nothing
+  bool has_sample = false;          ///< a sample can be had
 };
 
 /// Draws the window while nothing is open: what is waited for, or where to drop a capture; what was
