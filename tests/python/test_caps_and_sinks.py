@@ -9,33 +9,29 @@ from typing import Any
 import torch
 
 from attnscope_capture import CaptureError, Call, capture, check_result, wrap
+from model_cases import SIZES, TEXT, TOKENS, made
 from support import TOLERANCE, CaptureTest, Recorded, has_program, output_error, program, read_capture, weights
 
-TEXT = {"input_ids": torch.arange(3, 27)[None]}
-SIZES = {
-    "num_hidden_layers": 2,
-    "hidden_size": 64,
-    "intermediate_size": 64,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "vocab_size": 100,
+# Of HY 4: latent keys of 8 and 8 channels, of which an indexer chooses six a query.
+TOP_KEYS = {
+    "num_key_value_heads": 4,
+    "q_lora_rank": 16,
+    "kv_lora_rank": 16,
+    "qk_nope_head_dim": 8,
+    "qk_rope_head_dim": 8,
+    "head_dim": 8,
+    "v_head_dim": 16,
+    "index_topk": 6,
+    "index_head_dim": 16,
+    "index_n_heads": 2,
+    "hc_mult": 2,
+    "moe_intermediate_size": 32,
+    "n_routed_experts": 4,
+    "num_experts_per_tok": 2,
+    "mlp_layer_types": ["dense", "sparse"],
+    "max_position_embeddings": 64,
 }
-TOKENS = {"bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
-
-
-def made(cls: str, config: str, **given: Any) -> Any:
-    """A model with small random weights and the functions of its own file."""
-    import transformers
-
-    torch.manual_seed(7)
-    made_of = getattr(transformers, config)(**given)
-    model = getattr(transformers, cls)._from_config(made_of, attn_implementation="eager").eval()
-    for name, parameter in model.named_parameters():
-        if "sink" in name:  # of a model that nobody trained they are whatever memory held
-            torch.nn.init.normal_(parameter, 1.0, 1.0)
-        elif parameter.ndim > 1:
-            torch.nn.init.normal_(parameter, 0.0, 0.25)
-    return model
+TURNED = {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [2, 1, 1]}
 
 
 class Models(CaptureTest):
@@ -81,11 +77,51 @@ class Models(CaptureTest):
             plain = Recorded(call.file, {**call.facts, "score": "softmax"}, call.tensors)
             self.assertGreater(output_error(plain), 0.01)  # the cap is no formality
 
+    def test_kin_of_gemma_2(self) -> None:
+        sizes = {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16, "attn_logit_softcapping": 3.0}
+        of_stack = {**SIZES, **TOKENS, **sizes}
+        asks = of_stack | {"cross_attention_hidden_size": 64}
+        stacks = {"encoder": of_stack, "decoder": asks, "vocab_size": 100}
+        words = {**TEXT, "decoder_input_ids": torch.arange(3, 12)[None]}
+        calls = self.record(made("VaultGemmaModel", "VaultGemmaConfig", **of_stack), TEXT)
+        calls += self.record(made("T5GemmaModel", "T5GemmaConfig", **stacks), words)
+        calls += self.record(made("T5GemmaEncoderModel", "T5GemmaConfig", **stacks, is_encoder_decoder=False), TEXT)
+        self.assertEqual({call.facts["score"] for call in calls}, {"softcap:3.0"})
+        self.assertEqual([call.facts["kind"] for call in calls], ["self"] * 4 + ["self", "cross"] * 2 + ["self"] * 2)
+
     def test_sinks_of_some_layers(self) -> None:
-        calls = self.record(made("GraniteSWAModel", "GraniteSWAConfig", **SIZES, **TOKENS), TEXT)
-        self.assertTrue(any("sinks" in call.tensors for call in calls))
         calls = self.record(made("MiMoV2FlashModel", "MiMoV2FlashConfig", **SIZES, **TOKENS, head_dim=16), TEXT)
-        self.assertEqual(len(calls), 2)
+        self.assertEqual(["sinks" in call.tensors for call in calls], [False, True])
+
+    def test_sinks_of_heads(self) -> None:
+        few = {"num_local_experts": 2, "num_experts_per_tok": 1}
+        mixed = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 32}
+        for cls, more in {
+            "GraniteSWA": {},
+            "GraniteMoeSWA": few,
+            "OpenAIPrivacyFilter": {**few, "head_dim": 16, "sliding_window": 8},
+            "Flint": {**mixed, "head_dim": 16, "sliding_window": 8, "shared_expert_intermediate_size": 32},
+            "HYV4": TOP_KEYS,
+            "HYV4VLText": {**TOP_KEYS, "rope_parameters": TURNED},
+        }.items():
+            with self.subTest(cls):
+                calls = self.record(made(f"{cls}Model", f"{cls}Config", **SIZES | TOKENS | more), TEXT)
+                self.assertEqual([tuple(call["sinks"].shape) for call in calls], [(1, 4, 1)] * 2)
+
+    def test_sinks_of_queries(self) -> None:
+        """Inkling 2 also calls the function to mix its layers, of which each token is a head: that is no attention
+        of tokens."""
+        sizes = SIZES | TOKENS | {"num_hidden_layers": 4, "num_experts_per_tok": 2, "n_routed_experts": 4}
+        sizes |= {"swa_num_attention_heads": 4, "swa_num_key_value_heads": 2, "swa_head_dim": 16, "head_dim": 16}
+        more = {"d_rel": 4, "rel_extent": 16, "moe_intermediate_size": 32, "n_layers_per_attn_res_block": 2}
+        for cls in ("Inkling2Text", "Inkling2LoopText"):
+            with self.subTest(cls):
+                model = made(f"{cls}Model", f"{cls}Config", **sizes, **more, sliding_window_size=8)
+                calls = self.record(model, TEXT)
+                self.assertEqual({call.facts["layer_name"].rpartition(".")[2] for call in calls}, {"self_attn"})
+                self.assertEqual({call.facts["layer"] for call in calls}, set(range(4)))
+                self.assertEqual({tuple(call["sinks"].shape) for call in calls}, {(1, 4, 24)})
+                self.assertEqual({call["mask"].dtype for call in calls}, {torch.float32})  # the relative bias
 
     def test_video_prism(self) -> None:
         model = made(

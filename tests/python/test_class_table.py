@@ -15,6 +15,7 @@ import test_models_encoders
 import test_models_flux
 import test_models_history
 import test_models_image
+import test_models_language
 import test_models_pictures
 import test_models_sound
 import test_models_video
@@ -34,6 +35,7 @@ CASES: Sequence[Case] = [
     *test_models_flux.CASES,
     *test_models_sound.CASES,
     *test_models_pictures.CASES,
+    *test_models_language.CASES,
 ]
 
 

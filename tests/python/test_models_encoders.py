@@ -100,6 +100,18 @@ def vjepa2(**more: Any) -> Any:
     return make
 
 
+def video_prism(cls: Any) -> tuple[Any, dict[str, Any]]:
+    layers = {"num_spatial_layers": 2, "num_temporal_layers": 1, "num_auxiliary_layers": 1}
+    vision = {**VISION, **layers, "tubelet_size": [1, 4, 6], "num_frames": 3, "attn_implementation": "eager"}
+    inputs = dict(pixel_values_videos=numbers(1, 3, 3, 12, 12))
+    if "Clip" not in cls.__name__:
+        return configured(cls, **vision), inputs
+    text = {name: VISION[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")}
+    text |= {"vocab_size": 20, "num_hidden_layers": 1}
+    model = configured(cls, text_config=text, vision_config=vision, attn_implementation="eager")
+    return model, {**inputs, "input_ids": IDS}
+
+
 def encoder(cls: str, make: Any, calls: dict[str, str], layers: int, name: str = "", **more: Any) -> Case:
     return Case(cls, make, calls, layers, name, library="transformers", timestep=None, **more)
 
@@ -113,6 +125,8 @@ WHISPER = {
 }
 DISTILLED = "class:register 1, distillation:register 1, image 1x3x3 cell 1x4x4"
 PIXEL = (0, slice(None), 6, 9)  # of the patch (1, 2)
+PRISM = {"*spatial_layers.*": "frame:video 1x3x2 cell 1x4x6", "*temporal_layers.*": "frames:video 3x1x1"}
+AUXILIARY = {"*auxiliary_layers.*": "video 3x3x2 cell 1x4x6"}
 FIRST_PATCHES = Probe("pixel_values", PIXEL, "layers.0 attention", "image", 5)
 
 CASES = (
@@ -184,6 +198,12 @@ CASES = (
         ],
     ),
 )
+
+
+for prism, further, count in (("VisionModel", {}, 3), ("ForVideoClassification", {}, 3), ("VideoModel", AUXILIARY, 4)):
+    CASES += (encoder(f"VideoPrism{prism}", video_prism, {**PRISM, **further}, count),)
+PRISM_OF_WORDS = {**PRISM, **AUXILIARY, "text_model.*": "text 5, class:register 1"}
+CASES += (encoder("VideoPrismClipModel", video_prism, PRISM_OF_WORDS, 4),)
 
 
 class Encoders(Models):

@@ -108,6 +108,34 @@ def _videomae(model: Any, a: Given) -> Sequences:
 
 VIDEOMAE = Layout((), _videomae, {"*encoder.layer.* *": "video"})
 
+# VideoPrism: each frame by itself, then each place over time, then (of the models with a head) all tokens
+
+
+def _video_prism(model: Any, a: Given) -> Sequences:
+    config = getattr(model.config, "vision_config", model.config)
+    sizes, cell = a["pixel_values_videos"].shape, tuple(config.tubelet_size)  # [B, T, C, H, W]
+    grid = (sizes[1] // cell[0], sizes[3] // cell[1], sizes[4] // cell[2])
+    return {
+        "frame": [grid_segment("frame", "video", (1, *grid[1:]), cell=cell)],
+        "frames": [grid_segment("frames", "video", (grid[0], 1, 1))],
+        "video": [grid_segment("video", "video", grid, cell=cell)],
+        "text": [Segment("text", "text", argument_count(a, "input_ids")), Segment("class", "register", 1)],
+    }
+
+
+_PRISM_OWNERS = ("", "vision_model.", "video_model.vision_model.", "video_model.")
+VIDEO_PRISM = Layout(
+    tuple(owner + f"{part}_layers" for owner in _PRISM_OWNERS for part in ("spatial", "temporal", "auxiliary")),
+    _video_prism,
+    {
+        "*spatial_layers.* *": "frame",
+        "*temporal_layers.* *": "frames",
+        "*auxiliary_layers.* *": "video",
+        "*text_model.* *": "text",
+    },
+    times={"*spatial_layers.* *": "frames", "*temporal_layers.* *": "frame"},
+)
+
 ENCODER_LAYOUTS = {
     "CLIPForImageClassification": CLIP_VISION,
     "CLIPModel": CLIP,
@@ -127,6 +155,10 @@ ENCODER_LAYOUTS = {
     "ViTModel": VIT,
     "VideoMAEForVideoClassification": VIDEOMAE,
     "VideoMAEModel": VIDEOMAE,
+    "VideoPrismClipModel": VIDEO_PRISM,
+    "VideoPrismForVideoClassification": VIDEO_PRISM,
+    "VideoPrismVideoModel": VIDEO_PRISM,
+    "VideoPrismVisionModel": VIDEO_PRISM,
     "WhisperForConditionalGeneration": WHISPER,
     "WhisperModel": WHISPER,
 }

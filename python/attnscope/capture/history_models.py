@@ -118,7 +118,7 @@ def _packed(name: str, modality: Modality, shapes: Sequence[Sequence[int]]) -> l
     return [grid_segment(n, modality, grid) for n, grid in zip(names, grids)]
 
 
-COSMOS3 = Layout(("layers",), _cosmos3, {"* self_attn": "text", "* self_attn.2": "made > all"})
+COSMOS3 = Layout(("layers",), _cosmos3, {"* self_attn": "text", "* self_attn.2": "made in all"})
 
 HISTORY_LAYOUTS = {
     "Cosmos3OmniTransformer": COSMOS3,

@@ -13,7 +13,7 @@ from .errors import CaptureError
 from .layouts import Layout, Sequences, sequence_of
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
-from .tokens import Segment
+from .tokens import Segment, kind_of
 
 HEAD_COUNTS = ("heads", "num_heads", "num_attention_heads")
 HEAD_DIMS = ("head_dim", "dim_heads")
@@ -45,10 +45,10 @@ def layout_bytes(
             f"estimate: {name}: these inputs do not tell its tokens ({type(error).__name__}: {error}): give "
             'all arguments of its forward that do, masks and positions with their values, not on "meta"'
         ) from error
-    if inputs.get("sparse_params") is not None:
-        raise CaptureError(
-            f"estimate: {name}: blocks that are chosen from q and k are not known without running it"
-        )
+    chosen = "" if inputs.get("sparse_params") is None else "blocks that are chosen from q and k"
+    unsized = layout.unsized or chosen
+    if unsized:
+        raise CaptureError(f"estimate: {name}: {unsized} are not known without running it")
     total = 0
     for slot in model.all_slots():
         where = f"{slot.place.block} {slot.place.slot}"
@@ -98,12 +98,14 @@ def _call_bytes(
     times_of = layout.match(where, layout.times)
     repeated = sequence_of(sequences, times_of, block) if times_of is not None else None
     items = _items_of(inputs) * (_count(repeated) if repeated is not None else 1)
-    kind = "cross" if rule is not None and rule[1] is not None else slot.kind or "self"
+    kind = "cross" if layout.crosses(block, call_name) else slot.kind or kind_of(keys)
     if not selection.call(call_name, kind):
         return 0
     count = next((int(getattr(slot.module, n)) for n in HEAD_COUNTS if hasattr(slot.module, n)), None)
     channels = next((getattr(slot.module, n) for n in HEAD_DIMS if hasattr(slot.module, n)), None)
     projection = next((getattr(slot.module, n) for n in PROJECTIONS if hasattr(slot.module, n)), None)
+    if projection is not None:
+        count = count or (channels and projection.weight.shape[0] // channels)
     if count is None or (channels is None and projection is None):
         raise CaptureError(
             f"estimate: {slot.name}: how many heads it has is not known without running the model"

@@ -27,7 +27,8 @@ class Layout:
     # (transformer, the forward's arguments) -> its sequences by name.
     sequences: Callable[[Any, Mapping[str, Any]], Sequences]
     # "BLOCK SLOT", with *, -> the call's sequence ("video"), or that of its queries and that of its keys
-    # ("video > text"). The first that matches holds.
+    # ("video > text"; "image in all": the queries' tokens are among the keys', so that it is no cross-attention). The
+    # first that matches holds.
     calls: Mapping[str, str]
     # "BLOCK SLOT" of modules that make no call in a forward with these arguments.
     idle: Callable[[Any, Mapping[str, Any]], Sequence[str]] = lambda model, given: ()
@@ -47,6 +48,8 @@ class Layout:
     times: Mapping[str, str] = field(default_factory=dict)
     # Sequences whose tokens stand where an argument of the forward says: that argument, a tensor [tokens, axes].
     positions: Mapping[str, str] = field(default_factory=dict)
+    # Why estimate() cannot tell how large the calls are, where it cannot.
+    unsized: str = ""
     # Is a forward with these arguments no step: one that fills a cache before the first? It is not recorded.
     aside: Callable[[Mapping[str, Any]], bool] = lambda given: False
     # The timestep of what is made, of the forward's arguments, where its timesteps are those of other tokens too.
@@ -57,8 +60,12 @@ class Layout:
         rule = self.match(f"{block} {slot}", self.calls)
         if rule is None:
             return None
-        queries, _, keys = rule.partition(" > ")
+        queries, _, keys = rule.replace(" in ", " > ").partition(" > ")
         return queries, keys or None
+
+    def crosses(self, block: str, slot: str) -> bool:
+        """Are the call's keys other tokens than those that ask?"""
+        return " > " in (self.match(f"{block} {slot}", self.calls) or "")
 
     def why_unseen(self, block: str, slot: str, compiled: bool) -> str | None:
         """Why calls of the module cannot be seen, in a model that is `compiled`; None where they can."""

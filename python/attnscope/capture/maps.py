@@ -128,9 +128,11 @@ class MapTeller:
             return TokenMap(own, None, kind_of(own) if rule else None, positions)
         if names[1] is None and self._model.hf:
             return None  # a cache of keys
+        asked = self._fitting(slot, forward.sequences, names[1], keys, "keys")
         # Of a class whose call is of one sequence, other keys are those of a cache.
-        kind = kind_of(own) if rule is not None and names[1] is None else "cross"
-        return TokenMap(own, self._fitting(slot, forward.sequences, names[1], keys, "keys"), kind)
+        among = rule is not None and not self._model.layout.crosses(slot.place.block, call_name)
+        kind = kind_of(asked if names[1] is not None else own) if among else "cross"
+        return TokenMap(own, asked if asked != own else None, kind)
 
     def of_chunk(
         self, slot: Slot, call_name: str, forward: Forward, call: Call, chunks: ChunkTeller
@@ -154,7 +156,8 @@ class MapTeller:
         else:
             own = other(queries)
         others = None
-        if rule is not None and rule[1] is not None and forward.sequences is not None:
+        if layout is not None and layout.crosses(slot.place.block, call_name) and forward.sequences is not None:
+            assert rule is not None
             others = self._fitting(slot, forward.sequences, rule[1], keys, "keys")
         elif slot.crosses:
             others = [Segment("text", "text", keys)] if self._model.family else other(keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .encoders import ENCODER_LAYOUTS
 from .history_models import HISTORY_LAYOUTS
 from .image_models import IMAGE_LAYOUTS
+from .language_models import LANGUAGE_LAYOUTS
 from .layouts import Layout
 from .packed_models import PACKED_LAYOUTS
 from .picture_models import PICTURE_LAYOUTS
@@ -19,4 +20,5 @@ LAYOUTS: dict[str, Layout] = {
     **IMAGE_LAYOUTS,
     **PICTURE_LAYOUTS,
     **ENCODER_LAYOUTS,
+    **LANGUAGE_LAYOUTS,
 }

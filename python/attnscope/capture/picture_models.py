@@ -109,7 +109,7 @@ ERNIE_IMAGE = Layout(
     ("layers",), _ernie_image, {"* self_attention": "joint"}, guidance="batch", masks={"*": ("row", None)}
 )
 PRX = Layout(
-    ("blocks",), _prx, {"* attention": "image > all"}, guidance="batch", masks={"*": ("row", "attention_mask")}
+    ("blocks",), _prx, {"* attention": "image in all"}, guidance="batch", masks={"*": ("row", "attention_mask")}
 )
 COGVIEW3 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"}, guidance="batch")
 COGVIEW4 = Layout(("transformer_blocks",), _cogview, {"* attn1": "joint"})

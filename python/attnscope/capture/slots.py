@@ -84,9 +84,10 @@ def transformers_of(model: Any) -> dict[str, torch.nn.Module]:
 
 
 def _is_attention(module: torch.nn.Module) -> bool:
-    """By its class's name. A processor (an IP adapter's is a module) is a part of the module that it serves."""
+    """By its class's name. A processor (an IP adapter's is a module) is a part of the module that it serves, and
+    residuals that attend to earlier layers (Inkling 2) mix these, not tokens."""
     name = type(module).__name__
-    called_so = re.search(r"Attention|Attn", name) and "Processor" not in name
+    called_so = re.search(r"Attention|Attn", name) and not re.search(r"Processor|AttentionResidual", name)
     return bool(called_so) and any(True for _ in module.parameters(recurse=True))
 
 
@@ -163,8 +164,7 @@ def number_main_stack(slots: list[Slot], main: Sequence[str] = ()) -> None:
 def lay_out(slots: list[Slot], layout: Layout, prefix: str) -> None:
     """Gives slots the layers and the kinds that the token layout of their class tells."""
     for slot in slots:
-        rule = layout.rule(slot.place.block, slot.place.slot)
-        slot.kind = "cross" if rule is not None and rule[1] is not None else None
+        slot.kind = "cross" if layout.crosses(slot.place.block, slot.place.slot) else None
     number_main_stack(slots, [prefix + stack for stack in layout.main])
 
 
