@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from .choice import head_range, key_head_range
+from .differential import subtracted
 from .errors import CaptureError
 from .files import (
     FORMAT,
@@ -157,6 +158,8 @@ class Dump:
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
+        minus = subtracted(slot.module, slot.place.slot, call_name) if slot is not None else None
+        extra |= {"minus": minus} if minus is not None else {}
         if call.source is not None:
             extra["attention"] = call.source
         if extra:
