@@ -3,6 +3,7 @@
 import shutil
 import types
 import unittest
+from typing import Any
 from unittest import mock
 
 import torch
@@ -10,8 +11,8 @@ import torch.nn.functional as F
 
 import attnscope_capture
 import small_models
-from attnscope_capture import capture
-from support import WRITER, CaptureTest, read_capture
+from attnscope_capture import CaptureError, capture
+from support import TOLERANCE, WRITER, CaptureTest, output_error, read_capture
 
 
 class Refusals(CaptureTest):
@@ -27,7 +28,7 @@ class Refusals(CaptureTest):
         for block in small.pipe.transformer.transformer_blocks:
             block.attn1.forward = types.MethodType(lambda self, **kw: around(self, **kw), block.attn1)
         # Found out at the first forward, not at the step that was asked for.
-        with self.refused("no scaled_dot_product_attention call", "native", "sdpa"):
+        with self.refused("no scaled_dot_product_attention call", "native", "wrap"):
             with capture(small.pipe, self.out(), steps=2):
                 small.run(3)
         self.assertFalse((self.folder / "d" / "capture.json").exists())
@@ -201,6 +202,56 @@ class Refusals(CaptureTest):
 
 
 original = attnscope_capture.Capture._offset
+
+# Models of transformers without its functions: options of the configuration, and the size of pictures [T,] C, H, W.
+STACK = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 32}
+WINDOWS = {"image_size": 16, "patch_size": 4, "embed_dim": 8, "depths": [1], "num_heads": [2], "window_size": 2}
+PATCHES = {"image_size": 32, "patch_size": 16, **STACK}
+OWN_OPERATIONS: dict[str, tuple[dict[str, Any], tuple[int, ...]]] = {
+    "Swinv2": (WINDOWS, (3, 16, 16)),
+    "Timesformer": ({**PATCHES, "num_frames": 2}, (2, 3, 32, 32)),
+    "VitDet": ({**PATCHES, "pretrain_image_size": 32}, (3, 32, 32)),
+    "Bloom": ({"vocab_size": 40, "hidden_size": 32, "n_layer": 1, "n_head": 2}, ()),
+    "Mpt": ({"vocab_size": 40, "d_model": 32, "n_layers": 1, "n_heads": 2}, ()),
+    "Deberta": ({"vocab_size": 40, **STACK}, ()),
+    "DebertaV2": ({"vocab_size": 40, **STACK}, ()),
+    "Longformer": ({"vocab_size": 40, **STACK, "attention_window": 8}, ()),
+    "BigBird": ({"vocab_size": 40, **STACK}, ()),
+}
+
+
+class OfTransformers(CaptureTest):
+    def model(self, name: str, options: dict[str, Any], **more: Any) -> Any:
+        import transformers
+
+        config = getattr(transformers, f"{name}Config")(**options)
+        return getattr(transformers, f"{name}Model")._from_config(config, **more).eval()
+
+    def test_operations_of_their_own(self) -> None:
+        """Nobody is told to load with sdpa what transformers does not load with it."""
+        for name, (options, sizes) in OWN_OPERATIONS.items():
+            model = self.model(name, options)
+            inputs = {"pixel_values": torch.randn(1, *sizes)} if sizes else {"input_ids": torch.arange(3, 27)[None]}
+            with self.subTest(name), self.assertRaises(CaptureError) as caught:
+                with torch.no_grad(), capture(model, self.folder / name):
+                    model(**inputs)
+            self.assertIn(f"no attention call came from {name}Model: it computes its attention", str(caught.exception))
+            self.assertIn("capture.wrap(function)", str(caught.exception))
+            self.assertNotIn("sdpa", str(caught.exception))
+
+    def test_sdpa_where_the_class_has_it(self) -> None:
+        ids = torch.arange(3, 27)[None]
+        options = {"vocab_size": 40, "hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+        model = self.model("Falcon", options, attn_implementation="eager")
+        with self.refused('with attention "eager" it calls no function', 'attn_implementation="sdpa"'):
+            with torch.no_grad(), capture(model, self.folder / "eager", force=True):
+                model(ids)
+        model = self.model("Falcon", options, attn_implementation="sdpa")
+        with torch.no_grad(), capture(model, self.folder / "sdpa", force=True):
+            model(ids)
+        (call,) = read_capture(self.folder / "sdpa")
+        self.assertLess(output_error(call), TOLERANCE[torch.float32])
+
 
 if __name__ == "__main__":
     unittest.main()

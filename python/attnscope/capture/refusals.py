@@ -48,12 +48,29 @@ def no_calls(model: torch.nn.Module) -> CaptureError:
             "switched off. Wrap the function with attnscope.capture.wrap(function), or call "
             "torch.compiler.reset() before the capture"
         )
+    if hasattr(model, "_supports_sdpa"):  # of transformers
+        return _no_calls_of_transformers(model)
     return CaptureError(
         "no scaled_dot_product_attention call came from the model's attention, nor one of another function "
         'that is watched: it calls a kernel of its own. diffusers: transformer.set_attention_backend("native") '
-        'and the default processors; transformers: attn_implementation="sdpa"; PyTorch\'s MultiheadAttention: '
+        'and the default processors; PyTorch\'s MultiheadAttention: '
         "need_weights=False and torch.backends.mha.set_fastpath_enabled(False); your own function: "
         "attnscope.capture.wrap(function)"
+    )
+
+
+def _no_calls_of_transformers(model: torch.nn.Module) -> CaptureError:
+    name, wanted = type(model).__name__, getattr(model.config, "_attn_implementation", None)
+    if model._supports_sdpa and wanted != "sdpa":
+        return CaptureError(
+            f'no attention call came from {name}: with attention "{wanted}" it calls no function that is watched: load '
+            'it with attn_implementation="sdpa"'
+        )
+    return CaptureError(
+        f"no attention call came from {name}: it computes its attention in operations of its own, and none of "
+        "transformers' functions, so nothing of it can be recorded as it is. Where its code makes the result of q, k and "
+        "v, call a function of these that attnscope.capture.wrap(function) made, or hand them to "
+        "attnscope.capture.record(q, k, v, …)"
     )
 
 
