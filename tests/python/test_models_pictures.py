@@ -3,11 +3,13 @@
 import unittest
 from typing import Any
 
+import diffusers
 import torch
 
+import attnscope_capture
 from attnscope_capture import capture
 from model_cases import Case, Models, Probe, cell, map_of, numbers, picture_ids, prefix
-from support import read_capture
+from support import has_program, program, read_capture
 
 STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
@@ -173,6 +175,169 @@ def glm_image(cls: Any) -> tuple[Any, dict[str, Any]]:
     return model, inputs
 
 
+def nucleus(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        **SMALL,
+        in_channels=8,
+        num_layers=2,
+        num_key_value_heads=1,
+        joint_attention_dim=12,
+        axes_dims_rope=(4, 6, 6),
+        moe_enabled=False,
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 12, 8),
+        img_shapes=[(1, 3, 4)],
+        encoder_hidden_states=numbers(1, 7, 12),
+        encoder_hidden_states_mask=prefix(5, 7),
+        timestep=STAMP,
+    )
+    return model, inputs
+
+
+def ideogram4(padding: int) -> Any:
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = cls(
+            in_channels=8,
+            num_layers=2,
+            **SMALL,
+            intermediate_size=32,
+            adaln_dim=16,
+            llm_features_dim=12,
+            mrope_section=(4, 2, 2),
+        )
+        kinds = torch.tensor([0] * padding + [3] * 5 + [2] * 12)[None]
+        places = torch.zeros(1, padding + 17, 3, dtype=torch.long)
+        places[0, padding : padding + 5] = torch.arange(5)[:, None]
+        places[0, padding + 5 :] = 65536 + picture_ids(3, 4).long()
+        inputs = dict(
+            hidden_states=numbers(1, padding + 17, 8),
+            timestep=STAMP,
+            encoder_hidden_states=numbers(1, padding + 17, 12),
+            position_ids=places,
+            segment_ids=torch.where(kinds == 0, -1, 1),
+            indicator=kinds,
+        )
+        return model, inputs
+
+    return make
+
+
+JOYIMAGE = {"hidden_size": 32, "num_attention_heads": 2, "text_dim": 12, "num_layers": 2, "in_channels": 4}
+
+
+def joyimage(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(**JOYIMAGE, rope_dim_list=[4, 6, 6])
+    inputs = dict(
+        hidden_states=numbers(1, 3, 4, 1, 6, 8), timestep=STAMP * 1000, encoder_hidden_states=numbers(1, 7, 12)
+    )
+    return model, inputs
+
+
+def joyimage_plus(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(**JOYIMAGE, rope_dim_list=[4, 6, 6])
+    inputs = dict(
+        hidden_states=numbers(1, 20, 4, 1, 2, 2),
+        timestep=STAMP * 1000,
+        encoder_hidden_states=numbers(1, 7, 12),
+        encoder_hidden_states_mask=prefix(5, 7).float(),
+        shape_list=[[(1, 3, 4), (1, 2, 3)]],
+    )
+    return model, inputs
+
+
+def bria_fibo2(items: int, references: bool) -> Any:
+    """items: prompts of 5 and of 7 tokens, whose gists have other counts."""
+
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = cls(
+            in_channels=4,
+            dim=32,
+            n_layers=3,
+            n_refiner_layers=1,
+            n_heads=2,
+            cap_feat_dim=12,
+            injection_layer_ids=(1,),
+            perceiver_num_layers=1,
+            min_num_gist_tokens=2,
+            max_num_gist_tokens=6,
+            gist_step=2,
+            gist_min_text_len=5,
+            gist_max_text_len=8,
+            axes_dims=(4, 6, 6),
+            axes_lens=(32, 16, 16),
+        )
+        masks = torch.cat([prefix(5, 7), prefix(7, 7)])[:items]
+        inputs: dict[str, Any] = dict(
+            hidden_states=numbers(items, 4, 6, 8),
+            timestep=STAMP.repeat(items),
+            encoder_hidden_states=numbers(items, 2, 7, 12),
+            encoder_attention_mask=masks,
+        )
+        if references:
+            inputs["context_latents"] = [numbers(items, 4, 4, 6)]
+        return model, inputs
+
+    return make
+
+
+def hidream(wide: bool) -> Any:
+    def make(cls: Any) -> tuple[Any, dict[str, Any]]:
+        model = cls(
+            **SMALL,
+            patch_size=2,
+            in_channels=4,
+            num_layers=1,
+            num_single_layers=1,
+            caption_channels=[12, 10],
+            text_emb_dim=8,
+            num_routed_experts=0,
+            axes_dims_rope=(8, 4, 4),
+            max_resolution=(8, 8),
+            llama_layers=[0, 1],
+        )
+        inputs = dict(
+            hidden_states=numbers(1, 4, 6, 8 if wide else 6),
+            timesteps=STAMP * 1000,
+            encoder_hidden_states_t5=numbers(1, 4, 12),
+            encoder_hidden_states_llama3=numbers(2, 1, 5, 10),
+            pooled_embeds=numbers(1, 8),
+        )
+        return model, inputs
+
+    return make
+
+
+def omnigen(cls: Any) -> tuple[Any, dict[str, Any]]:
+    head = 16
+    model = cls(
+        in_channels=4,
+        hidden_size=32,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        intermediate_size=16,
+        num_layers=2,
+        pad_token_id=0,
+        vocab_size=20,
+        rope_scaling={"short_factor": [1.0] * (head // 2), "long_factor": [1.0] * (head // 2)},
+        pos_embed_max_size=8,
+        time_step_dim=8,
+    )
+    seen = torch.ones(22, 22).tril()
+    seen[2:6, 2:6] = 1
+    seen[10:] = 1
+    inputs = dict(
+        hidden_states=numbers(1, 4, 6, 8),
+        timestep=STAMP,
+        input_ids=torch.arange(1, 10)[None],
+        input_img_latents=[numbers(1, 4, 4, 4)],
+        input_image_sizes={0: [[2, 6]]},
+        attention_mask=seen[None],
+        position_ids=torch.arange(22)[None],
+    )
+    return model, inputs
+
+
 REFERENCES = "reference_1:reference 1x2x3, reference_2:reference 1x2x2"
 
 CASES = (
@@ -256,6 +421,87 @@ CASES = (
         2,
         probes=[Probe("hidden_states", cell(3, 5), "transformer_blocks.0 attn1", "image", 6)],
     ),
+    Case(
+        "NucleusMoEImageTransformer2DModel",
+        nucleus,
+        {"* attn": "image 1x3x4 > image 1x3x4, text 7 (5)"},
+        2,
+        masks={"*": "tensor"},
+        probes=[Probe("hidden_states", (0, 7), "transformer_blocks.0 attn", "image", 7)],
+    ),
+    Case(
+        "Ideogram4Transformer2DModel",
+        ideogram4(3),
+        {"* attention": "padding 3, text 5, image 1x3x4"},
+        2,
+        masks={"*": "segments"},
+        probes=[Probe("hidden_states", (0, 8 + 7), "layers.0 attention", "image", 7)],
+    ),
+    Case(
+        "Ideogram4Transformer2DModel",
+        ideogram4(0),
+        {"* attention": "text 5, image 1x3x4"},
+        2,
+        "of one prompt",
+        masks={"*": "tensor"},
+    ),
+    Case(
+        "JoyImageEditTransformer3DModel",
+        joyimage,
+        {"* attn": "image 1x3x4, reference_1:reference 1x3x4, reference_2:reference 1x3x4, text 7"},
+        2,
+        probes=[
+            Probe("hidden_states", (0, 2, slice(None), 0, 3, 5), "double_blocks.0 attn", "image", 6),
+            Probe("hidden_states", (0, 1, slice(None), 0, 3, 5), "double_blocks.0 attn", "reference_2", 6),
+        ],
+    ),
+    Case(
+        "JoyImageEditPlusTransformer3DModel",
+        joyimage_plus,
+        {"* attn": "image 1x3x4, reference_1:reference 1x2x3, padding 2, text 7 (5)"},
+        2,
+        masks={"*": "tensor"},
+        probes=[Probe("hidden_states", (0, 15), "double_blocks.0 attn", "reference_1", 3)],
+    ),
+    Case(
+        "BriaFibo2Transformer2DModel",
+        bria_fibo2(1, True),
+        {
+            "noise_refiner.0 *": "image 1x3x4, reference_1:reference 1x2x3",
+            "perceiver.layers.0 cross_attention": "gist:other 2 > text 7 (5)",
+            "perceiver.layers.0 self_attention": "gist:other 2",
+            "layers.* cross_attention": "gist:other 2, image 1x3x4, reference_1:reference 1x2x3 > text 7 (5)",
+            "layers.* attention": "gist:other 2, image 1x3x4, reference_1:reference 1x2x3",
+        },
+        3,
+        masks={"* cross_attention": "tensor"},
+        probes=[Probe("hidden_states", cell(3, 5), "noise_refiner.0 attention", "image", 6)],
+    ),
+    Case(
+        "HiDreamImageTransformer2DModel",
+        hidream(False),
+        {"* block.attn1": "image 1x3x3, t5_text:text 4, llama_text:text 5, layer_text:text 5"},
+        2,
+        timestep="timesteps",
+        probes=[Probe("hidden_states", cell(3, 5), "double_stream_blocks.0 block.attn1", "image", 5)],
+    ),
+    Case(
+        "HiDreamImageTransformer2DModel",
+        hidream(True),
+        {"* block.attn1": "image 1x3x4, padding 4, t5_text:text 4, llama_text:text 5, layer_text:text 5"},
+        2,
+        "of a wide picture",
+        timestep="timesteps",
+    ),
+    Case(
+        "OmniGenTransformer2DModel",
+        omnigen,
+        {"* self_attn": "text_1:text 2, reference_1:reference 1x2x2, text_2:text 3, time:register 1, image 1x3x4"},
+        2,
+        masks={"*": "tensor"},
+        unsized="masks of words and pictures",
+        probes=[Probe("hidden_states", cell(3, 5), "layers.0 self_attn", "image", 6)],
+    ),
     Case("CogView3PlusTransformer2DModel", cogview, {"* attn1": "text 7, image 1x3x4"}, 2),
     Case(
         "CogView4Transformer2DModel",
@@ -272,6 +518,30 @@ class Pictures(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_items_of_other_lengths(self) -> None:
+        """The gist stands last where prompts have gists of other lengths, and text of other lengths is padded."""
+        torch.manual_seed(3)
+        runs = {"BriaFibo2": bria_fibo2(2, False), "Ideogram4": ideogram4(0)}
+        for cls, make in runs.items():
+            model, inputs = make(getattr(diffusers, f"{cls}Transformer2DModel"))
+            if cls == "Ideogram4":
+                inputs = {name: value.repeat(2, *[1] * (value.ndim - 1)) for name, value in inputs.items()}
+                inputs["indicator"][0, :2], inputs["segment_ids"][0, :2] = 0, -1
+            with torch.no_grad(), capture(model.eval(), self.folder / cls, branch="all") as cap, cap.branch("cond"):
+                model(**inputs)
+            calls = read_capture(self.folder / cls)
+            maps = {c.facts["slot"]: map_of(c) for c in calls}
+            if has_program():
+                program("verify", self.folder / cls)
+            tensors = [t for c in calls for name, t in c.tensors.items() if not name.startswith("queries_")]
+            size = sum(t.numel() * t.element_size() for t in tensors)
+            self.assertEqual(attnscope_capture.estimate(model, inputs=inputs), size, cls)
+            if cls == "BriaFibo2":
+                self.assertEqual(maps["attention"], "image 1x3x4, gist:other 6 ([2, 6])")
+                self.assertEqual(maps["cross_attention"], "image 1x3x4, gist:other 6 ([2, 6]) > text 7 ([5, 7])")
+            else:
+                self.assertEqual(maps["attention"], "text 5 ({'tensor': 'queries_text_valid'}), image 1x3x4")
 
     def test_cached_keys_of_references(self) -> None:
         """Keys of GLM-Image that its references left in a cache are other; its queries are what they are."""

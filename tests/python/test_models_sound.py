@@ -157,6 +157,59 @@ def stable_audio3(differential: bool) -> Any:
     return make
 
 
+def kandinsky6_sr(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        in_visual_dim=4,
+        out_visual_dim=4,
+        time_dim=16,
+        model_dim=32,
+        ff_dim=32,
+        num_visual_blocks=2,
+        axes_dims=(4, 6, 6),
+        nabla_window=(1, 1, 1),
+    )
+    return model, dict(hidden_states=numbers(1, 2, 16, 8, 9), timestep=STAMP)
+
+
+def ace_step(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        hidden_size=32,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        head_dim=16,
+        in_channels=12,
+        audio_acoustic_hidden_dim=4,
+        sliding_window=2,
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 13, 4),
+        timestep=torch.tensor([0.7]),
+        timestep_r=torch.tensor([0.7]),
+        encoder_hidden_states=numbers(1, 5, 32),
+        context_latents=numbers(1, 13, 8),
+    )
+    return model, inputs
+
+
+def minimax_music3(cls: Any) -> tuple[Any, dict[str, Any]]:
+    model = cls(
+        in_channels=4,
+        condition_dim=6,
+        num_layers=2,
+        num_attention_heads=2,
+        attention_head_dim=16,
+        ff_inner_dim=16,
+        rotary_dim=8,
+        fourier_embedding_dim=8,
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 4, 10), timestep=torch.tensor([0.7]), encoder_hidden_states=numbers(1, 10, 6)
+    )
+    return model, inputs
+
+
 def longcat_audio(cls: Any) -> tuple[Any, dict[str, Any]]:
     model = cls(dit_dim=32, dit_depth=2, dit_heads=2, dit_text_dim=12, latent_dim=5, use_latent_condition=False)
     inputs = dict(
@@ -227,6 +280,31 @@ CASES = (
         },
         2,
         "without differences",
+    ),
+    Case(
+        "Kandinsky6SRTransformer3DModel",
+        kandinsky6_sr,
+        {"* self_attention": "video 2x16x8 {'tiles': [1, 8, 8]}"},
+        2,
+        masks={"*": "blocks"},
+        unsized="blocks that are chosen from q and k",
+        probes=[Probe("hidden_states", (0, 1, 9, 3), "visual_transformer_blocks.0 self_attention", "video", 128 + 64 + 11)],
+    ),
+    Case(
+        "AceStepTransformer1DModel",
+        ace_step,
+        {"* self_attn": "audio 7x1x1", "* cross_attn": "audio 7x1x1 > condition:other 5"},
+        2,
+        masks={"layers.0 self_attn": "tensor"},
+        unsized="masks of windows",
+        probes=[Probe("hidden_states", (0, 4), "layers.0 self_attn", "audio", 2)],
+    ),
+    Case(
+        "MiniMaxMusic3Transformer1DModel",
+        minimax_music3,
+        {"* attn": "time:register 1, audio 10x1x1"},
+        2,
+        probes=[Probe("hidden_states", (0, slice(None), 4), "transformer_blocks.0 attn", "audio", 4)],
     ),
     Case(
         "LongCatAudioDiTTransformer",

@@ -30,11 +30,13 @@ class CallSize:
 def mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: int) -> int:
     """Bytes of what is stored of a call's mask.
 
-    style: "row", "pairs", "uneven": one row of bools for each of `items`; "head_row": one of biases an item
+    style: "row", "pairs", "uneven": one row of bools for each of `items`; "segments": of numbers; "head_row": one of biases an item
     and head; "dense": bools of all queries, as many as keys, an item and head; None: no mask.
     """
     if style is None:
         return 0
     if style == "dense":
         return items * heads * keys * keys
+    if style == "segments":
+        return items * keys * 8
     return items * heads * keys * itemsize if style == "head_row" else items * keys

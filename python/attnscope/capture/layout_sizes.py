@@ -120,7 +120,9 @@ def _call_bytes(
     absent = argument is not None and inputs.get(argument) is None
     if absent or all(s.modality in ("video", "image") for s in keys):  # no padding of text to mask
         style = None
-    items_of_mask = items if style not in ("pairs", "uneven") else _padded_rows(keys, items, style)
+    items_of_mask = items if style not in ("pairs", "uneven", "segments") else _padded_rows(keys, items, style)
+    if style == "segments" and not items_of_mask:  # of no padding one row tells all
+        style, items_of_mask = "row", 1
     mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
     size = CallSize(
         items,
@@ -153,18 +155,19 @@ def _count(segments: Sequence[Segment]) -> int:
 def _padded_rows(keys: Sequence[Segment], items: int, style: str) -> int:
     """How many rows a mask of padding has: none without padding ("uneven": where all items have as much of
     it), one where all items have the same."""
-    counts = [s.valid if isinstance(s.valid, list) else [s.valid] for s in keys if s.valid is not None]
-    if any(len({int(n) for n in valid}) > 1 for valid in counts):
+    counts = [(s.count, _counts(s.valid)) for s in keys if s.valid is not None]
+    if any(len(set(valid)) > 1 for _, valid in counts):
         return items
     short = any(s.modality == "padding" and s.count for s in keys)
-    short |= any(
-        int(n) < s.count for s in keys if isinstance(s.valid, (int, list)) for n in _list(s.valid)
-    )
-    return int(short and style == "pairs")
+    short |= any(n < count for count, valid in counts for n in valid)
+    return int(short and style != "uneven")
 
 
-def _list(value: int | list[int]) -> list[int]:
-    return value if isinstance(value, list) else [value]
+def _counts(valid: int | list[int] | torch.Tensor) -> list[int]:
+    """How many tokens of a segment are no padding, an item each."""
+    if isinstance(valid, torch.Tensor):
+        return valid.reshape(-1, valid.shape[-1]).sum(-1).tolist()
+    return [int(n) for n in valid] if isinstance(valid, list) else [int(valid)]
 
 
 def _items_of(inputs: Mapping[str, Any]) -> int:

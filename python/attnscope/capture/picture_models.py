@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
+from .grids import patched
 from .image_models import pictures_of
 from .layouts import Layout, Sequences
-from .tokens import Segment, grid_segment
+from .tokens import Segment, argument_count, counted, grid_segment
 from .video_models import Given, text_of, valid_first
 
 # ---- HunyuanImage 2.1: the picture, then what is valid of two encoders, the glyphs first, then their padding
@@ -122,13 +125,187 @@ def _writes_cache(a: Given) -> bool:
 
 GLM_IMAGE = replace(COGVIEW4, aside=_writes_cache)  # references are cached keys
 
+# ---- Nucleus: the picture asks itself and the text, which asks nothing
+
+
+def _nucleus(model: Any, a: Given) -> Sequences:
+    image = grid_segment("image", "image", tuple(a["img_shapes"][0]))
+    return {"image": [image], "all": [image, text_of(a, mask="encoder_hidden_states_mask")]}
+
+
+NUCLEUS = Layout(
+    ("transformer_blocks",),
+    _nucleus,
+    {"* attn": "image in all"},
+    guidance="forwards",
+    masks={"*": ("row", "encoder_hidden_states_mask")},
+)
+
+# ---- Ideogram 4: text that is padded at the left, then the picture
+
+_IDEOGRAM_IMAGE, _IDEOGRAM_TEXT = 2, 3  # what `indicator` [B, N] calls them; padding is 0
+
+
+def _ideogram4(model: Any, a: Given) -> Sequences:
+    kinds = a["indicator"].cpu()
+    pictures = (kinds == _IDEOGRAM_IMAGE).all(0)
+    start = len(pictures) - int(pictures.sum())
+    if not bool(pictures[start:].all()):
+        raise ValueError("the picture is not the end of every item")
+    image = pictures_of(a["position_ids"][:1, start:])
+    words = (kinds == _IDEOGRAM_TEXT)[:, :start]
+    counts = set(words.sum(1).tolist())
+    if len(counts) > 1:
+        return {"joint": [Segment("text", "text", start, valid=words), *image]}
+    count = counts.pop()
+    return {"joint": [Segment("padding", "padding", start - count), Segment("text", "text", count), *image]}
+
+
+IDEOGRAM4 = Layout(("layers",), _ideogram4, {"* attention": "joint"}, masks={"*": ("segments", "segment_ids")})
+
+# ---- JoyImage: the picture, pictures to edit, text
+
+
+def _joyimage(model: Any, a: Given) -> Sequences:
+    x, patch = a["hidden_states"], model.config.patch_size  # [B, n, C, T, H, W], the picture last; or [B, C, T, H, W]
+    grid = patched(x.shape[-3:], patch)
+    others = x.shape[1] - 1 if x.ndim == 6 else 0
+    return {"joint": [*_numbered([grid] * (1 + others)), text_of(a)]}
+
+
+def _numbered(grids: Sequence[tuple[int, int, int]]) -> list[Segment]:
+    """The picture, then reference pictures, in these grids."""
+    references = [grid_segment(f"reference_{n}", "reference", grid) for n, grid in enumerate(grids[1:], 1)]
+    return [grid_segment("image", "image", grids[0]), *references]
+
+
+def _joyimage_plus(model: Any, a: Given) -> Sequences:
+    grids = a["shape_list"]
+    if any(list(item) != list(grids[0]) for item in grids):
+        return {}  # items of other pictures: no segments that hold for all
+    pictures = _numbered([tuple(grid) for grid in grids[0]])
+    missing = a["hidden_states"].shape[1] - sum(s.count for s in pictures)
+    text = text_of(a, mask="encoder_hidden_states_mask")
+    return {"joint": [*pictures, Segment("padding", "padding", missing), text]}
+
+
+JOYIMAGE = Layout(("double_blocks",), _joyimage, {"* attn": "joint"}, guidance="forwards")
+JOYIMAGE_PLUS = Layout(
+    ("double_blocks",),
+    _joyimage_plus,
+    {"* attn": "joint"},
+    guidance="batch",
+    masks={"*": ("row", "encoder_hidden_states_mask")},
+)
+
+# ---- FIBO 2: the gist of the text, the picture, pictures to edit; some blocks ask the text as well
+
+
+def _bria_fibo2(model: Any, a: Given) -> Sequences:
+    patch, config = model.config.patch_size, model.config
+    pictures = _numbered(
+        [(1, x.shape[2] // patch, x.shape[3] // patch) for x in (a["hidden_states"], *(a.get("context_latents") or []))]
+    )
+    mask, words = a.get("encoder_attention_mask"), a["encoder_hidden_states"]  # [B, bundles, N, C]
+    text = Segment("text", "text", words.shape[2], valid=counted(mask))
+    lengths = [words.shape[2]] * words.shape[0] if mask is None else mask.sum(1).tolist()
+    counts = [_gist_count(config, length) for length in lengths]
+    gist = Segment("gist", "other", max(counts))
+    if min(counts) < max(counts):
+        gist = replace(gist, valid=counts)
+        joint = [*pictures, gist]
+    else:
+        joint = [gist, *pictures]
+    return {"joint": joint, "pictures": pictures, "gist": [gist], "text": [text]}
+
+
+def _gist_count(config: Any, length: int) -> int:
+    """How many tokens the gist of a text of `length` tokens has (compute_gist_count() of diffusers)."""
+    shortest, longest = config.gist_min_text_len, config.gist_max_text_len
+    share = min(1.0, max(0.0, (length - shortest) / (longest - shortest)))
+    least, most = config.min_num_gist_tokens, config.max_num_gist_tokens
+    count = math.ceil((least + share * (most - least)) / config.gist_step) * config.gist_step
+    return max(least, min(most, count))
+
+
+BRIA_FIBO2 = Layout(
+    ("layers",),
+    _bria_fibo2,
+    {
+        "*noise_refiner.* *": "pictures",
+        "*perceiver.layers.* cross_attention": "gist > text",
+        "*perceiver.layers.* self_attention": "gist",
+        "* cross_attention": "joint > text",
+        "* attention": "joint",
+    },
+    guidance="forwards",
+    masks={"* cross_attention": ("row", "encoder_attention_mask"), "* *attention": ("uneven", None)},
+)
+
+# ---- HiDream: the picture, T5's text, the last layer of Llama's text, and that of a layer of its own for each block
+
+
+def _hidream(model: Any, a: Given) -> Sequences:
+    p, llama = model.config.patch_size, a["encoder_hidden_states_llama3"]
+    if a.get("hidden_states_masks") is None:
+        height, width = (n // p for n in a["hidden_states"].shape[2:])
+        padded = height * width if height == width else model.max_seq
+    else:
+        sizes = torch.as_tensor(a["img_sizes"]).tolist()
+        if any(size != sizes[0] for size in sizes):
+            return {}  # items of other pictures: no segments that hold for all
+        (height, width), padded = sizes[0], a["hidden_states"].shape[1]
+    image = grid_segment("image", "image", (1, int(height), int(width)))
+    t5 = Segment("t5_text", "text", argument_count(a, "encoder_hidden_states_t5"))
+    words = llama[model.config.llama_layers[0]].shape[-2]
+    llama_text = [Segment(name, "text", words) for name in ("llama_text", "layer_text")]
+    return {"joint": [image, Segment("padding", "padding", padded - image.count), t5, *llama_text]}
+
+
+HIDREAM = Layout(
+    ("double_stream_blocks", "single_stream_blocks"), _hidream, {"* block.attn1": "joint"}, guidance="batch"
+)
+
+# ---- OmniGen: text with pictures in it, the time, the picture
+
+
+def _omnigen(model: Any, a: Given) -> Sequences:
+    p, spans = model.config.patch_size, a["input_image_sizes"] or {}
+    x, ids = a["hidden_states"], a.get("input_ids")
+    made = [Segment("time", "register", 1), grid_segment("image", "image", (1, x.shape[2] // p, x.shape[3] // p))]
+    if ids is None:
+        return {"joint": made}
+    count, items = ids.shape[1], ids.shape[0]
+    own = [[tuple(span) for span in spans.get(item, [])] for item in range(items)]
+    if any(places != own[0] for places in own):
+        return {"joint": [Segment("condition", "other", count), *made]}
+    segments: list[Segment] = []
+    at = 0
+    for number, (first, end) in enumerate(sorted(own[0]), 1):
+        latents = a["input_img_latents"][own[0].index((first, end))]
+        reference = grid_segment(f"reference_{number}", "reference", (1, latents.shape[-2] // p, latents.shape[-1] // p))
+        segments += [Segment(f"text_{number}", "text", first - at), reference]
+        at = end
+    segments.append(Segment(f"text_{len(own[0]) + 1}" if own[0] else "text", "text", count - at))
+    return {"joint": [*segments, *made]}
+
+
+OMNIGEN = Layout(("layers",), _omnigen, {"* self_attn": "joint"}, unsized="masks of words and pictures")
+
 PICTURE_LAYOUTS = {
+    "BriaFibo2Transformer2DModel": BRIA_FIBO2,
     "CogView3PlusTransformer2DModel": COGVIEW3,
     "CogView4Transformer2DModel": COGVIEW4,
     "ErnieImageTransformer2DModel": ERNIE_IMAGE,
     "Flux3Transformer2DModel": FLUX3,
     "GlmImageTransformer2DModel": GLM_IMAGE,
+    "HiDreamImageTransformer2DModel": HIDREAM,
     "HunyuanImageTransformer2DModel": HUNYUAN_IMAGE,
+    "Ideogram4Transformer2DModel": IDEOGRAM4,
+    "JoyImageEditPlusTransformer3DModel": JOYIMAGE_PLUS,
+    "JoyImageEditTransformer3DModel": JOYIMAGE,
     "Krea2Transformer2DModel": KREA2,
+    "NucleusMoEImageTransformer2DModel": NUCLEUS,
+    "OmniGenTransformer2DModel": OMNIGEN,
     "PRXTransformer2DModel": PRX,
 }

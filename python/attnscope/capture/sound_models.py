@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .layouts import Layout, Sequences
-from .tokens import Segment, counted, grid_segment
+from .tokens import Segment, argument_count, counted, grid_segment
 from .video_models import Given, text_of
 
 # ---- Stable Audio 3: a module is two calls, of which the second's result is taken from the first's
@@ -57,4 +57,33 @@ LONGCAT_AUDIO = Layout(
     masks={"* self_attn": ("row", "attention_mask"), "* cross_attn": ("row", "encoder_attention_mask")},
 )
 
-SOUND_LAYOUTS = {"LongCatAudioDiTTransformer": LONGCAT_AUDIO, "StableAudio3DiTModel": STABLE_AUDIO3}
+# ---- ACE-Step and MiniMax Music 3
+
+
+def _ace_step(model: Any, a: Given) -> Sequences:
+    count = -(-a["hidden_states"].shape[1] // model.config.patch_size)  # [B, N, C]
+    condition = Segment("condition", "other", argument_count(a, "encoder_hidden_states"))  # text, lyrics, timbre
+    return {"audio": [grid_segment("audio", "audio", (count, 1, 1))], "condition": [condition]}
+
+
+ACE_STEP = Layout(
+    ("layers",),
+    _ace_step,
+    {"* self_attn": "audio", "* cross_attn": "audio > condition"},
+    unsized="masks of windows",
+)
+
+
+def _minimax_music3(model: Any, a: Given) -> Sequences:
+    count = a["hidden_states"].shape[2]  # [B, C, N]
+    return {"audio": [Segment("time", "register", 1), grid_segment("audio", "audio", (count, 1, 1))]}
+
+
+MINIMAX_MUSIC3 = Layout(("transformer_blocks",), _minimax_music3, {"* attn": "audio"})
+
+SOUND_LAYOUTS = {
+    "AceStepTransformer1DModel": ACE_STEP,
+    "LongCatAudioDiTTransformer": LONGCAT_AUDIO,
+    "MiniMaxMusic3Transformer1DModel": MINIMAX_MUSIC3,
+    "StableAudio3DiTModel": STABLE_AUDIO3,
+}

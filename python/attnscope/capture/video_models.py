@@ -244,6 +244,19 @@ KANDINSKY6 = Layout(
 )
 
 
+# ---- Kandinsky 6's super-resolution: a part of the picture an item, its tokens in tiles
+
+
+def _kandinsky6_sr(model: Any, a: Given) -> Sequences:
+    grid = patched(a["hidden_states"].shape[1:4], model.config.patch_size)  # [B, T, H, W, C]
+    return {"video": [grid_segment("video", "video", grid, order={"tiles": [1, 8, 8]})]}
+
+
+KANDINSKY6_SR = Layout(
+    ("visual_transformer_blocks",), _kandinsky6_sr, {"* *": "video"}, unsized="blocks that are chosen from q and k"
+)
+
+
 # ---- Cosmos 1, 2 and 2.5: the last attends to an image in a call of its own
 
 
@@ -353,6 +366,7 @@ VIDEO_LAYOUTS = {
     "EasyAnimateTransformer3DModel": EASYANIMATE,
     "HunyuanVideo15Transformer3DModel": HUNYUAN15,
     "Kandinsky5Transformer3DModel": KANDINSKY5,
+    "Kandinsky6SRTransformer3DModel": KANDINSKY6_SR,
     "Kandinsky6Transformer3DModel": KANDINSKY6,
     "LTX2VideoTransformer3DModel": LTX2,
     "MotifVideoTransformer3DModel": MOTIF,
