@@ -74,6 +74,7 @@ class Case:
     says: str = ""  # of what is not recorded
     unsized: str = ""  # what estimate() says of a class whose size only a run tells
     apart: int = 0  # calls of modules in no list of blocks, which are not recorded
+    pieces: int = 1  # calls of PyTorch's function that are one call of a module
 
 
 def numbers(*shape: int, seed: int = 1) -> torch.Tensor:
@@ -196,8 +197,11 @@ class Models(CaptureTest):
         for call in calls:
             self.assertLess(output_error(call), 2 * TOLERANCE[torch.float32], call.file)
         calls = [c for c in calls if "score" not in c.facts and "attention" not in c.facts.get("extra", {})]
-        self.assertEqual(len(calls) + case.apart, len(spy.calls))
-        for call, seen in zip(calls, spy.calls):
+        n = case.pieces
+        pieces = [spy.calls[i : i + n] for i in range(0, len(spy.calls), n)]
+        whole = [{**p[-1], **{name: torch.cat([part[name] for part in p], 2) for name in ("q", "out")}} for p in pieces]
+        self.assertEqual(len(calls) + case.apart, len(whole))
+        for call, seen in zip(calls, whole):
             for part in ("q", "k", "v"):
                 self.assertTrue(torch.equal(call[part], seen[part]), (call.file, part))
             self.assertTrue(torch.equal(call["out"], seen["out"][:, :, call["out_rows"]]), call.file)

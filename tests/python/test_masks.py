@@ -57,6 +57,8 @@ STRUCTURES: dict[str, tuple[str, torch.Tensor]] = {
     "packed": ("segments", I // 70 == J // 70),
     "alternating": ("segments", I % 7 == J % 7),
     "segments of two items": ("segments", torch.stack([I // 70 == J // 70, I % 3 == J % 3])[:, None]),
+    "words around a picture": ("spans", (J <= I) | ((I >= 40) & (I < 90) & (J < 90))),
+    "words, then a picture": ("spans", (J <= I) | (I >= 123)),
     "blocks of 128": ("blocks", spread(some_blocks(3, 3), 128)),
     "blocks of 64": ("blocks", spread(some_blocks(5, 5), 64)),
     "blocks of each item and head": ("blocks", spread(some_blocks(2, 4, 5, 5), 64)),

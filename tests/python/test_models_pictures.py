@@ -9,7 +9,7 @@ import torch
 import attnscope_capture
 from attnscope_capture import capture
 from model_cases import Case, Models, Probe, cell, map_of, numbers, picture_ids, prefix
-from support import has_program, program, read_capture
+from support import TOLERANCE, has_program, output_error, program, read_capture
 
 STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
@@ -338,6 +338,29 @@ def omnigen(cls: Any) -> tuple[Any, dict[str, Any]]:
     return model, inputs
 
 
+def qwen_image21(cls: Any) -> tuple[Any, dict[str, Any]]:
+    """Three runs of words, a picture after each; the text encoder has a slot for four tokens of a picture."""
+    model = cls(
+        in_channels=8,
+        out_channels=8,
+        num_layers=2,
+        **SMALL,
+        context_in_dim=12,
+        axes_dims_rope=(4, 6, 6),
+    )
+    inputs = dict(
+        hidden_states=numbers(1, 4 + 12 + 12, 8),
+        encoder_hidden_states=numbers(1, 11, 12),
+        timestep=STAMP,
+        img_shapes=[[(1, 2, 2), (1, 4, 3), (1, 3, 4)]],
+        img_mask=torch.tensor([[0, 0, 0, 1, 0, 0, 1, 1, 1, 0, 0, 1, 1, 1]]).bool(),
+    )
+    return model, inputs
+
+
+WORDS_AND_PICTURES = (
+    "text_1:text 3, reference_1:reference 1x2x2, text_2:text 2, reference_2:reference 1x4x3, text_3:text 2, image 1x3x4"
+)
 REFERENCES = "reference_1:reference 1x2x3, reference_2:reference 1x2x2"
 
 CASES = (
@@ -428,6 +451,19 @@ CASES = (
         2,
         masks={"*": "tensor"},
         probes=[Probe("hidden_states", (0, 7), "transformer_blocks.0 attn", "image", 7)],
+    ),
+    Case(
+        "QwenImage21Transformer2DModel",
+        qwen_image21,
+        {"* attn": WORDS_AND_PICTURES},
+        2,
+        masks={"*": "spans"},
+        unsized="masks of words and pictures",
+        probes=[
+            Probe("hidden_states", (0, 16 + 7), "transformer_blocks.0 attn", "image", 7),
+            Probe("hidden_states", (0, 4 + 7), "transformer_blocks.0 attn", "reference_2", 7),
+        ],
+        pieces=6,
     ),
     Case(
         "Ideogram4Transformer2DModel",
@@ -542,6 +578,43 @@ class Pictures(Models):
                 self.assertEqual(maps["cross_attention"], "image 1x3x4, gist:other 6 ([2, 6]) > text 7 ([5, 7])")
             else:
                 self.assertEqual(maps["attention"], "text 5 ({'tensor': 'queries_text_valid'}), image 1x3x4")
+
+    def test_the_cache_and_the_kernel_of_qwen_image(self) -> None:
+        """With its cache the words are keys alone after the first step; a flex kernel makes one call, of padded rows; a
+        padded prompt's mask is stored as it is."""
+        from diffusers.models.transformers.transformer_qwenimage21 import QwenImage21FlexAttnProcessor, QwenImage21KVCache
+
+        torch.manual_seed(3)
+        model, inputs = qwen_image21(diffusers.QwenImage21Transformer2DModel)
+        model, cache = model.eval(), QwenImage21KVCache(2)
+        with torch.no_grad():
+            plain = model(**inputs)[0]
+            with capture(model, self.folder / "cached", branch="all", layers=0) as cap:
+                for step, mode in enumerate(("extract", "cached")):
+                    cap.begin_step(step)
+                    with cap.branch("cond"):
+                        same = model(**inputs, kv_cache=cache, kv_cache_mode=mode)[0]
+                    self.assertTrue(torch.equal(same[:, -12:], plain[:, -12:]) or step == 1)
+            padded = {**inputs, "encoder_hidden_states_mask": (torch.arange(11) < 10)[None]}
+            with capture(model, self.folder / "padded", branch="all", layers=0) as cap, cap.branch("cond"):
+                model(**padded)
+            for block in model.transformer_blocks:
+                block.attn.processor = QwenImage21FlexAttnProcessor()
+            with capture(model, self.folder / "flex", branch="all", layers=0) as cap, cap.branch("cond"):
+                model(**inputs)
+        calls = {name: read_capture(self.folder / name) for name in ("cached", "padded", "flex")}
+        maps = {name: [(c.facts["kind"], c.facts["mask"], map_of(c)) for c in calls[name]] for name in calls}
+        image = "image 1x3x4"
+        first = ("joint", "spans", WORDS_AND_PICTURES)
+        self.assertEqual(maps["cached"], [first, ("joint", "none", f"{image} > {WORDS_AND_PICTURES}")])
+        text = WORDS_AND_PICTURES.replace("text 3,", "text 3 (3),").replace("text 2, ref", "text 2 (2), ref")
+        self.assertEqual(maps["padded"], [("joint", "tensor", text.replace("text 2, im", "text 2 (1), im"))])
+        self.assertEqual(maps["flex"], [("joint", "spans", f"{WORDS_AND_PICTURES}, padding 93")])
+        for name in calls:
+            for call in calls[name]:
+                self.assertLess(output_error(call), TOLERANCE[torch.float32])
+            if has_program():
+                program("verify", self.folder / name)
 
     def test_cached_keys_of_references(self) -> None:
         """Keys of GLM-Image that its references left in a cache are other; its queries are what they are."""

@@ -13,6 +13,7 @@ import torch
 from .chunks import Chunk
 from .grids import Grid
 from .layouts import Sequences
+from .tensors import Call
 from .turns import Memory
 
 
@@ -37,6 +38,7 @@ class Forward:
     chunk: Chunk | None = None  # the piece of a stream that it is
     mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
+    pieces: dict[int, list[Call]] = field(default_factory=dict)  # id of module -> those of a call that is not whole
     files: list[str] = field(default_factory=list)  # of the calls that were recorded
     of_step: int = 0  # its place among the forwards of its step
     numbered: bool = False  # nothing names its branch, or its step: calls state its number

@@ -11,6 +11,7 @@ import torch
 from .mask_entries import MaskEntries
 
 BLOCK_SIZES = ((128, 128), (64, 64))
+MOST_SPANS = 4096
 
 # (item, first row, end) → the entries of these rows, bool [rows, keys], in all heads.
 ExpectedRows = Callable[[int, int, int], torch.Tensor]
@@ -42,7 +43,7 @@ def find_structure(entries: MaskEntries, sizes: tuple[tuple[int, int], ...]) -> 
         found = _valid_pairs(entries) or _segments(entries)
     for height, width in sizes:
         found = found or _blocks(entries, height, width)
-    return found
+    return found or (_prefixes(entries) if entries.shape[2] == entries.shape[3] else None)
 
 
 def _is(entries: MaskEntries, expected: ExpectedRows) -> bool:
@@ -147,6 +148,29 @@ def _segments(entries: MaskEntries) -> StoredMask | None:
         return None
     numbers = torch.stack([torch.unique(of, return_inverse=True)[1] for of in segments])
     return StoredMask({"mask": "segments"}, {"mask_segments": _shared(numbers)})
+
+
+def _prefixes(entries: MaskEntries) -> StoredMask | None:
+    """The first keys of each query, as many as the query before it has, or one more, but where pictures or other
+    blocks begin: words are causal, and what stands between them is whole."""
+    keys = torch.arange(entries.shape[3], device=entries.rows(0, 0, 0, 1).device)
+    counts = torch.cat([entries.rows(0, 0, first, end).sum(-1) for first, end in entries.pieces()])
+    if not _is(entries, lambda item, first, end: keys < counts[first:end, None]):
+        return None
+    spans: list[tuple[int, int, int, int, int]] = []  # queries, keys, causal
+    lengths, at = counts.tolist(), 0
+    while at < len(lengths):
+        length, end = lengths[at], at + 1
+        grows = bool(length) and end < len(lengths) and lengths[end] == length + 1
+        while end < len(lengths) and lengths[end] == lengths[end - 1] + grows:
+            end += 1
+        whole = length - grows
+        spans += [(at, end, 0, whole, 0)] if whole else []
+        spans += [(at, end, whole, whole + end - at, 1)] if grows else []
+        at = end
+    if len(spans) > MOST_SPANS or not any(causal for *_, causal in spans):
+        return None
+    return StoredMask({"mask": "spans"}, {"mask_spans": torch.tensor(spans, dtype=torch.int64).view(-1, 5)})
 
 
 def _blocks(entries: MaskEntries, height: int, width: int) -> StoredMask | None:

@@ -292,6 +292,57 @@ def _omnigen(model: Any, a: Given) -> Sequences:
 
 OMNIGEN = Layout(("layers",), _omnigen, {"* self_attn": "joint"}, unsized="masks of words and pictures")
 
+# ---- Qwen-Image 2.1: words with pictures in them, then the picture; a call a run of words or a picture without flex
+
+_QWEN_SLOT = 4  # tokens of a picture for each slot that the text encoder has for it
+_FLEX_MULTIPLE = 128  # to which its flex kernel pads
+
+
+def _qwen_image21(model: Any, a: Given) -> Sequences:
+    grids = a["img_shapes"][0]
+    if any(list(item) != list(grids) for item in a["img_shapes"]):
+        return {}  # items of other pictures: no segments that hold for all
+    slots, mask = a["img_mask"][0].cpu(), a.get("encoder_hidden_states_mask")
+    image, *references = _numbered([tuple(grids[-1]), *(tuple(grid) for grid in grids[:-1])])
+    pictures = [*references, image]
+    segments: list[Segment] = []
+    at, left = 0, 0
+    while at < len(slots):
+        words = int(slots[at:].int().argmax())  # the picture that is made ends the row
+        if words:
+            valid = counted(mask[:, at : at + words]) if mask is not None else None
+            segments.append(Segment(f"text_{left + 1}", "text", words, valid=valid))
+            at += words
+        segments.append(pictures[left])
+        at += pictures[left].count // _QWEN_SLOT
+        left += 1
+    if sum(s.modality == "text" for s in segments) == 1:
+        segments = [replace(s, name="text") if s.modality == "text" else s for s in segments]
+    if a.get("kv_cache_mode") == "cached":
+        return {"joint": segments, "asked": segments[-1:]}
+    if _is_flex(model.transformer_blocks[0].attn):
+        segments.append(Segment("padding", "padding", -sum(s.count for s in segments) % _FLEX_MULTIPLE))
+    return {"joint": segments, "asked": segments}
+
+
+def _is_flex(module: Any) -> bool:
+    return "Flex" in type(module.processor).__name__
+
+
+def _qwen_image21_pieces(module: Any, model: Any, a: Given) -> int:
+    if a.get("kv_cache_mode") == "cached" or _is_flex(module):
+        return 1
+    return len(_qwen_image21(model, a)["joint"])
+
+
+QWEN_IMAGE21 = Layout(
+    ("transformer_blocks",),
+    _qwen_image21,
+    {"* attn": "asked in joint"},
+    unsized="masks of words and pictures",
+    pieces=_qwen_image21_pieces,
+)
+
 PICTURE_LAYOUTS = {
     "BriaFibo2Transformer2DModel": BRIA_FIBO2,
     "CogView3PlusTransformer2DModel": COGVIEW3,
@@ -308,4 +359,5 @@ PICTURE_LAYOUTS = {
     "NucleusMoEImageTransformer2DModel": NUCLEUS,
     "OmniGenTransformer2DModel": OMNIGEN,
     "PRXTransformer2DModel": PRX,
+    "QwenImage21Transformer2DModel": QWEN_IMAGE21,
 }

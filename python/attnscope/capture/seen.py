@@ -20,6 +20,7 @@ from .maps import MapTeller
 from .narrator import Narrator
 from .options import Options
 from .parallel import PartTeller, first_head
+from .pieces import joined
 from .selection import Selection
 from .slots import IMAGE_CALL, Model, Slot
 from .tensors import Call
@@ -61,7 +62,9 @@ class SeenCalls:
                 place = self._place(slot, None, slot.place.slot)
                 self._forwards.turns.check_call(slot.name)
                 place = self._place(slot, forward, self._call_name(slot, forward))
-                self._record_slot(slot, forward, call)
+                whole = self._whole(slot, forward, call)
+                if whole is not None:
+                    self._record_slot(slot, forward, whole)
         except CaptureError as error:
             if isinstance(error, DiskError) and not self._dump.keeps:
                 raise
@@ -95,6 +98,19 @@ class SeenCalls:
         """The facts about a call in an entry of the catalogue's `refused`."""
         of_forward = forward.place() if forward is not None else {}
         return {**of_forward, "block": slot.place.block, "slot": name, "layer_name": slot.name}
+
+    def _whole(self, slot: Slot, forward: Forward, call: Call) -> Call | None:
+        """The call, or that of which it is the last piece; None of other pieces."""
+        layout = self._model.layout
+        count = layout.pieces(slot.module, forward.model, forward.arguments) if layout is not None else 1
+        if count < 2:
+            return call
+        pieces = forward.pieces.setdefault(id(slot.module), [])
+        pieces.append(call)
+        if len(pieces) < count:
+            return None
+        del forward.pieces[id(slot.module)]
+        return joined(slot.name, pieces)
 
     def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
         self._arrivals.call(slot.name, self._selection.may_have(slot))
