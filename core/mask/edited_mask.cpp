@@ -83,6 +83,10 @@ Mask edited_mask(const Mask& mask, std::vector<MaskEdit> edits) {
   if (mask.has_finite_bias()) {
     throw usage_error("mask: edits of " + mask.describe() + ", which has biases");
   }
+  if (mask.dropped() != nullptr) {
+    throw usage_error("mask: edits of " + mask.describe() +
+                      ", where terms stand for what it drops (tail=none goes without them)");
+  }
   for (const MaskEdit& edit : edits) {
     if (edit.q0 < 0 || edit.k0 < 0 || edit.q0 >= edit.q1 || edit.k0 >= edit.k1) {
       throw usage_error("mask: nothing to edit in " + text_of(edit));

@@ -51,6 +51,10 @@ class Mask {
   Mask operator&(const Mask& other) const;
 
   bool is_none() const { return terms_.empty(); }
+  /// That of its term (MaskTerm), as long as it is the only one.
+  const DroppedTerms* dropped() const {
+    return terms_.size() == 1 ? terms_.front()->dropped() : nullptr;
+  }
   TileClass classify(int64_t batch, int64_t head, IndexRange queries, IndexRange keys) const;
   /// Writes the sum of the terms' biases, −inf where it is as low as a masked entry's
   /// (masked_bias.h); out need not be initialised. Layout as MaskTerm.

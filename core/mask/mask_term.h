@@ -16,6 +16,8 @@ enum class TileClass : uint8_t {
   mixed,  ///< entries differ: add_bias tells
 };
 
+struct DroppedTerms;
+
 /// One condition of a Mask. Immutable and thread-safe. Indices must lie within the problem.
 class MaskTerm {
  public:
@@ -32,6 +34,8 @@ class MaskTerm {
   virtual std::string describe() const = 0;
   /// Terms of one shape with equal texts have the same entries, those of tensors aside.
   virtual std::string identity() const { return describe(); }
+  /// What a kernel of it puts in place of the entries that it drops; null: nothing.
+  virtual const DroppedTerms* dropped() const { return nullptr; }
   /// Throws Error(usage) when the term does not fit a problem of this shape.
   virtual void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const = 0;
 };

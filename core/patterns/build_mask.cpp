@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_union.h"
+#include "core/patterns/block_selectors.h"
 #include "core/patterns/mask_grid.h"
 #include "core/patterns/mask_lines.h"
 #include "core/patterns/pooled_blocks.h"
@@ -66,7 +67,8 @@ Mask with_text(const MaskPattern& pattern, const AttentionProblem& problem, cons
   const std::vector<IndexRange> rows = queries.outside_video(), columns = keys.outside_video();
   if (rows.empty() && columns.empty()) return mask;
   const std::string name = queries.has_map() || keys.has_map() ? "all but video" : "text";
-  if (pattern.keep_text) return mask_union({ranges_mask(rows, columns, name), mask});
+  if (pattern.text_rule == TextRule::keep)
+    return mask_union({ranges_mask(rows, columns, name), mask});
   const std::vector<IndexRange> text = text_ranges(keys);
   // Blocks and lines may hold text keys; dropped means dropped.
   const Mask kept = mask & ranges_mask({}, without({{0, keys.tokens()}}, text), "all but text");
@@ -115,6 +117,7 @@ int64_t comparable_band(const TokenGrid& grid) {
 }
 
 int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem) {
+  if (pattern.is_selector()) return selector_bytes(pattern, problem).kept;
   switch (pattern.kind) {
     case PatternKind::vertical_slash: {
       const int64_t lines = std::min(pattern.vertical, problem.num_keys()) +
@@ -136,6 +139,7 @@ int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem) 
 
 int64_t least_build_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
                           const TileBackend& backend) {
+  if (pattern.is_selector()) return selector_bytes(pattern, problem).meanwhile;
   switch (pattern.kind) {
     case PatternKind::vertical_slash: {
       const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), pattern.rows);
@@ -152,6 +156,11 @@ int64_t least_build_bytes(const MaskPattern& pattern, const AttentionProblem& pr
 
 Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
                 int64_t head, const MaskResources& resources) {
+  if (pattern.is_selector()) {
+    const MemoryReservation reserved = resources.budget.reserve(
+        selector_bytes(pattern, problem).meanwhile, "the blocks of mask " + pattern.text);
+    return selected_blocks(pattern, problem, batch, head, resources.stop);
+  }
   const TokenGrid& grid = problem.key_tokens();
   const auto on_grid = [&](auto make) {
     check_grid(pattern, problem);
@@ -181,8 +190,9 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
     case PatternKind::topk:
     case PatternKind::topp:
       return with_text(pattern, problem, build_blocks(pattern, problem, batch, head, resources));
+    default:
+      return {};
   }
-  return {};
 }
 
 }  // namespace attnscope

@@ -27,6 +27,7 @@ struct PatternGrammar {
   std::string name;
   PatternKind kind;
   std::vector<Parameter> parameters;
+  MaskPattern defaults = {};  ///< numbers that are not told
 };
 
 template <typename T>
@@ -40,6 +41,17 @@ std::optional<T> parse_number(const std::string& text) {
 
 /// Large enough for any sequence, small enough for sums of two.
 constexpr int64_t kMostTokens = int64_t{1} << 40;
+/// Of a block of `subblock`.
+constexpr int64_t kMostCells = 64;
+/// Of standard deviations.
+constexpr double kMostNumber = 1000;
+
+std::string number_text(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
 
 Setter whole(int64_t MaskPattern::*member, int64_t least) {
   return [=](MaskPattern& pattern, const std::string& text) -> std::string {
@@ -64,6 +76,18 @@ Setter share(double MaskPattern::*member, double most) {
   };
 }
 
+/// A number from `least` to `most`.
+Setter number(double MaskPattern::*member, double least, double most) {
+  return [=](MaskPattern& pattern, const std::string& text) -> std::string {
+    const auto value = parse_number<double>(text);
+    if (!value || !(*value >= least) || !(*value <= most)) {
+      return "a number from " + number_text(least) + " to " + number_text(most);
+    }
+    pattern.*member = *value;
+    return "";
+  };
+}
+
 Setter extents(std::array<int64_t, 3> MaskPattern::*member) {
   return [=](MaskPattern& pattern, const std::string& text) -> std::string {
     try {
@@ -79,15 +103,110 @@ Setter extents(std::array<int64_t, 3> MaskPattern::*member) {
   };
 }
 
-std::string set_text(MaskPattern& pattern, const std::string& text) {
-  if (text != "keep" && text != "drop") return "keep or drop";
-  pattern.keep_text = text == "keep";
+/// One of two words.
+template <typename T>
+Setter word_of(T MaskPattern::*member, const std::vector<std::pair<std::string, T>>& words) {
+  return [=](MaskPattern& pattern, const std::string& text) -> std::string {
+    std::string all;
+    for (const auto& [word, value] : words) {
+      if (word == text) {
+        pattern.*member = value;
+        return "";
+      }
+      all += (all.empty() ? "" : " or ") + word;
+    }
+    return all;
+  };
+}
+
+std::string set_cells(MaskPattern& pattern, const std::string& text) {
+  const size_t cross = text.find('x');
+  const auto rows = parse_number<int64_t>(text.substr(0, cross));
+  const auto columns =
+      cross == std::string::npos ? std::nullopt : parse_number<int64_t>(text.substr(cross + 1));
+  if (!rows || !columns || *rows < 1 || *columns < 1 || std::max(*rows, *columns) > kMostCells) {
+    return "two numbers from 1 to " + std::to_string(kMostCells) + ", QxK";
+  }
+  pattern.cells = {*rows, *columns};
   return "";
+}
+
+std::string set_order(MaskPattern& pattern, const std::string& text) {
+  try {
+    pattern.order = TokenOrder::parse(text);
+    return "";
+  } catch (const Error&) {
+    return "an order of the tokens: stored, yxt (or another of the axes), hilbert, morton or "
+           "tiles:TxHxW";
+  }
+}
+
+/// The selectors of kernels, with the numbers that their code begins with.
+std::vector<PatternGrammar> selectors() {
+  using P = MaskPattern;
+  using K = PatternKind;
+  const Parameter text{"text", word_of<TextRule>(&P::text_rule, {{"keep", TextRule::keep},
+                                                                 {"compete", TextRule::compete}})};
+  const auto block = [](const char* usual) {
+    return Parameter{"block", whole(&P::block, 1), usual};
+  };
+  const auto keep = [](const char* usual) { return Parameter{"keep", share(&P::keep, 1), usual}; };
+  const auto tile = [](const char* usual) { return Parameter{"tile", extents(&P::tile), usual}; };
+  const Parameter order{"order", set_order};
+  const Parameter window{"window", extents(&P::window)};
+  const Parameter tail{"tail", word_of<BlockTail>(&P::tail, {{"row", BlockTail::row},
+                                                             {"centroid", BlockTail::centroid},
+                                                             {"none", BlockTail::none}})};
+  const Parameter variance{"variance",
+                           word_of<bool>(&P::exact_variance, {{"diag", false}, {"exact", true}})};
+  P sol, subblock, vsa, sla, sparge, nabla, draft, ssta;
+  sol.keep = sparge.keep = 0;
+  sol.block = subblock.block = sla.block = 64;
+  sol.tail = BlockTail::row;
+  subblock.keep = 0.25;
+  sla.text_rule = sparge.text_rule = TextRule::compete;
+  vsa.tile = {4, 4, 4};
+  nabla.tile = {1, 8, 8};
+  nabla.window = {0, 0, 0};
+  draft.tile = {1, 8, 16};
+  return {{"sol",
+           K::sol,
+           {{"tau", number(&P::tau, -kMostNumber, kMostNumber), "1"},
+            keep(""),
+            tail,
+            variance,
+            block(""),
+            order,
+            text},
+           sol},
+          {"subblock",
+           K::subblock,
+           {keep("0.25"), {"cells", set_cells}, block(""), order, text},
+           subblock},
+          {"vsa", K::vsa, {keep("0.1"), tile("4x4x4")}, vsa},
+          {"sla", K::sla, {keep("0.1"), block(""), order, text}, sla},
+          {"sparge",
+           K::sparge,
+           {{"sim", number(&P::sim, -1, 1), "0.6"},
+            {"cdf", number(&P::cdf, 0, 1), "0.98"},
+            keep(""),
+            text},
+           sparge},
+          {"nabla", K::nabla, {{"p", share(&P::p, 1), "0.9"}, window, tile("")}, nabla},
+          {"draft", K::draft, {keep("0.1"), tile("")}, draft},
+          {"ssta",
+           K::ssta,
+           {{"blocks", whole(&P::blocks, 1)},
+            {"lambda", number(&P::lambda, 0, 1)},
+            window,
+            tile("6x8x8")},
+           ssta}};
 }
 
 const std::vector<PatternGrammar>& grammar() {
   using P = MaskPattern;
-  static const Parameter text{"text", set_text};
+  static const Parameter text{"text", word_of<TextRule>(&P::text_rule, {{"keep", TextRule::keep},
+                                                                        {"drop", TextRule::drop}})};
   static const Parameter block{"block", whole(&P::block, 1), "128"};
   static const std::vector<PatternGrammar> patterns{
       {"none", PatternKind::none, {}},
@@ -115,7 +234,12 @@ const std::vector<PatternGrammar>& grammar() {
        PatternKind::topk,
        {block, {"keep", share(&P::keep, 1), "0.1"}, {"blocks", whole(&P::blocks, 1)}, text}},
       {"topp", PatternKind::topp, {block, {"p", share(&P::p, 1), "0.9"}, text}}};
-  return patterns;
+  static const std::vector<PatternGrammar> all = [] {
+    std::vector<PatternGrammar> list = patterns;
+    for (PatternGrammar& selector : selectors()) list.push_back(std::move(selector));
+    return list;
+  }();
+  return all;
 }
 
 /// Kernels by the names of their papers, and which pattern comes near.
@@ -124,9 +248,7 @@ struct PaperName {
 };
 constexpr PaperName kPaperNames[] = {
     {"svg", "Sparse VideoGen takes spatial or temporal, a head: measure both"},
-    {"minference", "MInference is near vertical-slash, which looks at rows of the whole head"},
-    {"sparge", "SpargeAttn is topp with a test of similarity, which is left out"},
-    {"vsa", "VSA keeps the best cubes; topk keeps blocks of tokens as they stand in the sequence"}};
+    {"minference", "MInference is near vertical-slash, which looks at rows of the whole head"}};
 
 /// The pattern that a name means: Sliding Tile Attention is `tiles`. Throws Error(usage) for the
 /// name of a kernel that none of them is.
@@ -134,6 +256,7 @@ std::string pattern_called(const std::string& name, const std::string& where) {
   for (const PaperName& paper : kPaperNames) {
     if (paper.name == name) throw usage_error(where + ": " + std::string(paper.advice));
   }
+  if (name == "keysplit") return "subblock";
   return name == "sta" ? "tiles" : name;
 }
 
@@ -206,6 +329,13 @@ std::optional<int64_t> MaskPattern::own_block() const {
     case PatternKind::topk:
     case PatternKind::topp:
       return block;
+    case PatternKind::sol:
+    case PatternKind::subblock:
+    case PatternKind::sla:
+      if (order == TokenOrder()) return block;
+      return std::nullopt;
+    case PatternKind::sparge:
+      return 64;  // its blocks of queries are two of these
     default:
       return std::nullopt;
   }
@@ -222,7 +352,7 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
     const auto names = mask_pattern_names();
     throw usage_error(where + ": no such pattern" + hint(name, {names.begin(), names.end()}));
   }
-  MaskPattern pattern;
+  MaskPattern pattern = found->defaults;
   pattern.kind = found->kind;
   pattern.text = whole_text;
   std::vector<std::string> seen;
@@ -239,6 +369,16 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   }
   if (given("keep") && given("blocks")) {
     throw usage_error(where + ": keep and blocks both say how many blocks; give one");
+  }
+  for (const char* other : {"tau", "cdf"}) {
+    if (!given("keep") || !given(other)) continue;
+    throw usage_error(where + ": keep and " + other +
+                      " both say how many blocks are kept; give one");
+  }
+  for (const int64_t cells : pattern.cells) {
+    if (pattern.kind != PatternKind::subblock || pattern.block % cells == 0) continue;
+    throw usage_error(where + ": a block of " + std::to_string(pattern.block) +
+                      " tokens cannot be cut into " + std::to_string(cells) + " equal cells");
   }
   if (pattern.kind == PatternKind::vertical_slash && pattern.vertical + pattern.slash == 0) {
     throw usage_error(where + ": vertical and slash are both 0");

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/problem/token_order.h"
+
 namespace attnscope {
 
 /// The sparse patterns that have names. docs/masks.md has their formulas and sources.
@@ -23,33 +25,65 @@ enum class PatternKind : uint8_t {
   vertical_slash,  ///< the columns and diagonals with the most mass in sampled rows (MInference)
   topk,            ///< the blocks with the largest q̄·k̄
   topp,            ///< the fewest blocks whose softmax of q̄·k̄ reaches p
+  // Selectors of kernels, as their code has them.
+  sol,       ///< Sol-Attn
+  subblock,  ///< SubBlock, also called KeySplit
+  vsa,       ///< Video Sparse Attention
+  sla,       ///< Sparse-Linear Attention's choice
+  sparge,    ///< SpargeAttn
+  nabla,     ///< NABLA of Kandinsky 5
+  draft,     ///< DraftAttention
+  ssta,      ///< Selective and Sliding Tile Attention of HunyuanVideo 1.5
+};
+
+/// Text, references and all else that is not video, in a pattern.
+enum class TextRule : uint8_t {
+  keep,    ///< all queries keep these keys, these queries all keys
+  drop,    ///< queries of the video drop the keys of text
+  compete  ///< tokens like any other
+};
+
+/// What a kernel puts in place of a block of keys that it drops.
+enum class BlockTail : uint8_t {
+  none,     ///< nothing: the kept weights are renormalised
+  row,      ///< one term at the logit of the block's mean key
+  centroid  ///< one at the logit that the block of queries has with it
 };
 
 /// One pattern with its parameters, as parse_mask_pattern reads it. A value.
 struct MaskPattern {
   PatternKind kind = PatternKind::none;
-  std::string text;       ///< as it was written
-  bool keep_text = true;  ///< text=keep|drop: whether every video row keeps the text keys
-  int64_t reach = 0;      ///< window
-  int64_t frames = 0;     ///< spatial
-  int64_t band = -1;      ///< temporal; −1: the largest with T·(2·band + 1)² ≤ H·W
-  std::array<int64_t, 3> tile{6, 8, 8};    ///< tiles: size, T x H x W cells
-  std::array<int64_t, 3> window{3, 3, 3};  ///< tiles: window, in tiles
-  int64_t block = 128;                     ///< block_causal, radial, topk, topp
+  std::string text;  ///< as it was written
+  TextRule text_rule = TextRule::keep;
+  int64_t reach = 0;   ///< window
+  int64_t frames = 0;  ///< spatial
+  int64_t band = -1;   ///< temporal; −1: the largest with T·(2·band + 1)² ≤ H·W
+  std::array<int64_t, 3> tile{6, 8, 8};    ///< tiles and selectors of tiles: T x H x W cells
+  std::array<int64_t, 3> window{3, 3, 3};  ///< tiles, nabla, ssta: in tiles; 0x0x0: none
+  int64_t block = 128;                     ///< block_causal, radial, topk, topp, sol, subblock, sla
   double decay = 1;                        ///< radial
   int64_t sink = 0;                        ///< radial: first frames that are always kept
   int64_t vertical = 64;                   ///< vertical-slash: columns
   int64_t slash = 64;                      ///< vertical-slash: diagonals
   int64_t rows = 64;                       ///< vertical-slash: rows they are chosen from
-  double keep = 0.1;                       ///< topk: share of the key blocks, where blocks is 0
-  int64_t blocks = 0;                      ///< topk: key blocks a row of blocks
-  double p = 0.9;                          ///< topp
+  double keep = 0.1;                   ///< topk, selectors: share of the key blocks; 0: no budget
+  int64_t blocks = 0;                  ///< topk, ssta: key blocks a row of blocks; 0: not told
+  double p = 0.9;                      ///< topp, nabla
+  double tau = 1;                      ///< sol: standard deviations that a score lies above
+  bool exact_variance = false;         ///< sol: with the keys' covariances, not a channel alone
+  BlockTail tail = BlockTail::none;    ///< sol
+  std::array<int64_t, 2> cells{4, 4};  ///< subblock: cells of a block of queries and of keys
+  double sim = 0.6, cdf = 0.98;        ///< sparge
+  double lambda = 0.7;                 ///< ssta: weight of likeness against redundancy
+  TokenOrder order;  ///< sol, subblock, sla: of the tokens that blocks are cut from
 
   /// Tokens of the blocks that the pattern is made of, or a kernel of it computes; nothing where
   /// it has none.
   std::optional<int64_t> own_block() const;
   /// True where the mask depends on a head's Q and K.
   bool needs_head() const { return kind >= PatternKind::vertical_slash; }
+  /// True of the selector of a published kernel.
+  bool is_selector() const { return kind >= PatternKind::sol; }
 };
 
 /// "NAME[:key=value,…]", as docs/masks.md lists them; `option` is how messages name it ("--mask").

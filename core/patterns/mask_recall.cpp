@@ -7,6 +7,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
+#include "core/mask/picked_blocks.h"
 #include "core/patterns/top_mass.h"
 
 namespace attnscope {
@@ -231,6 +232,22 @@ class MaskRecall::Worker {
     }
   }
 
+  /// Adds to a row's output what stands there for the blocks that the mask drops; returns its
+  /// weight, in shares of the row without a mask.
+  double add_dropped_terms(size_t m, int64_t r, std::span<double> out) {
+    const DroppedTerms* const terms = p_.masks_[m].dropped();
+    const double lse = tile_.norms[static_cast<size_t>(r)].lse();
+    if (terms == nullptr || std::isinf(lse)) return 0;
+    const HeadTensor& q = problem_.q();
+    const int64_t index = queries_[static_cast<size_t>(r)];
+    std::vector<std::byte> raw(static_cast<size_t>(q.row_bytes()));
+    std::vector<float> channels(static_cast<size_t>(q.width()));
+    q.read_rows(tile_.task->batch, tile_.task->head, {index, index + 1}, raw.data());
+    to_floats(q.dtype(), raw.data(), q.width(), channels.data());
+    const std::vector<double> query(channels.begin(), channels.end());
+    return terms->add(index, query, lse, out);
+  }
+
   /// Renormalises both outputs, so that a mask that keeps everything has no error at all.
   void finish_outputs() {
     for (int64_t r = 0; r < rows_; ++r) {
@@ -242,8 +259,9 @@ class MaskRecall::Worker {
       for (size_t c = 0; c < width_; ++c) norm += whole[c] * factor * whole[c] * factor;
       for (size_t m = 0; m < p_.masks_.size(); ++m) {
         RowRecall& row = score(m, r);
-        const double* masked = output(m, r);
-        const double masked_factor = row.recall > 0 ? 1 / (row.recall + sink) : 0;
+        double* const masked = output(m, r);
+        const double mass = row.recall + add_dropped_terms(m, r, {masked, width_});
+        const double masked_factor = mass > 0 ? 1 / (mass + sink) : 0;
         for (size_t c = 0; c < width_; ++c) {
           const double difference = masked[c] * masked_factor - whole[c] * factor;
           row.error += difference * difference;

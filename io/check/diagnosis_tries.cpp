@@ -204,7 +204,7 @@ bool Diagnosis::try_token_orders() {
     for (const AxisOrder& order : kOtherOrders) {
       const auto in = standing_in(queries, order.axes);
       const auto at = standing_at(queries, order.axes);
-      const TokenOrder still = stay;
+      const TokenPlacement still = stay;
       if (try_order(order.name, in, same ? in : still)) return true;
       if (try_order(std::string("(t, y, x) where ") + order.name + " was meant", at,
                     same ? at : still)) {

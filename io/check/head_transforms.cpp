@@ -137,7 +137,7 @@ std::optional<Mask> padding_mask(const AttentionProblem& p) {
   return Mask::keys(std::move(valid));
 }
 
-TokenOrder standing_in(const TokenGrid& grid, const std::array<int, 3>& axes) {
+TokenPlacement standing_in(const TokenGrid& grid, const std::array<int, 3>& axes) {
   return [grid, axes](int64_t index) {
     const auto coord = grid.coord(index);
     if (!coord) return index;
@@ -151,7 +151,7 @@ TokenOrder standing_in(const TokenGrid& grid, const std::array<int, 3>& axes) {
   };
 }
 
-TokenOrder standing_at(const TokenGrid& grid, const std::array<int, 3>& axes) {
+TokenPlacement standing_at(const TokenGrid& grid, const std::array<int, 3>& axes) {
   return [grid, axes](int64_t index) {
     if (!grid.coord(index)) return index;
     const std::array<int64_t, 3> extent{grid.frames(), grid.height(), grid.width()};
@@ -166,7 +166,7 @@ TokenOrder standing_at(const TokenGrid& grid, const std::array<int, 3>& axes) {
   };
 }
 
-TokenOrder text_moved(const TokenGrid& grid) {
+TokenPlacement text_moved(const TokenGrid& grid) {
   const int64_t text = grid.text_range().size();
   const int64_t video = grid.video_range().size();
   const bool at_start = grid.text_place() == TextPlace::start;

@@ -37,14 +37,14 @@ inline constexpr std::array<AxisOrder, 5> kOtherOrders{{{{0, 2, 1}, "(t, x, y)"}
                                                         {{2, 0, 1}, "(x, t, y)"}}};
 
 /// Which token of the one order is at a place of the other.
-using TokenOrder = std::function<int64_t(int64_t token)>;
+using TokenPlacement = std::function<int64_t(int64_t token)>;
 /// Where the token that belongs at an index (t, y, x order) stands when video tokens were laid out
 /// in another order.
-TokenOrder standing_in(const TokenGrid& grid, const std::array<int, 3>& axes);
+TokenPlacement standing_in(const TokenGrid& grid, const std::array<int, 3>& axes);
 /// The inverse: which token (t, y, x order) stands at a place of the other order.
-TokenOrder standing_at(const TokenGrid& grid, const std::array<int, 3>& axes);
+TokenPlacement standing_at(const TokenGrid& grid, const std::array<int, 3>& axes);
 /// Text at the other end of the sequence.
-TokenOrder text_moved(const TokenGrid& grid);
+TokenPlacement text_moved(const TokenGrid& grid);
 
 /// Norms of q and k without learnt weights.
 enum class Norm : uint8_t { none, rms, layer, rms_all_heads };

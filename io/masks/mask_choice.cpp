@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/mask/mask_union.h"
+#include "core/patterns/block_selectors.h"
 #include "io/files/file_text.h"
 #include "io/files/json_types.h"
 #include "io/files/strict_json.h"
@@ -135,7 +136,8 @@ std::string MaskChoice::other_head(const AttentionProblem& problem,
 void MaskChoice::check(const AttentionProblem& problem, std::span<const int64_t> selected,
                        const MaskResources& resources) const {
   if (file_) file_->check(problem, selected);
-  // Patterns that look at a head fit every call.
+  if (kind_ == Kind::pattern && pattern_.is_selector()) check_selector(pattern_, problem);
+  // Other patterns that look at a head fit every call.
   if (kind_ == Kind::pattern && !pattern_.needs_head()) {
     build_mask(pattern_, problem, 0, 0, resources);
   }
@@ -153,6 +155,10 @@ Mask MaskChoice::build(const AttentionProblem& problem, const SelectedHead& head
   std::vector<Mask> masks;
   for (const MaskChoice& child : children_) {
     masks.push_back(child.build(problem, head, resources));
+    if (masks.back().dropped() == nullptr) continue;
+    throw usage_error("--mask " + name_ + ": " + child.name_ +
+                      ": terms stand for what it drops, which no other mask can be joined with "
+                      "(tail=none goes without them)");
   }
   if (kind_ == Kind::any) return mask_union(std::move(masks));
   Mask all;

@@ -109,6 +109,22 @@ std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenG
       return {whole("block", p.block, 1, kMostSlider), {"keep", p.keep, 0.01, 1, false}};
     case PatternKind::topp:
       return {whole("block", p.block, 1, kMostSlider), {"p", p.p, 0.01, 1, false}};
+    case PatternKind::sol:
+      if (p.keep > 0) return {{"keep", p.keep, 0.01, 1, false}};
+      return {{"tau", p.tau, -1, std::max(4.0, p.tau), false}};
+    case PatternKind::subblock:
+    case PatternKind::vsa:
+    case PatternKind::sla:
+    case PatternKind::draft:
+      return {{"keep", p.keep, 0.01, 1, false}};
+    case PatternKind::sparge:
+      if (p.keep > 0) return {{"sim", p.sim, -1, 1, false}, {"keep", p.keep, 0.01, 1, false}};
+      return {{"sim", p.sim, -1, 1, false}, {"cdf", p.cdf, 0.01, 1, false}};
+    case PatternKind::nabla:
+      return {{"p", p.p, 0.01, 1, false}};
+    case PatternKind::ssta:
+      return {whole("blocks", p.blocks > 0 ? p.blocks : 32, 1, kMostSlider),
+              {"lambda", p.lambda, 0, 1, false}};
     case PatternKind::none:
     case PatternKind::causal:
     case PatternKind::tiles:
