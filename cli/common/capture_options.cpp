@@ -154,6 +154,13 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
                   "to the logits (default: alibi_slopes beside q)")
       .type_name("none|FILE[:KEY]")
       .group(facts);
+  command
+      .add_option(
+          "--relative-bias", o.texts.relative_bias,
+          "biases by the difference of places, added to the logits: [heads, queries + keys\n"
+          "- 1], or of the grid [heads, 2T-1, 2H-1, 2W-1] (default: relative_bias beside q)")
+      .type_name("none|FILE[:KEY]")
+      .group(facts);
   command.add_option("--preset", o.texts.preset, "a model whose grid and text to assume: {}")
       .one_of(preset_names())
       .type_name("NAME")

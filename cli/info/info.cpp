@@ -269,6 +269,11 @@ std::string mask_text(const CallEntry& call) {
               : "none");
     case MaskForm::window:
       return window_text(p, call.mask_fact->window);
+    case MaskForm::natten:
+      return fmt::format(
+          "{}: the neighbourhood of each token of the grid {}x{}x{}; other tokens "
+          "see all and are seen by all",
+          name, p.key_tokens().frames(), p.key_tokens().height(), p.key_tokens().width());
     case MaskForm::valid:
       return name + ": the keys that " +
              std::string(call.mask->name().ends_with("mask_valid") ? "mask_valid" : "the mask") +
@@ -403,6 +408,7 @@ std::string full_command(const CaptureOptions& o, const CallEntry& call) {
   add("--rope", o.texts.rope.value_or(""));
   add("--sinks", o.texts.sinks.value_or(""));
   add("--alibi", o.texts.alibi.value_or(""));
+  add("--relative-bias", o.texts.relative_bias.value_or(""));
   add("--cu-seqlens", o.texts.cu_seqlens.value_or(""));
   add("--cu-seqlens-k", o.texts.cu_seqlens_k.value_or(""));
   add("--q-scale", o.texts.q_scale.value_or(""));

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_union.h"
+#include "core/mask/neighbourhood.h"
 #include "core/patterns/block_selectors.h"
 #include "core/patterns/mask_grid.h"
 #include "core/patterns/mask_lines.h"
@@ -183,6 +184,12 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
       });
     case PatternKind::tiles:
       return on_grid([&] { return tile_mask(grid, pattern.tile, pattern.window); });
+    case PatternKind::natten:
+      return on_grid([&] {
+        return neighbourhood_mask(pattern.neighbourhood,
+                                  {grid.frames(), grid.height(), grid.width()},
+                                  grid.video_range().begin);
+      });
     case PatternKind::radial:
       return on_grid([&] { return radial_mask(grid, pattern.block, pattern.decay, pattern.sink); });
     case PatternKind::vertical_slash:

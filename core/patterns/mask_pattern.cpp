@@ -103,6 +103,14 @@ Setter extents(std::array<int64_t, 3> MaskPattern::*member) {
   };
 }
 
+Parameter neighbourhood(const std::string& name, const std::string& example = "") {
+  return {name,
+          [name](MaskPattern& pattern, const std::string& text) {
+            return pattern.neighbourhood.set(name, text);
+          },
+          example};
+}
+
 /// One of two words.
 template <typename T>
 Setter word_of(T MaskPattern::*member, const std::vector<std::pair<std::string, T>>& words) {
@@ -218,6 +226,10 @@ const std::vector<PatternGrammar>& grammar() {
       {"tiles",
        PatternKind::tiles,
        {{"size", extents(&P::tile), "6x8x8"}, {"window", extents(&P::window), "3x3x3"}, text}},
+      {"natten",
+       PatternKind::natten,
+       {neighbourhood("window", "TxHxW"), neighbourhood("stride"), neighbourhood("dilation"),
+        neighbourhood("causal"), text}},
       {"radial",
        PatternKind::radial,
        {block,
@@ -268,15 +280,16 @@ std::string hint(const std::string& word, const std::vector<std::string>& names)
   return (nearest.empty() ? "" : ", did you mean " + nearest + "?") + " (" + all + ")";
 }
 
-/// window:128 and block_causal:64 are what the same masks are called elsewhere.
-bool is_one_number(PatternKind kind) {
-  return kind == PatternKind::window || kind == PatternKind::block_causal;
+/// window:128, block_causal:64 and natten:3x5x5 are what the same masks are called elsewhere.
+bool begins_with_size(PatternKind kind) {
+  return kind == PatternKind::window || kind == PatternKind::block_causal ||
+         kind == PatternKind::natten;
 }
 
 void set_parameter(const PatternGrammar& grammar, MaskPattern& pattern, const std::string& part,
                    std::vector<std::string>& seen, const std::string& where) {
   const size_t equals = part.find('=');
-  const bool bare = equals == std::string::npos && is_one_number(grammar.kind);
+  const bool bare = equals == std::string::npos && begins_with_size(grammar.kind);
   const std::string key = bare ? grammar.parameters.front().name : part.substr(0, equals);
   const std::string value = bare                          ? part
                             : equals == std::string::npos ? ""
@@ -314,7 +327,7 @@ std::vector<std::string> mask_pattern_words() {
     std::string values;
     for (const Parameter& parameter : pattern.parameters) {
       if (parameter.example.empty()) continue;
-      const std::string key = is_one_number(pattern.kind) ? "" : parameter.name + "=";
+      const std::string key = begins_with_size(pattern.kind) ? "" : parameter.name + "=";
       values += (values.empty() ? ":" : ",") + key + parameter.example;
     }
     words.push_back(pattern.name + values);
@@ -364,8 +377,10 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
   const auto given = [&](const char* key) {
     return std::find(seen.begin(), seen.end(), key) != seen.end();
   };
-  if (is_one_number(pattern.kind) && seen.empty()) {
-    throw usage_error(where + ": expected " + name + ":N, N a number of tokens");
+  if (begins_with_size(pattern.kind) && !given(found->parameters.front().name.c_str())) {
+    throw usage_error(where + ": expected " + name +
+                      (pattern.kind == PatternKind::natten ? ":TxHxW, a window of cells"
+                                                           : ":N, N a number of tokens"));
   }
   if (given("keep") && given("blocks")) {
     throw usage_error(where + ": keep and blocks both say how many blocks; give one");

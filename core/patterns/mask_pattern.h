@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/mask/neighbourhood.h"
 #include "core/problem/token_order.h"
 
 namespace attnscope {
@@ -21,6 +22,7 @@ enum class PatternKind : uint8_t {
   spatial,         ///< frames within `frames` of the query's
   temporal,        ///< |Δy|, |Δx| ≤ band in all frames
   tiles,           ///< a window of tiles around the query's tile (Sliding Tile Attention)
+  natten,          ///< a window of cells around the query's (neighbourhood attention)
   radial,          ///< reach falls with the distance of frames (Radial Attention)
   vertical_slash,  ///< the columns and diagonals with the most mass in sampled rows (MInference)
   topk,            ///< the blocks with the largest q̄·k̄
@@ -60,6 +62,7 @@ struct MaskPattern {
   int64_t band = -1;   ///< temporal; −1: the largest with T·(2·band + 1)² ≤ H·W
   std::array<int64_t, 3> tile{6, 8, 8};    ///< tiles and selectors of tiles: T x H x W cells
   std::array<int64_t, 3> window{3, 3, 3};  ///< tiles, nabla, ssta: in tiles; 0x0x0: none
+  Neighbourhood neighbourhood;             ///< natten
   int64_t block = 128;                     ///< block_causal, radial, topk, topp, sol, subblock, sla
   double decay = 1;                        ///< radial
   int64_t sink = 0;                        ///< radial: first frames that are always kept

@@ -82,7 +82,8 @@ constexpr const char* kOfAllCalls = "a tensor beside several calls";
 /// The names of a tensor beside all calls that is something to each of them; empty: it is not.
 /// Whose a tensor is that shapes maps, and belongs to no call, is not known.
 std::vector<std::string> shared_names(const std::string& key) {
-  for (const char* role : {"mask", "cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes"}) {
+  for (const char* role :
+       {"mask", "cu_seqlens_q", "cu_seqlens_k", "sinks", "alibi_slopes", "relative_bias"}) {
     if (has_any({key}, usual_names(role))) return usual_names(role);
   }
   return shaping_name(key) == nullptr ? std::vector<std::string>() : std::vector{key};

@@ -106,7 +106,10 @@ class CallCopy {
     if (p.v() && copy_.values) tensors.push_back(head_tensor_part("v", p.v(), s_.batch, kv_heads));
     if (call_.mask) tensors.push_back(mask());
     if (!p.sinks().is_none()) tensors.push_back(sinks());
-    if (call_.alibi_slopes) tensors.push_back(alibi_slopes());
+    if (call_.alibi.tensor) tensors.push_back(place_bias("alibi_slopes", *call_.alibi.tensor, 0));
+    if (const auto& bias = call_.relative_bias.tensor) {
+      tensors.push_back(place_bias("relative_bias", *bias, is_grid_bias(bias->shape()) ? 3 : 1));
+    }
     for (const auto& [name, source] : call_.map_tensors) tensors.push_back(map_part(name, source));
     if (call_.lse) tensors.push_back(tensor_part("lse", call_.lse, s_.batch, s_.heads));
     if (call_.out && copy_.values) {
@@ -146,17 +149,16 @@ class CallCopy {
     return tensor_part("sinks", source, shape[0] > 1 ? s_.batch : std::vector<int64_t>(),
                        shape[1] > 1 ? s_.heads : std::vector<int64_t>());
   }
-  /// In two axes, of the chosen items and heads.
-  TensorToWrite alibi_slopes() const {
-    const auto shape = call_.alibi_slopes->shape();
-    const int64_t items = shape.size() == 2 ? shape[0] : 1;
-    const std::vector<float> slopes = all_floats(*call_.alibi_slopes);
-    const auto bytes = std::as_bytes(std::span(slopes));
+  /// With an axis of items, of the chosen items and heads; the last `axes` are a head's numbers.
+  TensorToWrite place_bias(const std::string& name, const TensorSource& tensor, size_t axes) const {
+    std::vector<int64_t> shape(tensor.shape().begin(), tensor.shape().end());
+    if (shape.size() == axes + 1) shape.insert(shape.begin(), 1);
+    const std::vector<float> numbers = all_floats(tensor);
+    const auto bytes = std::as_bytes(std::span(numbers));
     const auto source = std::make_shared<MemoryTensor>(
-        "alibi_slopes", DType::f32, std::vector<int64_t>{items, shape.back()},
-        std::vector<std::byte>(bytes.begin(), bytes.end()));
-    return tensor_part("alibi_slopes", source, items > 1 ? s_.batch : std::vector<int64_t>(),
-                       s_.heads);
+        name, DType::f32, shape, std::vector<std::byte>(bytes.begin(), bytes.end()));
+    return tensor_part(name, source, shape[0] > 1 ? s_.batch : std::vector<int64_t>(),
+                       shape[1] > 1 ? s_.heads : std::vector<int64_t>());
   }
   /// Reduces a segment's lists that have one entry a batch item to the chosen items.
   void choose_segment_items(OrderedJson& segment) const {

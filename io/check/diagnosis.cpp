@@ -8,7 +8,7 @@
 #include <numbers>
 
 #include "core/base/error.h"
-#include "core/mask/alibi.h"
+#include "core/mask/place_bias.h"
 
 namespace attnscope {
 namespace {
@@ -39,11 +39,12 @@ Diagnosis::Diagnosis(const CallCheck& check, const Capture& capture, std::stop_t
 Suspect Diagnosis::run() {
   if (find_values() || try_plain_loops()) return suspect_;
   using Step = bool (Diagnosis::*)();
-  for (Step step : {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_without_sinks,
-                    &Diagnosis::try_lse_forms, &Diagnosis::try_layouts, &Diagnosis::try_batches,
-                    &Diagnosis::try_heads, &Diagnosis::try_token_orders, &Diagnosis::try_positions,
-                    &Diagnosis::try_layers, &Diagnosis::find_sink, &Diagnosis::find_cap,
-                    &Diagnosis::find_alibi, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
+  for (Step step :
+       {&Diagnosis::try_scales, &Diagnosis::try_masks, &Diagnosis::try_without_sinks,
+        &Diagnosis::try_lse_forms, &Diagnosis::try_layouts, &Diagnosis::try_batches,
+        &Diagnosis::try_heads, &Diagnosis::try_token_orders, &Diagnosis::try_positions,
+        &Diagnosis::try_layers, &Diagnosis::find_sink, &Diagnosis::find_cap,
+        &Diagnosis::find_place_biases, &Diagnosis::fit_scale, &Diagnosis::find_same_rows}) {
     if ((this->*step)()) return suspect_;
   }
   return unknown();
@@ -160,10 +161,20 @@ bool Diagnosis::try_lse_forms() {
   return false;
 }
 
-bool Diagnosis::find_alibi() {
-  if (!call_.alibi.is_none()) {
+bool Diagnosis::find_place_biases() {
+  const Mask& alibi = call_.alibi.mask;
+  const Mask& relative = call_.relative_bias.mask;
+  if (!relative.is_none()) {
     AttendInputs inputs = stated();
-    inputs.mask = call_.mask_beside_alibi;
+    inputs.mask = call_.mask_beside_biases & alibi;
+    if (attempt({"relative_bias",
+                 "without the relative biases that are stated (--relative-bias none)", inputs})) {
+      return true;
+    }
+  }
+  if (!alibi.is_none()) {
+    AttendInputs inputs = stated();
+    inputs.mask = call_.mask_beside_biases & relative;
     return attempt({"alibi", "without the linear biases that are stated (--alibi none)", inputs});
   }
   const int64_t shift = problem_.num_keys() - problem_.num_queries();

@@ -47,7 +47,7 @@ class Diagnosis {
   bool find_row_sinks(const AttendedRows& computed);
   bool try_without_sinks();
   bool try_lse_forms();
-  bool find_alibi();
+  bool find_place_biases();
   bool find_cap();
   bool try_layouts();
   bool try_batches();

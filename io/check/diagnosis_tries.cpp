@@ -59,7 +59,7 @@ bool Diagnosis::try_masks() {
     std::string name, option;
   };
   std::vector<Named> masks;
-  const std::string stated_mask = call_.mask_beside_alibi.describe();
+  const std::string stated_mask = call_.mask_beside_biases.describe();
   const std::string instead = " instead of " + stated_mask;
   if (stated_mask != "none") masks.push_back({{}, "with no mask" + instead, "none"});
   if (stated_mask != "causal") {
@@ -75,7 +75,8 @@ bool Diagnosis::try_masks() {
     masks.push_back({*padding, "with padded text keys hidden (text_valid)" + instead, ""});
   }
   if (call_.mask && call_.mask_fact && call_.mask->dtype() == DType::boolean) {
-    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask), 0),
+    masks.push_back({make_mask(*call_.mask_fact, inverted_booleans(call_.mask),
+                               problem_.query_tokens(), problem_.key_tokens()),
                      "with the mask's booleans inverted (true must mean: may attend)", ""});
   } else if (call_.mask && is_floating(call_.mask->dtype())) {
     masks.push_back({number_mask(call_.mask),
@@ -83,7 +84,7 @@ bool Diagnosis::try_masks() {
   }
   for (Named& named : masks) {
     AttendInputs inputs = stated();
-    inputs.mask = named.mask & call_.alibi;
+    inputs.mask = named.mask & call_.alibi.mask & call_.relative_bias.mask;
     const std::string option = named.option.empty() ? "" : " (--mask " + named.option + ")";
     if (attempt({"mask", named.name + option, std::move(inputs)})) return true;
   }

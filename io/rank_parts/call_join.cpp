@@ -108,8 +108,11 @@ class Join {
     if (!p.sinks().is_none()) {
       throw file_error(file_of(part), "sinks", "are there, and are not joined");
     }
-    if (call.alibi_slopes) {
+    if (call.alibi.tensor) {
       throw file_error(file_of(part), "alibi_slopes", "are there, and are not joined");
+    }
+    if (call.relative_bias.tensor) {
+      throw file_error(file_of(part), "relative_bias", "is there, and is not joined");
     }
     if (!p.scales().is_one()) {
       throw file_error(file_of(part), "scale", "is a list of numbers a head, which are not joined");

@@ -177,9 +177,11 @@ class ChunkJoin {
         throw usage_error(
             fmt::format("chunk {} has sinks, which are not joined", call->id.place.chunk));
       }
-      if (call->alibi_slopes) {
+      for (const auto& [bias, what] :
+           {std::pair(&call->alibi, "linear biases"), {&call->relative_bias, "relative biases"}}) {
+        if (!bias->tensor) continue;
         throw usage_error(
-            fmt::format("chunk {} has linear biases, which are not joined", call->id.place.chunk));
+            fmt::format("chunk {} has {}, which are not joined", call->id.place.chunk, what));
       }
       if (call->facts.count("part") == 0) continue;
       throw usage_error(
@@ -300,8 +302,8 @@ class ChunkJoin {
     parts.scale = p.scales();
     parts.score = p.score();
     join_mask(entry);
-    parts.mask = make_mask(*entry.mask_fact, entry.mask, 0);
     join_tokens(entry, parts);
+    parts.mask = make_mask(*entry.mask_fact, entry.mask, parts.query_tokens, parts.key_tokens);
     parts.id = entry.id;
     parts.name = p.name();
     join_outputs(entry, values);

@@ -74,6 +74,10 @@ constexpr std::string_view kBiasWay = "--mask FILE:KEY adds a tensor of the map'
 constexpr std::string_view kSlopes = "the logits fall with the distance by a slope a head";
 constexpr std::string_view kAlibi = "alibi_slopes";
 constexpr std::string_view kSlopesWay = "--alibi FILE:KEY tells the slopes";
+constexpr std::string_view kRelative = "relative_bias";
+constexpr std::string_view kRelativeWay =
+    "--relative-bias FILE:KEY adds one a difference of places, --mask FILE:KEY one of the map's "
+    "shape";
 constexpr std::string_view kWindow = "keys far from the query are left out";
 constexpr std::string_view kWindowWay =
     "--mask window:L,R keeps L keys before and R behind, --mask FILE any";
@@ -111,8 +115,9 @@ constexpr std::array kShapingNames{
     ShapingName{"attn_bias", kBias, kBiasWay},
     ShapingName{"attention_bias", kBias, kBiasWay, Nothing::truth},
     ShapingName{"position_bias", kBias, kBiasWay},
-    ShapingName{"relative_position_bias", kBias, kBiasWay},
-    ShapingName{"rel_pos_bias", kBias, kBiasWay},
+    ShapingName{"relative_position_bias", kBias, kRelativeWay},
+    ShapingName{"rel_pos_bias", kBias, kRelativeWay},
+    ShapingName{kRelative, kBias, kRelativeWay},
     ShapingName{"score_bias", kBias, kBiasWay},
     ShapingName{"alibi", kSlopes, kSlopesWay, Nothing::no},
     ShapingName{"alibi_bias", kBias, kBiasWay},
@@ -226,7 +231,9 @@ bool says_nothing(const ShapingName& name, std::string_view text) {
 
 bool names_value(std::string_view key) {
   const ShapingName* const shaping = shaping_name(key);
-  const bool is_tensor = shaping != nullptr && (shaping->what == kSink || last_part(key) == kAlibi);
+  const bool is_tensor =
+      shaping != nullptr &&
+      (shaping->what == kSink || last_part(key) == kAlibi || last_part(key) == kRelative);
   return is_number_fact(last_part(key)) || (shaping != nullptr && !is_tensor);
 }
 

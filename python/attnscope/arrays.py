@@ -134,8 +134,9 @@ def call(
 ) -> Call:
     """A Call of arrays, whose heads have all that a capture's have.
 
-    scale: logits are scale·q·k, with a number or one a head; 1/√d unless it is given. mask: "causal", "window:N", "block_causal:N", or an array
-    that broadcasts to [B, H, Nq, Nk]: bool (may be attended to) or a bias. score: "softmax", "sigmoid",
+    scale: logits are scale·q·k, with a number or one a head; 1/√d unless it is given. mask: "causal", "window:N",
+    "window:L,R", "block_causal:N", "natten:TxHxW" (with grid), or an array that broadcasts to [B, H, Nq, Nk]: bool
+    (may be attended to) or a bias. score: "softmax", "sigmoid",
     "linear:elu1", "linear:relu". softcap: logits s become softcap·tanh(s/softcap) before mask and softmax; 0 or None
     leaves them. sinks: a logit that stands in the denominator of the softmax alone: a number, [H], or what broadcasts
     to [B, H, Nq]. grid: (T, H, W) of the video tokens, and text: "16@start", "256@end", where queries

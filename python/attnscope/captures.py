@@ -37,7 +37,7 @@ def open(  # noqa: A001 - attnscope.open, as one says it
 
     path: None where q="FILE[:KEY]" and k= (and v=) name bare tensors. options: as the command line's, facts that
     override what was recorded: layout, grid=(7, 12, 12), text="16@start", scale, mask, score, preset, rope,
-    pattern, cu_seqlens, cu_seqlens_k, sinks and alibi="FILE[:KEY]", q_scale and k_scale="FILE[:KEY]" or a number, q_dtype, k_dtype,
+    pattern, cu_seqlens, cu_seqlens_k, sinks, alibi and relative_bias="FILE[:KEY]", q_scale and k_scale="FILE[:KEY]" or a number, q_dtype, k_dtype,
     links="follow", as_={"layer": 17, "model": "…"}, facts that nobody recorded,
     and ignore=["sinks"], names of what stands beside q and k and is left out; how work is computed:
     memory="512MiB" (of each piece of work; results come on top), threads, backend, vram, tf32; cache="none" or a

@@ -77,16 +77,19 @@ ScoreFunction score_of(const Words& options) {
   return *score;
 }
 
-Mask mask_of(const CallArrays& arrays, const Words& options, int64_t shift) {
+Mask mask_of(const CallArrays& arrays, const Words& options, const TokenGrid& queries,
+             const TokenGrid& keys) {
   if (arrays.mask) {
     return Mask::tensor(array_tensor("mask", *arrays.mask, is_bf16(options, "mask")));
   }
   const std::string text = word(options, "mask");
   if (text.empty()) return {};
-  const auto mask = word_mask(text, "mask", shift);
+  const auto mask = word_mask(text, "mask", queries, keys);
   if (!mask) {
-    throw usage_error("mask " + one_line(text) +
-                      ": expected none, causal, window:N, window:L,R, block_causal:N or an array");
+    throw usage_error(
+        "mask " + one_line(text) +
+        ": expected none, causal, window:N, window:L,R, block_causal:N, natten:TxHxW or an "
+        "array");
   }
   return mask->mask;
 }
@@ -118,7 +121,6 @@ CallHandle make_array_call(const CallArrays& arrays, const Words& options) {
   if (arrays.v) parts.v = head_tensor("v", *arrays.v, options);
   parts.scale = scale_of(options, parts.q.heads());
   parts.score = score_of(options);
-  parts.mask = mask_of(arrays, options, parts.k.tokens() - parts.q.tokens());
   if (arrays.sinks) parts.sinks = sinks_of(*arrays.sinks, parts.q);
   const bool same = parts.q.tokens() == parts.k.tokens();
   parts.query_tokens =
@@ -129,6 +131,7 @@ CallHandle make_array_call(const CallArrays& arrays, const Words& options) {
                       std::to_string(parts.q.tokens()) + " queries, " +
                       std::to_string(parts.k.tokens()) + " keys)");
   }
+  parts.mask = mask_of(arrays, options, parts.query_tokens, parts.key_tokens);
   parts.id.kind = same ? CallKind::self : CallKind::cross;
   parts.id.branches = {"all"};
   parts.id.place.unrecorded = {true, true, true};

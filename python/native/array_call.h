@@ -18,7 +18,8 @@ struct CallArrays {
 
 /// A call of arrays, which are read where they are, and waited for (array_tensor). Options: "name",
 /// "layout" (as --layout; told by the number of axes unless it is given), "scale" (a number; 1/√d
-/// unless it is given), "mask" (none, causal, window:N, block_causal:N), "score", "grid"
+/// unless it is given), "mask" (none, causal, window:N, window:L,R, block_causal:N, natten:TxHxW),
+/// "score", "grid"
 /// ("7x12x12"), "text" ("16@start"), "bf16" (arrays of u16 that hold such numbers: "q,k"). Throws
 /// Error(usage), and what array_tensor() throws.
 CallHandle make_array_call(const CallArrays& arrays,

@@ -98,11 +98,14 @@ TEST_CASE("a copy of some heads has their scales, biases and sinks; merged parts
   const std::string whole = (folder.path() / "whole.safetensors").string();
   const std::string out = (folder.path() / "cut.safetensors").string();
   const RecordedCall call(31);
+  std::vector<float> relative(static_cast<size_t>(4 * (2 * Call::kTokens - 1)));
+  for (size_t i = 0; i < relative.size(); ++i) relative[i] = std::sin(static_cast<float>(i));
   CallFile()
       .version(2)
       .tensor("q", "F32", {Call::kBatch, Call::kHeads, Call::kTokens, Call::kWidth}, raw(call.q))
       .tensor("k", "F32", {Call::kBatch, Call::kKvHeads, Call::kTokens, Call::kWidth}, raw(call.k))
       .tensor("alibi_slopes", "F32", {4}, raw(std::vector<float>{0.5f, 0.25f, 0, 0.125f}))
+      .tensor("relative_bias", "F32", {4, 2 * Call::kTokens - 1}, raw(relative))
       .tensor("sinks", "F32", {4}, raw(std::vector<float>{1, 2, 3, 4}))
       .fact("scale", "[0.1, 0.2, 0.15, 0.05]")
       .fact("mask", "window:9,2")
@@ -110,10 +113,12 @@ TEST_CASE("a copy of some heads has their scales, biases and sinks; merged parts
   REQUIRE(run_attnscope({"convert", whole, "--heads", "0,3", "-o", out, "--quiet"}).exit_code == 0);
   const auto cut = info_of(out)["calls"][0];
   CHECK(cut["scale"] == std::vector<double>{0.1, 0.05});
-  CHECK(cut["mask"] == "window:9,2 & alibi");
+  CHECK(cut["mask"] == "window:9,2 & alibi & relative_bias");
   CHECK(weights_of(folder, {out}) == weights_of(folder, {whole, "--heads", "0,3"}));
   CHECK(weights_of(folder, {out}) !=
         weights_of(folder, {whole, "--heads", "0,3", "--scale", "0.1"}));
+  CHECK(weights_of(folder, {out}) !=
+        weights_of(folder, {whole, "--heads", "0,3", "--relative-bias", "none"}));
   const std::string parts = (folder.path() / "part-{shard}.h5").string();
   for (const std::string shard : {"0/2", "1/2"}) {
     REQUIRE(run_attnscope({"export", whole, "--shard", shard, "-o", parts, "--quiet"}).exit_code ==

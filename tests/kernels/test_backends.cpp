@@ -244,6 +244,9 @@ TEST_CASE("masks of tokens agree with double precision for every score function"
     }
     check_case({.shape = {1, 2, 1, 523, 523, 12}, .dtype = DType::bf16, .mask = mask});
   }
+  for (const DType dtype : kDTypes) {
+    check_case({.shape = {2, 4, 2, 301, 301, 8}, .dtype = dtype, .mask = "grid_bias"});
+  }
 }
 
 TEST_CASE("tiny and huge logits agree with double precision", "[numbers]") {

@@ -293,6 +293,26 @@ class Masks(unittest.TestCase):
                     attnscope.logits(q, k, mask=mask, rows=[7, 8]), s[:, 7:9], atol=2e-5, rtol=2e-5
                 )
 
+    def test_neighbourhoods_of_a_grid(self) -> None:
+        q, k = Q[0, :3].astype(np.float32), K[0, :, :150].astype(np.float32)
+        grid, window = (4, 5, 7), (2, 3, 4)
+        near = np.ones((1, 1), bool)
+        for cells, width in zip(grid, window):
+            start = np.clip(np.arange(cells) - width // 2, 0, cells - width)[:, None]
+            near = np.kron(near, (np.arange(cells) >= start) & (np.arange(cells) < start + width))
+        seen = np.ones((150, 150), bool)  # ten tokens of text behind the grid
+        seen[:140, :140] = near
+        p, _ = softmax(logits(q, k, bias=np.where(seen, 0, -np.inf)))
+        got = attnscope.weights(q, k, mask="natten:2x3x4", grid=grid, text="10@end")
+        check_weights(got, p, 150)
+        for options, words in (
+            ({"mask": "natten:2x3x4"}, "natten:2x3x4: there is no token grid"),
+            ({"mask": "natten:5x3x4", "grid": grid, "text": "10@end"}, "5 cells along t exceed the grid 4x5x7"),
+            ({"mask": "natten:5x3"}, "expected natten:TxHxW"),
+        ):
+            with self.subTest(options=options), self.assertRaisesRegex(attnscope.Error, words):
+                attnscope.weights(q, k, **options)
+
     def test_words_that_are_no_mask(self) -> None:
         for mask, words in (
             ("casual", "mask casual: expected none, causal"),

@@ -69,6 +69,7 @@ std::string mask_short_name(const std::string& text) {
 }
 
 std::string first_mask_text(const std::string& name) {
+  if (name == "natten") return name + ":1x3x3";
   return has_bare_number(name) ? fmt::format("{}:{}", name, kFirstTokens) : name;
 }
 
@@ -128,6 +129,7 @@ std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenG
     case PatternKind::none:
     case PatternKind::causal:
     case PatternKind::tiles:
+    case PatternKind::natten:
       return {};
   }
   return {};

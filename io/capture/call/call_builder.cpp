@@ -15,9 +15,9 @@
 #include "core/problem/normalised_tensor.h"
 #include "core/problem/problem_names.h"
 #include "core/problem/score.h"
-#include "io/capture/call/call_alibi.h"
 #include "io/capture/call/call_mask.h"
 #include "io/capture/call/call_part.h"
+#include "io/capture/call/call_place_bias.h"
 #include "io/capture/call/call_sinks.h"
 #include "io/capture/call/call_tensors.h"
 #include "io/capture/call/call_tokens.h"
@@ -225,6 +225,7 @@ bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
   return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
          (overrides.sinks && shaping.way_out.starts_with("--sinks")) ||
          (overrides.alibi && shaping.way_out.starts_with("--alibi")) ||
+         (overrides.relative_bias && shaping.way_out.starts_with("--relative-bias")) ||
          (overrides.score.cap != 0 && shaping.way_out.starts_with("--score")) ||
          (overrides.scale && shaping.way_out.starts_with("--scale"));
 }
@@ -311,8 +312,9 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   std::erase_if(call.unknown, [&](const std::string& what) {
     return what.starts_with("tensor ") && call.facts.ignores(unknown_key(what));
   });
-  for (const auto& [role, place] :
-       {std::pair("sinks", &CallTensors::sinks), {"alibi_slopes", &CallTensors::alibi_slopes}}) {
+  for (const auto& [role, place] : {std::pair("sinks", &CallTensors::sinks),
+                                    {"alibi_slopes", &CallTensors::alibi_slopes},
+                                    {"relative_bias", &CallTensors::relative_bias}}) {
     for (const std::string& name : usual_names(role)) {
       if (call.tensors.*place && call.facts.ignores(name)) call.tensors.*place = nullptr;
     }
@@ -349,19 +351,20 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
   }
   const CallScore score = call_score(turned.facts, call.tensors, turned.heads, overrides);
   const HeadTensors& heads = score.heads;
-  CallMask mask = call_mask(turned.facts, call.tensors, heads, overrides, control, call.notes);
+  CallMask mask =
+      call_mask(turned.facts, call.tensors, heads, tokens, overrides, control, call.notes);
   const CallFacts facts = with_scale(std::move(turned.facts), heads.q.width(), score.score);
   check_outputs(call.tensors, heads, facts.name());
   Sinks sinks = call_sinks(call.tensors, heads.q, overrides, control, call.notes);
-  CallAlibi alibi = call_alibi(call.tensors, heads, overrides, control, call.notes);
 
   CallEntry entry = describe_call(facts, call.tensors);
   entry.file = std::move(call.file);
   entry.id = id;
   entry.mask = std::move(mask.source);
-  entry.alibi_slopes = std::move(alibi.slopes);
-  entry.alibi = alibi.mask;
-  entry.mask_beside_alibi = mask.mask;
+  entry.alibi = call_alibi(call.tensors, heads, overrides, control, call.notes);
+  entry.relative_bias =
+      call_relative_bias(call.tensors, heads, tokens, overrides, control, call.notes);
+  entry.mask_beside_biases = mask.mask;
   for (const std::string& name : tokens.tensors) {
     entry.map_tensors[name] = call.tensors.others.at(name);
   }
@@ -381,7 +384,8 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
     return shaping != nullptr && is_answered(*shaping, overrides);
   });
   const bool options = overrides.mask || overrides.scale || overrides.layout || overrides.sinks ||
-                       overrides.alibi || overrides.score != ScoreFunction::softmax;
+                       overrides.alibi || overrides.relative_bias ||
+                       overrides.score != ScoreFunction::softmax;
   entry.problem = with_name(facts.name(), options ? ErrorCode::usage : ErrorCode::file, [&] {
     return std::make_shared<const AttentionProblem>(
         AttentionProblem::make({.q = heads.q,
@@ -389,7 +393,7 @@ BuiltCall build_call(CollectedCall call, const FactOverrides& overrides,
                                 .v = heads.v,
                                 .scale = head_scales(facts, heads.q.heads()),
                                 .score = score.score,
-                                .mask = mask.mask & alibi.mask,
+                                .mask = mask.mask & entry.alibi.mask & entry.relative_bias.mask,
                                 .sinks = std::move(sinks),
                                 .query_tokens = tokens.queries,
                                 .key_tokens = tokens.keys,

@@ -22,6 +22,16 @@ inline constexpr std::string_view kPositionIds = "position_ids";
 
 /// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
 /// format gives it, as JSON text, with where it came from.
+/// A bias that the places of query and key make, beside the mask.
+struct PlaceBias {
+  Mask mask;                                   ///< none without
+  std::shared_ptr<const TensorSource> tensor;  ///< its numbers a head; null without
+};
+
+/// True of a shape [heads, t, y, x] of numbers a head, with batch items or without; else they are
+/// [heads, places], or of a number a head.
+inline bool is_grid_bias(std::span<const int64_t> shape) { return shape.size() >= 4; }
+
 struct CallEntry {
   struct Fact {
     std::string json;    ///< the value as JSON
@@ -39,10 +49,8 @@ struct CallEntry {
   std::vector<std::string> unknown_keys;                   ///< metadata and tensors not understood
   std::shared_ptr<const AttentionProblem> problem;         ///< validated
   std::shared_ptr<const TensorSource> lse, out, out_rows;  ///< null where not recorded
-  /// [heads] or [batch, heads], the slopes of linear biases beside the mask, or null; the biases,
-  /// and the mask without them.
-  std::shared_ptr<const TensorSource> alibi_slopes;
-  Mask alibi, mask_beside_alibi;
+  PlaceBias alibi, relative_bias;                          ///< call_place_bias.h
+  Mask mask_beside_biases;
   std::shared_ptr<const TensorSource> mask;  ///< the tensor that tells the mask in use, or null
   std::optional<MaskFact> mask_fact;         ///< the mask in use; nothing: no capture can state it
   /// Of the score linear:normaliser, whose problem has queries that were divided: what was

@@ -38,9 +38,6 @@ Mask window_mask(const std::string& text, const std::string& option) {
   return Mask::window(static_cast<int64_t>(*reach));
 }
 
-/// Keys that the call has more than queries.
-int64_t shift_of(const HeadTensors& heads) { return heads.k.tokens() - heads.q.tokens(); }
-
 /// The blocks of the fact mask `blocks`, whose size stands in a fact of its own.
 std::array<int64_t, 2> mask_block(const CallFacts& facts) {
   const auto text = facts.text("mask_block");
@@ -70,9 +67,9 @@ std::shared_ptr<const TensorSource> mask_tensor(const CallFacts& facts, const Ma
 
 /// make_mask, whose errors name the tensor.
 Mask named_mask(const MaskFact& fact, const std::shared_ptr<const TensorSource>& source,
-                int64_t shift, ErrorCode wrong) {
+                const CallTokens& tokens, ErrorCode wrong) {
   return with_name(source ? source->name() : "", wrong,
-                   [&] { return make_mask(fact, source, shift); });
+                   [&] { return make_mask(fact, source, tokens.queries, tokens.keys); });
 }
 
 /// True of floating numbers whose first two rows, or what is first in them, are 0 and 1 alone.
@@ -114,7 +111,8 @@ MaskForm form_of_tensor(const TensorSource& source, const HeadTensors& heads,
 }
 
 CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
-                       const std::string& text, std::vector<std::string>& notes) {
+                       const CallTokens& tokens, const std::string& text,
+                       std::vector<std::string>& notes) {
   auto fact = parse_mask_fact(text);
   if (!fact) {
     throw file_error(facts.name(), "mask", "expected " + mask_fact_words() + " (got " + text + ")");
@@ -127,55 +125,65 @@ CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const
                      "is a fact of the mask blocks (the mask is " + text + ")");
   }
   if (fact->form == MaskForm::tensor) fact->form = form_of_tensor(*source, heads, notes);
-  Mask mask = named_mask(*fact, source, shift_of(heads), ErrorCode::file);
-  if (fact->is_second_format()) {
-    with_name(facts.name(), ErrorCode::file, [&] {
-      mask.check_shape(heads.q.batch(), heads.q.heads(), heads.q.tokens(), heads.k.tokens());
-    });
-  }
+  Mask mask = with_name(facts.name(), ErrorCode::file, [&] {
+    Mask of_fact = named_mask(*fact, source, tokens, ErrorCode::file);
+    if (fact->is_second_format()) {
+      of_fact.check_shape(heads.q.batch(), heads.q.heads(), heads.q.tokens(), heads.k.tokens());
+    }
+    return of_fact;
+  });
   return {std::move(mask), fact, std::move(source)};
 }
 
 CallMask option_mask(const std::string& text, const std::string& option, const HeadTensors& heads,
-                     const ReadControl& control, std::vector<std::string>& notes) {
-  const int64_t shift = shift_of(heads);
-  if (auto mask = word_mask(text, option, shift)) return std::move(*mask);
+                     const CallTokens& tokens, const ReadControl& control,
+                     std::vector<std::string>& notes) {
+  if (auto mask = word_mask(text, option, tokens.queries, tokens.keys)) return std::move(*mask);
   check_mask_file(text, option);
   auto source = open_tensor_reference(text, usual_names("mask"), control);
   const MaskFact fact{form_of_tensor(*source, heads, notes)};
-  Mask mask = named_mask(fact, source, shift, ErrorCode::usage);
+  Mask mask = named_mask(fact, source, tokens, ErrorCode::usage);
   return {std::move(mask), fact, std::move(source)};
 }
 
 }  // namespace
 
 std::optional<CallMask> word_mask(const std::string& text, const std::string& option,
-                                  int64_t shift) {
+                                  const TokenGrid& queries, const TokenGrid& keys) {
   if (!is_mask_word(text)) return std::nullopt;
   const auto fact = parse_mask_fact(text);
-  if (fact) return CallMask{make_mask(*fact, nullptr, shift), fact, nullptr};
+  if (fact) return CallMask{make_mask(*fact, nullptr, queries, keys), fact, nullptr};
   if (text.starts_with("window:")) return CallMask{window_mask(text, option), {}, nullptr};
+  if (text.starts_with("natten:")) {
+    throw usage_error(option + " " + text +
+                      ": expected natten:TxHxW, cells of the window along each axis, and perhaps "
+                      ",stride=TxHxW ,dilation=TxHxW ,causal=t");
+  }
   throw usage_error(option + " " + text +
                     ": expected block_causal:N, N a whole number of tokens, at least 1");
 }
 
 CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const HeadTensors& heads,
-                   const FactOverrides& overrides, const ReadControl& control,
-                   std::vector<std::string>& notes) {
+                   const CallTokens& tokens, const FactOverrides& overrides,
+                   const ReadControl& control, std::vector<std::string>& notes) {
   const std::string text = facts.text("mask").value_or("none");
-  CallMask mask = overrides.mask ? option_mask(text, overrides.mask_option, heads, control, notes)
-                                 : recorded_mask(facts, tensors, heads, text, notes);
+  CallMask mask = overrides.mask
+                      ? option_mask(text, overrides.mask_option, heads, tokens, control, notes)
+                      : recorded_mask(facts, tensors, heads, tokens, text, notes);
   if (!tensors.cu_seqlens_q) return mask;
   const ErrorCode wrong = overrides.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
   const Mask packed = with_name(facts.name(), wrong, [&] {
     const bool window = mask.fact && mask.fact->form == MaskForm::window;
-    const bool biased = overrides.alibi ? *overrides.alibi != "none" : bool(tensors.alibi_slopes);
+    const auto is_there = [](const std::optional<std::string>& told, bool recorded) {
+      return told ? *told != "none" : recorded;
+    };
+    const std::string bias = is_there(overrides.alibi, bool(tensors.alibi_slopes)) ? "alibi"
+                             : is_there(overrides.relative_bias, bool(tensors.relative_bias))
+                                 ? "relative_bias"
+                                 : "";
     const bool first = text == "causal" || (!window && text.starts_with("window:"));
-    return packed_mask(tensors, heads.q, heads.k,
-                       {first ? text : "", window   ? text
-                                           : biased ? "alibi"
-                                                    : ""},
-                       wrong, notes);
+    return packed_mask(tensors, heads.q, heads.k, {first ? text : "", window ? text : bias}, wrong,
+                       notes);
   });
   if (packed.is_none()) return mask;
   mask.mask = mask.mask & packed;

@@ -32,6 +32,7 @@ const std::vector<Role>& roles() {
        {"sinks", "sink", "s_aux", "attn_sink", "attn_sinks", "attention_sink", "attention_sinks",
         "attention_sink_bias", "sink_logits", "softmax_sink", "learnable_sink"}},
       {"alibi_slopes", &CallTensors::alibi_slopes, {"alibi_slopes"}},
+      {"relative_bias", &CallTensors::relative_bias, {"relative_bias"}},
       {"out", &CallTensors::out, {"out", "output", "attn_output"}},
       {"out_rows", &CallTensors::out_rows, {"out_rows"}},
       {"position_ids", &CallTensors::position_ids, {"position_ids"}},

@@ -22,8 +22,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> q_scale, k_scale, v_scale;
   /// Logits that stand in the denominator alone (call_sinks.h).
   std::shared_ptr<const TensorSource> sinks;
-  /// Slopes of linear biases (call_alibi.h).
-  std::shared_ptr<const TensorSource> alibi_slopes;
+  /// Numbers of biases by place (call_place_bias.h).
+  std::shared_ptr<const TensorSource> alibi_slopes, relative_bias;
   /// The divisor of each query of the score linear:normaliser.
   std::shared_ptr<const TensorSource> normaliser;
   /// Where the model's caller places the tokens of the sequence (rope_option.h).
@@ -45,8 +45,8 @@ struct FoundTensors {
 };
 
 /// The names by which people call the tensors of an attention call, the capture format's own name
-/// first. `role` is that name: q, k, v, mask, sinks, alibi_slopes, lse, out, out_rows,
-/// position_ids, cu_seqlens_q, cu_seqlens_k; or qkv, kv of a fused tensor.
+/// first. `role` is that name: q, k, v, mask, sinks, alibi_slopes, relative_bias, lse, out,
+/// out_rows, position_ids, cu_seqlens_q, cu_seqlens_k; or qkv, kv of a fused tensor.
 const std::vector<std::string>& usual_names(std::string_view role);
 
 /// A tensor that tells a mask, and where it stands.

@@ -29,8 +29,8 @@ struct FactOverrides {
   /// What codes are multiplied by, FILE[:KEY] or a number, and what their bytes are:
   /// code_tensors.h.
   std::optional<std::string> q_scale, k_scale, q_dtype, k_dtype;
-  std::optional<std::string> sinks;  ///< "none", a logit or FILE[:KEY]: call_sinks.h
-  std::optional<std::string> alibi;  ///< "none" or FILE[:KEY]: call_alibi.h
+  std::optional<std::string> sinks;                 ///< "none", a logit or FILE[:KEY]: call_sinks.h
+  std::optional<std::string> alibi, relative_bias;  ///< "none" or FILE[:KEY]: call_place_bias.h
   std::optional<std::string>
       pattern;  ///< which files of a folder are which tensors; name_pattern.h
   /// Facts that are told of every call: values as --as has them, by the facts' names; call_facts.h
@@ -53,7 +53,7 @@ struct TextFact {
   /// True where the text is FILE or FILE:KEY.
   bool names_file(const std::string& text) const;
 };
-inline constexpr std::array<TextFact, 16> kTextFacts{{
+inline constexpr std::array<TextFact, 17> kTextFacts{{
     {"pattern", "--pattern", &FactOverrides::pattern},
     {"layout", "--layout", &FactOverrides::layout},
     {"grid", "--grid", &FactOverrides::grid},
@@ -70,6 +70,7 @@ inline constexpr std::array<TextFact, 16> kTextFacts{{
     {"k_dtype", "--k-dtype", &FactOverrides::k_dtype},
     {"sinks", "--sinks", &FactOverrides::sinks, TextFact::Kind::number},
     {"alibi", "--alibi", &FactOverrides::alibi, TextFact::Kind::number},
+    {"relative_bias", "--relative-bias", &FactOverrides::relative_bias, TextFact::Kind::number},
 }};
 
 /// "0,9,24": no name of a file.

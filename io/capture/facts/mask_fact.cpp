@@ -2,6 +2,7 @@
 
 #include <charconv>
 
+#include "core/base/error.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
 #include "core/mask/query_spans.h"
@@ -18,7 +19,7 @@ struct FormWords {
 };
 
 /// In the order of MaskForm.
-constexpr std::array<FormWords, 10> kForms{{{"none", "", false},
+constexpr std::array<FormWords, 11> kForms{{{"none", "", false},
                                             {"causal", "", false},
                                             {"tensor", "mask", false},
                                             {"valid", "mask_valid", true},
@@ -27,7 +28,8 @@ constexpr std::array<FormWords, 10> kForms{{{"none", "", false},
                                             {"block_causal", "", true},
                                             {"blocks", "mask_blocks", true},
                                             {"spans", "mask_spans", true},
-                                            {"window", "", true}}};
+                                            {"window", "", true},
+                                            {"natten", "", true}}};
 
 const FormWords& words_of(MaskForm form) { return kForms[static_cast<size_t>(form)]; }
 
@@ -38,6 +40,14 @@ std::optional<int64_t> parse_tokens(std::string_view text, int64_t least = 1) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = error == std::errc() && end == text.data() + text.size();
   return whole && value >= least && value <= kMost ? std::optional(value) : std::nullopt;
+}
+
+/// The sizes that a form has behind its colon, as messages and help name them.
+std::string_view sizes_of(MaskForm form) {
+  return form == MaskForm::block_causal ? ":N"
+         : form == MaskForm::window     ? ":L,R"
+         : form == MaskForm::natten     ? ":TxHxW"
+                                        : "";
 }
 
 /// The fact with its window of "L,R".
@@ -51,11 +61,25 @@ std::optional<MaskFact> parse_window(std::string_view size, MaskFact fact) {
   return fact;
 }
 
+Mask natten_mask(const Neighbourhood& neighbourhood, const TokenGrid& queries,
+                 const TokenGrid& keys) {
+  const auto refuse = [&](const std::string& what) {
+    return usage_error("mask natten:" + neighbourhood.text() + ": " + what);
+  };
+  // Words are no cells: cross attention to them has no neighbourhoods.
+  if (keys.video_range().empty()) return {};
+  if (!queries.has_grid()) throw refuse("there is no token grid; give --grid TxHxW");
+  if (!queries.same_places(keys)) throw refuse("keys are other tokens than queries");
+  return neighbourhood_mask(neighbourhood, {keys.frames(), keys.height(), keys.width()},
+                            keys.video_range().begin);
+}
+
 }  // namespace
 
 std::string MaskFact::text() const {
   const std::string word(words_of(form).word);
   if (form == MaskForm::block_causal) return word + ":" + std::to_string(causal_block);
+  if (form == MaskForm::natten) return word + ":" + neighbourhood.text();
   if (form != MaskForm::window) return word;
   return word + ":" + std::to_string(window[0]) + "," + std::to_string(window[1]);
 }
@@ -70,12 +94,17 @@ std::optional<MaskFact> parse_mask_fact(std::string_view text) {
   for (size_t i = 0; i < kForms.size(); ++i) {
     if (kForms[i].word != word) continue;
     MaskFact fact{static_cast<MaskForm>(i)};
-    const bool is_window = fact.form == MaskForm::window;
-    const bool sized = is_window || fact.form == MaskForm::block_causal;
+    const bool sized = !sizes_of(fact.form).empty();
     if (sized != (colon != std::string_view::npos)) return std::nullopt;
     if (!sized) return fact;
     const std::string_view size = text.substr(colon + 1);
-    if (is_window) return parse_window(size, fact);
+    if (fact.form == MaskForm::window) return parse_window(size, fact);
+    if (fact.form == MaskForm::natten) {
+      const auto neighbourhood = parse_neighbourhood(size);
+      if (!neighbourhood) return std::nullopt;
+      fact.neighbourhood = *neighbourhood;
+      return fact;
+    }
     const auto block = parse_tokens(size);
     if (!block) return std::nullopt;
     fact.causal_block = *block;
@@ -98,13 +127,13 @@ std::string mask_fact_words() {
   for (size_t i = 0; i < kForms.size(); ++i) {
     const bool last = i + 1 == kForms.size();
     list += (i == 0 ? "" : last ? " or " : ", ") + std::string(kForms[i].word);
-    if (static_cast<MaskForm>(i) == MaskForm::block_causal) list += ":N";
-    if (static_cast<MaskForm>(i) == MaskForm::window) list += ":L,R";
+    list += sizes_of(static_cast<MaskForm>(i));
   }
   return list;
 }
 
-Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor, int64_t shift) {
+Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor,
+               const TokenGrid& queries, const TokenGrid& keys) {
   switch (fact.form) {
     case MaskForm::none:
       return {};
@@ -125,13 +154,15 @@ Mask make_mask(const MaskFact& fact, std::shared_ptr<const TensorSource> tensor,
     case MaskForm::spans:
       return query_spans_mask(std::move(tensor));
     case MaskForm::window:
-      return Mask::window(fact.window[0], fact.window[1], shift);
+      return Mask::window(fact.window[0], fact.window[1], keys.tokens() - queries.tokens());
+    case MaskForm::natten:
+      return natten_mask(fact.neighbourhood, queries, keys);
   }
   return {};
 }
 
 std::vector<std::string> mask_words() {
-  return {"none", "causal", "window:N", "window:L,R", "block_causal:N"};
+  return {"none", "causal", "window:N", "window:L,R", "block_causal:N", "natten:TxHxW"};
 }
 
 bool is_mask_word(std::string_view option) {

@@ -223,6 +223,17 @@ TEST_CASE("patterns on the token grid keep what their definitions say") {
       return tile_reach(q.t, k.t, 2, 1, frames) && tile_reach(q.y, k.y, 2, 2, height) &&
              tile_reach(q.x, k.x, 3, 1, width);
     });
+    check_pattern("natten:2x3x3", grid, [&](LatentCoord q, LatentCoord k) {
+      return tile_reach(q.t, k.t, 1, 2, frames) && tile_reach(q.y, k.y, 1, 3, height) &&
+             tile_reach(q.x, k.x, 1, 3, width);
+    });
+    check_pattern(
+        "natten:1x3x3,causal=t,text=drop", grid,
+        [&](LatentCoord q, LatentCoord k) {
+          return q.t == k.t && tile_reach(q.y, k.y, 1, 3, height) &&
+                 tile_reach(q.x, k.x, 1, 3, width);
+        },
+        false);
     check_pattern("tiles:size=1x2x2,window=3x9x1", grid, [&](LatentCoord q, LatentCoord k) {
       return tile_reach(q.t, k.t, 1, 3, frames) && tile_reach(q.x, k.x, 2, 1, width);
     });
@@ -495,6 +506,10 @@ TEST_CASE("what is wrong with a pattern is told") {
   CHECK(says("window:x", {"reach=x"}) == "");
   CHECK(says("tiles:size=6x8", {"TxHxW"}) == "");
   CHECK(says("tiles:window=0x1x1", {"TxHxW"}) == "");
+  CHECK(says("natten", {"natten:TxHxW"}) == "");
+  CHECK(says("natten:stride=1x1x1", {"natten:TxHxW"}) == "");
+  CHECK(says("natten:3x3", {"window=3x3", "TxHxW"}) == "");
+  CHECK(says("natten:3x3x3,causal=q", {"causal=q", "t, y and x"}) == "");
   CHECK(says("topk:keep=0", {"above 0"}) == "");
   CHECK(says("topk:keep=1.5", {"up to 1"}) == "");
   CHECK(says("topk:keep=nan", {"up to 1"}) == "");

@@ -243,6 +243,55 @@ TEST_CASE("linear biases stand beside q, and are told by an option") {
   CHECK(problem_of(recorded, without).mask().describe() == "causal");
 }
 
+TEST_CASE("relative biases stand beside q, and are told by an option") {
+  const auto bias = [](const AttentionProblem& problem, int64_t batch, int64_t head,
+                       int64_t query) {
+    const int64_t keys = problem.num_keys();
+    std::vector<float> row(static_cast<size_t>(keys));
+    problem.mask().fill_bias(batch, head, {&query, 1}, {0, keys}, row.data(), keys);
+    return row;
+  };
+  // Number i - j + 3 of a head: 0, 1/4 … 6/4, then the next head's.
+  const CallFile recorded = plain_call(1).tensor("relative_bias", "F32", {3, 7}, raw(counted(21)));
+  const AttentionProblem problem = problem_of(recorded);
+  CHECK(problem.mask().describe() == "relative_bias");
+  CHECK(bias(problem, 0, 0, 0) == std::vector<float>{0.75f, 0.5f, 0.25f, 0});
+  CHECK(bias(problem, 1, 2, 3) == std::vector<float>{5, 4.75f, 4.5f, 4.25f});
+  const AttentionProblem of_all =
+      problem_of(plain_call(2)
+                     .tensor("relative_bias", "F32", {2, 1, 7}, raw(counted(14)))
+                     .fact("mask", "causal"));
+  const float masked = -std::numeric_limits<float>::infinity();
+  CHECK(bias(of_all, 1, 2, 1) == std::vector<float>{2.75f, 2.5f, masked, masked});
+  FactOverrides overrides;
+  overrides.relative_bias = "none";
+  CHECK(problem_of(recorded, overrides).mask().is_none());
+  const TemporaryFolder folder;
+  CallFile().tensor("b", "F32", {1, 7}, raw(counted(7))).write(folder / "b.safetensors");
+  overrides.relative_bias = folder / "b.safetensors:b";
+  CHECK(bias(problem_of(plain_call(1), overrides), 1, 2, 0) ==
+        std::vector<float>{0.75f, 0.5f, 0.25f, 0});
+  refuse(plain_call(1).tensor("relative_bias", "F32", {3, 8}, raw(counted(24))), ErrorCode::file,
+         {"relative_bias", "queries + keys - 1", "[3, 7]", "[2, 3, 7]", "got [3, 8]"});
+  std::vector<float> bad = counted(21);
+  bad[16] = std::nanf("");
+  refuse(plain_call(1).tensor("relative_bias", "F32", {3, 7}, raw(bad)), ErrorCode::value,
+         {"relative bias", "head 2, place 2"});
+  FactOverrides without;
+  without.told["relative_bias"] = "none";
+  CHECK(problem_of(recorded, without).mask().is_none());
+  // On a grid of 1x2x2 cells: differences of rows and of columns.
+  const auto on_grid = [&](std::vector<int64_t> shape, int64_t count) {
+    return plain_call(1).tensor("relative_bias", "F32", shape, raw(counted(count)));
+  };
+  const AttentionProblem of_grid = problem_of(on_grid({3, 1, 3, 3}, 27).fact("grid", "1x2x2"));
+  CHECK(bias(of_grid, 0, 0, 0) == std::vector<float>{1, 0.75f, 0.25f, 0});
+  CHECK(bias(of_grid, 1, 1, 2) == std::vector<float>{4, 3.75f, 3.25f, 3});
+  refuse(on_grid({3, 1, 3, 3}, 27), ErrorCode::file, {"relative_bias", "one grid", "--grid"});
+  refuse(on_grid({3, 1, 3, 5}, 45).fact("grid", "1x2x2"), ErrorCode::file,
+         {"[3, 1, 3, 3]", "got [3, 1, 3, 5]"});
+}
+
 TEST_CASE("a window of two ends is counted from the last token") {
   const auto keys = [](const std::string& mask, bool option, int64_t query) {
     CallFile call;
@@ -276,6 +325,48 @@ TEST_CASE("a window of two ends is counted from the last token") {
     refuse(plain_call(2), ErrorCode::usage, {"--mask", bad, "window:L,R"}, overrides);
   }
   refuse(plain_call(1).fact("mask", "window:1,0"), ErrorCode::file, {"mask"});
+}
+
+TEST_CASE("a neighbourhood on the grid is a fact of the second format, and an option") {
+  const auto call = [](int64_t tokens) {
+    CallFile file;
+    return file.version(2).pair({1, 2, tokens, 8}, {1, 2, tokens, 8});
+  };
+  const auto on_grid = [&](const std::string& mask) {
+    return call(38).fact("grid", "3x4x3").fact("text", "2@end").fact("mask", mask);
+  };
+  const auto seen = [](const AttentionProblem& problem, int64_t query) {
+    std::vector<float> row(38);
+    problem.mask().fill_bias(0, 1, {&query, 1}, {0, 38}, row.data(), 38);
+    std::string keys;
+    for (const float bias : row) keys += bias == 0 ? 'x' : '.';
+    return keys;
+  };
+  for (const bool option : {false, true}) {
+    FactOverrides overrides;
+    if (option) overrides.mask = "natten:1x3x2,causal=t";
+    const AttentionProblem problem =
+        problem_of(on_grid(option ? "causal" : "natten:1x3x2,causal=t"), overrides);
+    CHECK(problem.mask().describe() == "natten:1x3x2,causal=t");
+    CHECK(seen(problem, 0) == "xx.xx.xx............................xx");
+    CHECK(seen(problem, 23) == "................xx.xx.xx............xx");
+    CHECK(seen(problem, 37) == std::string(38, 'x'));
+  }
+  refuse(on_grid("natten:1x3x2").version(1), ErrorCode::file, {"natten:1x3x2", "capture/2"});
+  refuse(on_grid("natten:1x3x4"), ErrorCode::file,
+         {"call.safetensors", "4 cells along x", "3x4x3", "has 3"});
+  refuse(call(38).fact("mask", "natten:1x3x2"), ErrorCode::file,
+         {"natten:1x3x2", "no token grid", "--grid"});
+  FactOverrides overrides;
+  overrides.mask = "natten:1x3";
+  refuse(on_grid("none"), ErrorCode::usage, {"--mask natten:1x3", "natten:TxHxW", "causal=t"},
+         overrides);
+  overrides.mask = "natten:1x3x2";
+  CallFile cross;
+  cross.version(1).pair({1, 2, 36, 8}, {1, 2, 5, 8}).fact("grid", "3x4x3").fact("kind", "cross");
+  CHECK(problem_of(cross, overrides).mask().is_none());
+  overrides.mask = "natten:4x3x2";
+  refuse(on_grid("none"), ErrorCode::usage, {"4 cells along t"}, overrides);
 }
 
 TEST_CASE("key padding a batch item is taken, and numbers 0 and 1 earn a note") {

@@ -130,7 +130,8 @@ TEST_CASE("mask facts that are wrong are refused in one line that names file, pl
       {call_of("none", 1).fact("mask_block", "2x2"), {"mask_block", "attnscope-capture/2"}},
       {call_of("valid").version(3), {"format", "attnscope-capture/2", "attnscope-capture/3"}},
       // Words.
-      {call_of("window:3"), {"mask", "block_causal:N, blocks, spans or window:L,R", "window:3"}},
+      {call_of("window:3"),
+       {"mask", "block_causal:N, blocks, spans, window:L,R or natten:TxHxW", "window:3"}},
       {call_of("block_causal"), {"got block_causal)"}},
       {call_of("block_causal:0"), {"got block_causal:0"}},
       {call_of("block_causal:x"), {"got block_causal:x"}},

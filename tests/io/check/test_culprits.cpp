@@ -272,10 +272,15 @@ TEST_CASE("outputs that are all multiplied by a number have no sinks") {
   CHECK(suspect.explanation.find("outputs 0.5 times") != std::string::npos);
 }
 
-TEST_CASE("stated linear biases stay while masks are tried, and are left out by themselves") {
+TEST_CASE("stated biases by place stay while masks are tried, and are left out by themselves") {
   const auto bias = [](int64_t i, int64_t j) { return -0.25 * std::fabs(i - j); };
-  const std::vector<float> slopes(4, 0.25f);
-  for (const bool biased : {true, false}) {
+  constexpr int64_t kTokens = RecordedCall::kTokens;
+  std::vector<float> falling;
+  for (int64_t i = 1 - kTokens; i < kTokens; ++i) {
+    falling.push_back(static_cast<float>(bias(i, 0)));
+  }
+  for (const int round : {0, 1, 2, 3}) {
+    const bool biased = round % 2 == 0, slopes = round < 2;
     RecordedCall call(32);
     if (biased) {
       call.attend([&](int64_t i, int64_t j) { return j > i ? -1e300 : bias(i, j); });
@@ -283,13 +288,17 @@ TEST_CASE("stated linear biases stay while masks are tried, and are left out by 
       call.attend();
     }
     const TemporaryFolder folder;
-    call.file().tensor("alibi_slopes", "F32", {4}, raw(slopes)).write(folder / "a.safetensors");
+    CallFile file = call.file();
+    if (slopes) file.tensor("alibi_slopes", "F32", {4}, raw(std::vector<float>(4, 0.25f)));
+    if (!slopes) file.tensor("relative_bias", "F32", {1, 2 * kTokens - 1}, raw(falling));
+    file.write(folder / "a.safetensors");
     const Capture capture = Capture::open(folder / "a.safetensors");
     const CallCheck check = check_call(capture.calls().front(), {}, means(), 8);
     REQUIRE(check.verdict == CheckVerdict::differs);
     const std::string told = find_culprit(check, capture).explanation;
     INFO(told);
-    CHECK(told.find(biased ? "--mask causal" : "--alibi none") != std::string::npos);
+    const char* const without = slopes ? "--alibi none" : "--relative-bias none";
+    CHECK(told.find(biased ? "--mask causal" : without) != std::string::npos);
   }
 }
 

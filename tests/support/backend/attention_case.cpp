@@ -8,13 +8,13 @@
 #include <random>
 #include <sstream>
 
-#include "core/mask/alibi.h"
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_valid.h"
 #include "core/mask/query_spans.h"
 #include "core/mask/recorded_blocks.h"
 #include "core/mask/same_segment.h"
 #include "core/tensor/memory_tensor.h"
+#include "tests/support/backend/place_masks.h"
 
 namespace attnscope::test {
 namespace {
@@ -240,22 +240,6 @@ MaskCase recorded_mask(std::string_view name, const Shape& s) {
           }};
 }
 
-/// Slopes a batch item and head, of which one is 0, under a causal mask from the last token.
-MaskCase linear_biases(const Shape& s) {
-  std::vector<float> slopes;
-  for (int64_t i = 0; i < s.batch * s.heads; ++i) {
-    // Weights far below 2^-100 of their row may be 0 or not, as the map is cut: gentle ones first.
-    const float steepness = i < 2 ? 0.02f : 2.0f;
-    slopes.push_back(i % 5 == 3 ? 0.0f : steepness / static_cast<float>(i + 1));
-  }
-  const int64_t shift = s.keys - s.queries;
-  const Mask mask = Mask::window(-1, 0, shift) & alibi_mask({{s.batch, s.heads}, slopes}, shift);
-  return {"", mask, [=](int64_t b, int64_t h, int64_t i, int64_t j) {
-            const double slope = double{slopes[static_cast<size_t>(b * s.heads + h)]};
-            return j > i + shift ? kMasked : -slope * static_cast<double>(i + shift - j);
-          }};
-}
-
 MaskCase causal_and_keys(const Shape& s) {
   const MaskCase keys = key_masks("keys", s);
   return {"", Mask::causal() & keys.mask, [keys](auto b, auto h, auto i, auto j) {
@@ -302,7 +286,7 @@ MaskCase build_mask(std::string_view name, const Shape& s) {
               return allow(j >= at - 31 && j <= at + 7);
             }};
   }
-  if (name == "alibi_bias") return linear_biases(s);
+  if (auto place = place_mask_case(name, s)) return *place;
   if (name == "window") {
     return {"", Mask::window(37),
             [](auto, auto, auto i, auto j) { return allow(std::abs(i - j) <= 37); }};

@@ -32,13 +32,13 @@ std::string to_text(const Shape& shape);
 /// The kinds of mask that mask_case knows; beside these "lowest_bias", with logits that float32
 /// cannot resolve.
 inline constexpr std::string_view kMaskNames[] = {
-    "none",        "causal",      "window",      "key_lengths", "keys",         "segments",
-    "blocks",      "dense_bool",  "dense_float", "key_bias",    "low_bias",     "causal_and_keys",
-    "masked_rows", "padded_keys", "padded_rows", "valid",       "block_causal", "recorded_blocks",
-    "spans",       "last_window", "alibi_bias"};
-/// Those that tell queries and keys alike, of which there are as many.
+    "none",        "causal",      "window",      "key_lengths",  "keys",         "segments",
+    "blocks",      "dense_bool",  "dense_float", "key_bias",     "low_bias",     "causal_and_keys",
+    "masked_rows", "padded_keys", "padded_rows", "valid",        "block_causal", "recorded_blocks",
+    "spans",       "last_window", "alibi_bias",  "relative_bias"};
+/// Those that tell queries and keys alike, of which there are as many; "grid_bias" does, too.
 inline constexpr std::string_view kSquareMaskNames[] = {"valid_pairs", "same_segment",
-                                                        "causal_valid_pairs"};
+                                                        "causal_valid_pairs", "natten"};
 MaskCase mask_case(std::string_view name, const Shape& shape);
 
 /// Keys that lie so far below all others that they must not count: by a bias, or by their products

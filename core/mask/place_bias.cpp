@@ -1,0 +1,214 @@
+#include "core/mask/place_bias.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+#include "core/mask/masked_bias.h"
+
+namespace attnscope {
+namespace {
+
+/// A bias told by numbers a head. Heads whose numbers are all 0 have none.
+class PlaceBiasTerm : public MaskTerm {
+ public:
+  PlaceBiasTerm(std::string name, HeadNumbers numbers)
+      : numbers_(std::move(numbers)), name_(std::move(name)) {
+    for (auto of_head = numbers_.each.begin(); of_head != numbers_.each.end();
+         of_head += numbers_.count) {
+      no_bias_.push_back(
+          std::all_of(of_head, of_head + numbers_.count, [](float one) { return one == 0; }));
+    }
+  }
+
+  TileClass classify(int64_t batch, int64_t head, IndexRange, IndexRange) const override {
+    return no_bias_[place_of(batch, head)] ? TileClass::full : TileClass::mixed;
+  }
+  bool has_finite_bias() const override { return true; }
+  std::string describe() const override { return name_; }
+
+  std::string identity() const override {
+    // FNV-1a of the numbers' bits: a table of them is too long for a text.
+    uint64_t digest = 0xcbf29ce484222325;
+    for (const float number : numbers_.each) {
+      digest = (digest ^ std::bit_cast<uint32_t>(number)) * 0x100000001b3;
+    }
+    std::string text = name_;
+    for (const int64_t extent : numbers_.shape) text += " " + std::to_string(extent);
+    return text + " " + std::to_string(digest);
+  }
+
+  void check_shape(int64_t batch, int64_t heads, int64_t, int64_t) const override {
+    const std::array<int64_t, 2> call{batch, heads};
+    for (size_t axis = 0; axis < call.size(); ++axis) {
+      if (numbers_.shape[axis] == 1 || numbers_.shape[axis] == call[axis]) continue;
+      throw usage_error(name_ + " of " + std::to_string(numbers_.shape[axis]) +
+                        (axis == 0 ? " batch items" : " heads") + ", expected 1 or " +
+                        std::to_string(call[axis]));
+    }
+  }
+
+ protected:
+  int64_t count() const { return numbers_.count; }
+  /// The numbers of a head.
+  const float* of_head(int64_t batch, int64_t head) const {
+    return numbers_.each.data() + static_cast<int64_t>(place_of(batch, head)) * numbers_.count;
+  }
+
+ private:
+  size_t place_of(int64_t batch, int64_t head) const {
+    const auto [items, heads] = numbers_.shape;
+    return static_cast<size_t>((items == 1 ? 0 : batch) * heads + (heads == 1 ? 0 : head));
+  }
+
+  const HeadNumbers numbers_;
+  const std::string name_;
+  std::vector<bool> no_bias_;
+};
+
+class AlibiTerm : public PlaceBiasTerm {
+ public:
+  AlibiTerm(HeadNumbers slopes, int64_t shift)
+      : PlaceBiasTerm("alibi", std::move(slopes)), shift_(shift) {}
+
+  void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
+                float* out, int64_t row_stride) const override {
+    const float slope = *of_head(batch, head);
+    for (const int64_t query : queries) {
+      for (int64_t key = keys.begin; key < keys.end; ++key) {
+        out[key - keys.begin] -= slope * static_cast<float>(std::abs(query + shift_ - key));
+      }
+      out += row_stride;
+    }
+  }
+
+ private:
+  const int64_t shift_;
+};
+
+class RelativeTerm : public PlaceBiasTerm {
+ public:
+  RelativeTerm(HeadNumbers biases, int64_t keys)
+      : PlaceBiasTerm("relative_bias", std::move(biases)), keys_(keys) {}
+
+  TileClass classify(int64_t batch, int64_t head, IndexRange queries,
+                     IndexRange keys) const override {
+    const float* const biases = of_head(batch, head) + keys_ - 1;
+    const float* const begin = biases + queries.begin - (keys.end - 1);
+    const float* const end = biases + queries.end - keys.begin;
+    const auto none = [](float bias) { return bias == 0; };
+    const auto masked = [](float bias) { return bias <= kMaskedBias; };
+    return std::all_of(begin, end, none)     ? TileClass::full
+           : std::all_of(begin, end, masked) ? TileClass::empty
+                                             : TileClass::mixed;
+  }
+
+  void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
+                float* out, int64_t row_stride) const override {
+    for (const int64_t query : queries) {
+      const float* const biases = of_head(batch, head) + query + keys_ - 1;
+      for (int64_t key = keys.begin; key < keys.end; ++key) out[key - keys.begin] += biases[-key];
+      out += row_stride;
+    }
+  }
+
+  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
+    PlaceBiasTerm::check_shape(batch, heads, queries, keys);
+    if (keys == keys_ && count() == queries + keys - 1) return;
+    throw usage_error("relative_bias of " + std::to_string(count()) + " places, expected " +
+                      std::to_string(queries + keys - 1));
+  }
+
+ private:
+  const int64_t keys_;
+};
+
+class GridBiasTerm : public PlaceBiasTerm {
+ public:
+  GridBiasTerm(HeadNumbers biases, std::array<int64_t, 3> grid, int64_t first)
+      : PlaceBiasTerm("relative_bias", std::move(biases)),
+        grid_(grid),
+        video_{first, first + grid[0] * grid[1] * grid[2]} {}
+
+  void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
+                float* out, int64_t row_stride) const override {
+    const auto [frames, height, width] = grid_;
+    const IndexRange video = intersect(keys, video_);
+    for (const int64_t query : queries) {
+      if (video_.contains(query)) {
+        const int64_t cell = query - video_.begin;
+        const int64_t x = cell % width, y = cell / width % height, t = cell / width / height;
+        // Line by line of the keys' grid.
+        for (int64_t key = video.begin; key < video.end;) {
+          const int64_t other = key - video_.begin, line = other / width;
+          const int64_t past = std::min(video.end, video_.begin + (line + 1) * width);
+          const int64_t lines = (t - line / height + frames - 1) * (2 * height - 1) +
+                                (y - line % height + height - 1);
+          const float* const biases =
+              of_head(batch, head) + lines * (2 * width - 1) + x - other % width + width - 1;
+          for (int64_t i = 0; i < past - key; ++i) out[key - keys.begin + i] += biases[-i];
+          key = past;
+        }
+      }
+      out += row_stride;
+    }
+  }
+
+  std::string identity() const override {
+    std::string text = PlaceBiasTerm::identity() + " of";
+    for (const int64_t extent : grid_) text += " " + std::to_string(extent);
+    return text + " from " + std::to_string(video_.begin);
+  }
+
+  void check_shape(int64_t batch, int64_t heads, int64_t queries, int64_t keys) const override {
+    PlaceBiasTerm::check_shape(batch, heads, queries, keys);
+    if (queries == keys && video_.end <= keys) return;
+    throw usage_error("relative_bias of a grid, expected as many keys as queries, at least " +
+                      std::to_string(video_.end) + " (got " + std::to_string(queries) +
+                      " queries, " + std::to_string(keys) + " keys)");
+  }
+
+ private:
+  const std::array<int64_t, 3> grid_;
+  const IndexRange video_;
+};
+
+/// Throws Error(value) naming the first number that is not finite, −inf aside where it may mask.
+void check_numbers(const HeadNumbers& numbers, const std::string& what, bool may_mask) {
+  for (size_t i = 0; i < numbers.each.size(); ++i) {
+    const float number = numbers.each[i];
+    if (std::isfinite(number) || (may_mask && number == kMasked)) continue;
+    const auto place = static_cast<int64_t>(i);
+    const int64_t head = place / numbers.count;
+    throw Error(ErrorCode::value,
+                what + " of batch " + std::to_string(head / numbers.shape[1]) + ", head " +
+                    std::to_string(head % numbers.shape[1]) +
+                    (numbers.count == 1 ? "" : ", place " + std::to_string(place % numbers.count)) +
+                    (may_mask ? " is NaN or +inf" : " is not finite"));
+  }
+}
+
+}  // namespace
+
+Mask alibi_mask(HeadNumbers slopes, int64_t shift) {
+  check_numbers(slopes, "alibi slope", false);
+  return Mask::term(std::make_shared<AlibiTerm>(std::move(slopes), shift));
+}
+
+Mask relative_bias_mask(HeadNumbers biases, int64_t keys) {
+  check_numbers(biases, "relative bias", true);
+  return Mask::term(std::make_shared<RelativeTerm>(std::move(biases), keys));
+}
+
+Mask grid_bias_mask(HeadNumbers biases, std::array<int64_t, 3> grid, int64_t first) {
+  check_numbers(biases, "relative bias", true);
+  return Mask::term(std::make_shared<GridBiasTerm>(std::move(biases), grid, first));
+}
+
+}  // namespace attnscope
