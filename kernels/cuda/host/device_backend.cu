@@ -150,7 +150,7 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
     }
     if (is_for_the_host(problem)) {
       if (!told_of_host_.exchange(true)) {
-        notice_("cuda: heads with capped logits or sinks are computed by the cpu");
+        notice_("cuda: heads with capped logits are computed by the cpu");
       }
       return fallback_->bind(problem, batch, head);
     }
@@ -183,10 +183,8 @@ class DeviceBackend : public TileBackend, public DeviceFacet {
   }
 
  private:
-  /// The kernels know neither.
-  static bool is_for_the_host(const AttentionProblem& problem) {
-    return problem.score().cap != 0 || !problem.sinks().is_none();
-  }
+  /// The kernels know no caps.
+  static bool is_for_the_host(const AttentionProblem& problem) { return problem.score().cap != 0; }
   /// A device that cannot be used is left out: its neighbours can.
   void try_device(int index, const std::function<void()>& use) {
     const auto leave_out = [&](const char* why) {

@@ -272,7 +272,9 @@ DeviceHead::StepNorms DeviceHead::finish_sums(Lane& lane, const Rows& rows, int 
   step.norms.reserve(parts.size());
   for (size_t row = 0; row < parts.size(); ++row) {
     const RowPart& part = parts[row];
-    step.norms.push_back(norm_of(rows, row, part));
+    // A sink has no key: it is added to the sum that the device made of the keys.
+    const double sink = problem_.sinks().logit(batch_, head_, rows.index[row]);
+    step.norms.push_back(norm_of(rows, row, part).with_logit(sink));
     if (!moments) continue;
     // −Σ p·log₂(p) with p = entry / sum and log₂(p) = x − reference − log₂(sum). Rounding may leave
     // the entropy of a single key a little below 0.
