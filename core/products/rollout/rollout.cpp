@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <cmath>
 
 namespace attnscope {
 namespace {
@@ -48,12 +49,22 @@ bool RolloutLayer::is_idle(IndexRange rows) const {
 }
 
 void RolloutLayer::consume(const Tile& tile) {
-  if (tile.chunks.front() == nullptr) return;
+  // A row that is masked, but for its sink, keeps its influence.
+  if (tile.chunks.front() == nullptr && tile.task->problem->sinks().is_none()) return;
   if (direction_ == RolloutDirection::to_inputs) {
     hand_back(tile);
   } else {
     hand_on(tile);
   }
+}
+
+double RolloutLayer::row_factor(const Tile& tile, int64_t r) const {
+  const HeadTask& task = *tile.task;
+  const double sink =
+      task.problem->sinks().logit(task.batch, task.head, task.row_at(tile.rows.begin + r));
+  if (!std::isfinite(sink)) return 1;
+  const double lse = tile.norms[static_cast<size_t>(r)].lse();
+  return 2 / (2 - std::min(std::exp(sink - lse), 1.0));
 }
 
 void RolloutLayer::hand_back(const Tile& tile) {
@@ -63,8 +74,11 @@ void RolloutLayer::hand_back(const Tile& tile) {
   for (int64_t first = 0; first < tile.rows.size(); first += kGroupRows) {
     std::fill(group.begin(), group.end(), 0.0);
     for (int64_t r = first; r < std::min(first + kGroupRows, tile.rows.size()); ++r) {
-      const double share = influence_[static_cast<size_t>(tile.task->row_at(tile.rows.begin + r))];
+      const auto token = static_cast<size_t>(tile.task->row_at(tile.rows.begin + r));
+      const double factor = row_factor(tile, r), share = influence_[token] * factor;
       if (share == 0) continue;
+      tile_sums[token] += to_units(influence_[token] * (factor - 1));
+      if (weights == nullptr) continue;
       const float* row = weights + r * request_.chunk_cols;
       for (size_t j = 0; j < group.size(); ++j) group[j] += share * double{row[j]};
     }
@@ -78,7 +92,10 @@ void RolloutLayer::hand_on(const Tile& tile) {
   const auto* weights = reinterpret_cast<const float*>(tile.chunks.front());
   std::vector<int64_t> rows;
   for (int64_t r = 0; r < tile.rows.size(); ++r) {
-    rows.push_back(to_units(dot(weights + r * request_.chunk_cols, influence_)));
+    const double factor = row_factor(tile, r);
+    const double own = influence_[static_cast<size_t>(tile.task->row_at(tile.rows.begin + r))];
+    const double map = weights == nullptr ? 0 : dot(weights + r * request_.chunk_cols, influence_);
+    rows.push_back(to_units(factor * map + (factor - 1) * own));
   }
   const std::lock_guard lock(mutex_);
   for (int64_t r = 0; r < tile.rows.size(); ++r) {

@@ -12,14 +12,16 @@ namespace attnscope {
 
 /// Which way attention is followed through a layer: r ← ½(r + r·Ā) from an output token back to the
 /// inputs that shaped it, or c ← ½(c + Ā·c) from an input token on to the outputs that it shapes
-/// (Abnar and Zuidema 2020, with ½ for the residual connection).
+/// (Abnar and Zuidema 2020, with ½ for the residual connection). Of a row whose sink has the share
+/// s the map adds up to 1 − s: as they do, the identity is added to the map and the row divided by
+/// its sum, which is 1/(2 − s) instead of ½; of each head before the mean over heads.
 enum class RolloutDirection : uint8_t { to_inputs, to_outputs };
 
-/// A TileSink that takes one layer of a rollout: Ā is the mean over the tasks, all of them heads of
-/// one batch item with the same tokens as queries and keys. Products are summed in double over 16
-/// rows (to_inputs) or a row (to_outputs), and these sums in units of 2⁻⁵⁰, so that the result
-/// depends neither on memory nor on threads. Whole rows only, in tiles whose height is a multiple
-/// of kGroupRows.
+/// A TileSink that takes one layer of a rollout and its rows' norms: Ā is the mean over the tasks,
+/// all of them heads of one batch item with the same tokens as queries and keys. Products are
+/// summed in double over 16 rows (to_inputs) or a row (to_outputs), and these sums in units of
+/// 2⁻⁵⁰, so that the result depends neither on memory nor on threads. Whole rows only, in tiles
+/// whose height is a multiple of kGroupRows.
 class RolloutLayer : public TileSink {
  public:
   static constexpr int64_t kGroupRows = 16;
@@ -47,6 +49,8 @@ class RolloutLayer : public TileSink {
   std::vector<double> next() const;
 
  private:
+  /// 2/(2 − s) for row r of the tile; exactly 1 where the row has no sink.
+  double row_factor(const Tile& tile, int64_t r) const;
   void hand_back(const Tile& tile);
   void hand_on(const Tile& tile);
 

@@ -35,8 +35,8 @@ void check_layer(const CallHeads& call, const CallHeads& first) {
     refuse("is outside the model's main stack (" + problem.id().place.text() +
            "): choose calls of one stack with --layers or --blocks");
   }
-  if (!problem.rows_add_up()) {
-    refuse("rows of score " + problem.score_words() +
+  if (!is_normalised(problem.score())) {
+    refuse("rows of score " + score_name(problem.score()) +
            " do not sum to 1, so they do not share out influence");
   }
   if (call.batch.size() != 1) {

@@ -1,4 +1,5 @@
 #include <deque>
+#include <numeric>
 
 #include "core/products/rollout/rollout_steps.h"
 #include "tests/core/products/product_case.h"
@@ -19,6 +20,7 @@ AttentionProblem at_layer(const Oracle& oracle, CallId id, const Mask& mask) {
   parts.k = oracle.problem().k();
   parts.score = oracle.problem().score();
   parts.mask = mask;
+  parts.sinks = oracle.problem().sinks();
   parts.query_tokens = oracle.problem().query_tokens();
   parts.key_tokens = oracle.problem().key_tokens();
   parts.name = "layer " + std::to_string(id.layer);
@@ -28,12 +30,16 @@ AttentionProblem at_layer(const Oracle& oracle, CallId id, const Mask& mask) {
 
 CallId joint(int64_t layer) { return {4, layer, CallKind::joint, {"all"}}; }
 
-/// Three layers behind each other, the second of them under a mask.
+/// Three layers behind each other, the second of them under a mask. With sinks the rows of the
+/// first two have one, and the second has rows without keys.
 struct Layers {
-  Layers() {
-    for (const auto& [layer, mask] :
-         {std::pair<int64_t, std::string_view>{0, "none"}, {7, "causal"}, {9, "none"}}) {
-      oracles.emplace_back(joint_case(mask, ScoreFunction::softmax, static_cast<unsigned>(layer)));
+  explicit Layers(bool sinks = false) {
+    for (const auto& [layer, mask] : {std::pair<int64_t, std::string_view>{0, "none"},
+                                      {7, sinks ? "masked_rows" : "causal"},
+                                      {9, "none"}}) {
+      AttentionCase c = joint_case(mask, ScoreFunction::softmax, static_cast<unsigned>(layer));
+      if (sinks && layer < 9) c.sinks = layer == 0 ? "query" : "head";
+      oracles.emplace_back(c);
       problems.push_back(at_layer(oracles.back(), joint(layer), oracles.back().problem().mask()));
     }
   }
@@ -42,7 +48,8 @@ struct Layers {
     for (const AttentionProblem& problem : problems) calls.push_back({&problem, {0}, heads});
     return calls;
   }
-  /// The whole product of ½(I + Ā), last layer leftmost: [outputs, inputs].
+  /// The whole product of I + A with rows that are divided by their sums, a mean over heads, last
+  /// layer leftmost: [outputs, inputs].
   std::vector<double> product(const std::vector<int64_t>& heads) const {
     std::vector<double> result(kTokens * kTokens);
     for (size_t i = 0; i < kTokens; ++i) result[i * kTokens + i] = 1;
@@ -52,14 +59,14 @@ struct Layers {
         std::vector<double> row(kTokens);
         for (const int64_t head : heads) {
           const auto weights = oracle.row(0, head, static_cast<int64_t>(i)).weights;
-          for (size_t m = 0; m < kTokens; ++m) {
-            row[m] += weights[m] / static_cast<double>(heads.size());
-          }
+          const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+          const bool has_sink = !oracle.problem().sinks().is_none();
+          const double all = static_cast<double>(heads.size()) * (has_sink ? 1 + sum : 2);
+          for (size_t m = 0; m < kTokens; ++m) row[m] += (weights[m] + (m == i ? 1 : 0)) / all;
         }
-        row[i] += 1;
         for (size_t m = 0; m < kTokens; ++m) {
           for (size_t j = 0; j < kTokens; ++j) {
-            next[i * kTokens + j] += 0.5 * row[m] * result[m * kTokens + j];
+            next[i * kTokens + j] += row[m] * result[m * kTokens + j];
           }
         }
       }
@@ -79,7 +86,8 @@ std::string refusal(const std::vector<CallHeads>& calls, const std::vector<std::
 }  // namespace
 
 TEST_CASE("influence at every token is a row, or a column, of the product of all layers") {
-  const Layers layers;
+  const bool sinks = GENERATE(false, true);
+  const Layers layers(sinks);
   const ChosenTokens one = choose_tokens({37}, {}, layers.problems.front().key_tokens());
   const ChosenTokens some = choose_tokens({9, 10, 11}, std::vector<IndexRange>{{1, 2}},
                                           layers.problems.front().key_tokens());
@@ -109,6 +117,8 @@ TEST_CASE("influence at every token is a row, or a column, of the product of all
             }
           }
           CHECK(count_wrong({influence.begin(), influence.end()}, expected) == 0);
+          const double sum = std::accumulate(influence.begin(), influence.end(), 0.0);
+          if (inputs) CHECK(sum == Approx(1).epsilon(1e-5));
           CHECK(progress == 3);
           CHECK(budget.used() == 0);
         }
@@ -118,7 +128,7 @@ TEST_CASE("influence at every token is a row, or a column, of the product of all
 }
 
 TEST_CASE("a rollout's bits depend neither on memory nor on threads") {
-  const Layers layers;
+  const Layers layers(GENERATE(false, true));
   const std::vector<RolloutStep> steps = make_rollout_steps(layers.calls({0, 1, 2, 3}));
   const ChosenTokens start = choose_tokens({5}, {}, layers.problems.front().key_tokens());
   for (const auto direction : {RolloutDirection::to_inputs, RolloutDirection::to_outputs}) {
