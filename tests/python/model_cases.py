@@ -195,7 +195,7 @@ class Models(CaptureTest):
         """Every call of scaled_dot_product_attention is there, in its order, to the bit. Linear attention
         (test_linear_attention.py), functions of models' own (test_caps_and_sinks.py) and flex call none."""
         for call in calls:
-            self.assertLess(output_error(call), 2 * TOLERANCE[torch.float32], call.file)
+            self.assertLess(output_error(call), 2 * TOLERANCE[call["out"].dtype], call.file)
         calls = [c for c in calls if "score" not in c.facts and "attention" not in c.facts.get("extra", {})]
         n = case.pieces
         pieces = [spy.calls[i : i + n] for i in range(0, len(spy.calls), n)]

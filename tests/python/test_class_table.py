@@ -20,6 +20,7 @@ import test_models_pictures
 import test_models_sound
 import test_models_video
 import test_models_wan
+import test_models_worlds
 from attnscope_capture import FAMILIES, LAYOUTS, capture
 from model_cases import Case
 from support import CaptureTest, Recorded, read_capture
@@ -36,6 +37,7 @@ CASES: Sequence[Case] = [
     *test_models_sound.CASES,
     *test_models_pictures.CASES,
     *test_models_language.CASES,
+    *test_models_worlds.CASES,
 ]
 
 

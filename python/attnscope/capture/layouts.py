@@ -34,6 +34,8 @@ class Layout:
     idle: Callable[[Any, Mapping[str, Any]], Sequence[str]] = lambda model, given: ()
     # Attention modules that call no function that is watched: "BLOCK SLOT" -> why.
     unseen: Mapping[str, str] = field(default_factory=dict)
+    # Classes of modules that mix tokens and make no map of q and k -> why.
+    no_maps: Mapping[str, str] = field(default_factory=dict)
     # Modules that are unseen where the model is compiled: "BLOCK SLOT" -> why.
     unseen_compiled: Mapping[str, str] = field(default_factory=dict)
     # "BLOCK SLOT" of linear attention, whose result is float32 -> is its normaliser stored?

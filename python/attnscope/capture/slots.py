@@ -88,7 +88,7 @@ def _is_attention(module: torch.nn.Module) -> bool:
     residuals that attend to earlier layers (Inkling 2) mix these, not tokens."""
     name = type(module).__name__
     called_so = re.search(r"Attention|Attn", name) and not re.search(r"Processor|AttentionResidual", name)
-    return bool(called_so) and any(True for _ in module.parameters(recurse=True))
+    return bool(called_so) and (any(True for _ in module.parameters(recurse=True)) or calls_attention(module))
 
 
 def family_slots(model: torch.nn.Module, family: Family, prefix: str) -> list[Slot]:
@@ -209,6 +209,10 @@ class Model:
             if layout is not None:
                 lay_out(slots[name], layout, prefix)
         unseen: dict[str, list[str]] = {}
+        for name, transformer in transformers.items() if layout is not None and layout.no_maps else ():
+            for inner, module in transformer.named_modules(prefix=name if len(transformers) > 1 else ""):
+                if type(module).__name__ in layout.no_maps:
+                    unseen.setdefault(layout.no_maps[type(module).__name__], []).append(inner)
         for name, found in slots.items() if layout is not None else ():
             called = owner if isinstance(owner, torch.nn.Module) else getattr(owner, name)
             compiled = is_compiled(called)

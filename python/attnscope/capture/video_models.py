@@ -357,6 +357,26 @@ SANA_VIDEO = Layout(
     masks={"* attn2": ("head_row", "encoder_attention_mask")},
 )
 
+# ---- SANA-WM: softmax in some blocks, a recurrence in the others
+
+
+def _sana_wm(model: Any, a: Given) -> Sequences:
+    mask = a["mask"] if a.get("mask") is not None else a.get("encoder_attention_mask")
+    text = Segment("text", "text", a["encoder_hidden_states"].shape[2], valid=counted(mask))  # [B, 1, N, C]
+    return {"video": [video_of(a["hidden_states"], model.patch_size)], "text": [text]}
+
+
+_RECURRENCE = "a gated delta rule over the frames, which no map of q and k tells"
+
+SANA_WM = Layout(
+    ("blocks",),
+    _sana_wm,
+    {"* attn.attn": "video", "* attn.cam_attn": "video", "* cross_attn": "video > text"},
+    lambda model, a: ["* attn.cam_attn"] if a.get("camera_conditions") is None else [],
+    no_maps={"SanaWMBidirectionalGDNAttention": _RECURRENCE, "SanaWMBidirectionalGDNCamAttention": _RECURRENCE},
+    unsized="heads of modules without weights",
+)
+
 VIDEO_LAYOUTS = {
     "AllegroTransformer3DModel": ALLEGRO,
     "AnyFlowTransformer3DModel": ANYFLOW,
@@ -371,6 +391,7 @@ VIDEO_LAYOUTS = {
     "LTX2VideoTransformer3DModel": LTX2,
     "MotifVideoTransformer3DModel": MOTIF,
     "SanaVideoTransformer3DModel": SANA_VIDEO,
+    "SanaWMTransformer3DModel": SANA_WM,
     "SkyReelsV2Transformer3DModel": SKYREELS2,
     "WanAnimateTransformer3DModel": WAN_ANIMATE,
     "WanVACETransformer3DModel": WAN_VACE,
