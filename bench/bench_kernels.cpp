@@ -1,6 +1,10 @@
 // Speed of the CPU kernels on one head, beside the peak of the same run:
 //   bench_kernels [THREADS [ROUNDS [TOKENS HEAD_DIM [BACKEND …]]]]
+//   bench_kernels scores …     the same arguments: LSE pass of capped logits and sinks, beside that
+//   without, in turn
 // Without BACKENDs, all of the processor's: float32 products, and vdpbf16ps and AMX where they are.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -10,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <random>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -146,11 +151,68 @@ void bench(int64_t tokens, int64_t width, int rounds, const TileBackend& backend
   report("f16 rectangle, norms known", best[3], problem, peak);
 }
 
+/// What the process has computed so far, in seconds: others on the processor count less than in
+/// time.
+double user_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) +
+         1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+}
+
+void bench_scores(int64_t tokens, int64_t width, int rounds, const TileBackend& backend) {
+  struct Variant {
+    std::string name;
+    AttentionProblem problem;
+    double best = 1e9;
+    std::vector<double> ratios;  // to plain softmax, a round each
+  };
+  std::vector<Variant> variants;
+  const auto add = [&](const std::string& name, ScoreFunction score, Sinks sinks) {
+    AttentionProblem::Parts parts;
+    parts.q = random_tensor("q", tokens, width, 1);
+    parts.k = random_tensor("k", tokens, width, 2);
+    parts.score = score;
+    parts.sinks = std::move(sinks);
+    parts.name = name;
+    variants.push_back({name, AttentionProblem::make(std::move(parts)), 1e9, {}});
+  };
+  add("softmax", ScoreFunction::softmax, {});
+  add("softcap:50", ScoreFunction::softcap(50), {});
+  add("softcap:2", ScoreFunction::softcap(2), {});
+  add("sinks", ScoreFunction::softmax, Sinks({1, 1, 1}, {0.5f}));
+  for (int round = 0; round < rounds; ++round) {
+    double plain = 0;
+    for (Variant& variant : variants) {
+      Run run(variant.problem, backend);
+      run.head = backend.bind(variant.problem, 0, 0);
+      const double before = user_seconds();
+      run.all_panels([&](Worker& w, const QueryBlock& q, auto&) {
+        run.head->row_norms(q, std::span(w.norms).first(q.index.size()), w.workspace);
+      });
+      const double seconds = user_seconds() - before;
+      if (&variant == &variants.front()) plain = seconds;
+      variant.best = std::min(variant.best, seconds);
+      variant.ratios.push_back(seconds / plain);
+    }
+  }
+  std::printf("S = %lld, d = %lld, bf16, %s: LSE pass\n", static_cast<long long>(tokens),
+              static_cast<long long>(width), backend.description().c_str());
+  for (Variant& variant : variants) {
+    const auto middle = variant.ratios.begin() + std::ssize(variant.ratios) / 2;
+    std::nth_element(variant.ratios.begin(), middle, variant.ratios.end());
+    std::printf("  %-12s %7.3f user s, %5.3f of softmax, by round %5.3f (median)\n",
+                variant.name.c_str(), variant.best, variant.best / variants.front().best, *middle);
+  }
+}
+
 }  // namespace
 }  // namespace attnscope
 
 int main(int argc, char** argv) {
   using attnscope::BackendKind;
+  const bool scores = argc > 1 && std::string(argv[1]) == "scores";
+  if (scores) --argc, ++argv;
   const int threads = argc > 1 ? std::atoi(argv[1]) : 0;
   const int rounds = argc > 2 ? std::atoi(argv[2]) : 5;
   std::vector<std::unique_ptr<attnscope::TileBackend>> backends;
@@ -170,6 +232,11 @@ int main(int argc, char** argv) {
   }
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   for (const auto& backend : backends) {
+    if (scores) {
+      attnscope::bench_scores(argc > 4 ? std::atoll(argv[3]) : 17776,
+                              argc > 4 ? std::atoll(argv[4]) : 128, rounds, *backend);
+      continue;
+    }
     if (argc > 4) {
       attnscope::bench(std::atoll(argv[3]), std::atoll(argv[4]), rounds, *backend);
       continue;
