@@ -130,7 +130,7 @@ GreyImage read_png_grey(const InputFile& file) {
   return {static_cast<int>(pixels.width), static_cast<int>(pixels.height), std::move(pixels.bytes)};
 }
 
-Canvas read_png(const std::filesystem::path& path) {
+Canvas read_png_colour(const std::filesystem::path& path) {
   const Pixels pixels = read_pixels(InputFile(path), Channels::colour);
   Canvas canvas(static_cast<int>(pixels.width), static_cast<int>(pixels.height), Rgb{});
   static_assert(sizeof(Rgb) == 3);

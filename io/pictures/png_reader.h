@@ -19,6 +19,6 @@ GreyImage read_png_grey(const InputFile& file);
 /// Reads the PNG of this name, which may be a link.
 GreyImage read_png_grey(const std::filesystem::path& path);
 /// As read_png_grey(), but in colour, 8 bits each; three bytes a pixel.
-Canvas read_png(const std::filesystem::path& path);
+Canvas read_png_colour(const std::filesystem::path& path);
 
 }  // namespace attnscope

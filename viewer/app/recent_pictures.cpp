@@ -110,7 +110,7 @@ std::optional<Canvas> recent_picture(const path& list, const path& capture) noex
   try {
     const path file = pictures_folder(list) / picture_name(capture);
     if (!std::filesystem::exists(file)) return std::nullopt;
-    return read_png(file);
+    return read_png_colour(file);
   } catch (const std::exception&) {
     return std::nullopt;
   }
