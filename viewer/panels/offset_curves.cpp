@@ -76,12 +76,10 @@ void draw_offset_curves(const Ui& ui, const ScreenRect& rect, const HeadTracks& 
       {{"dt", &tracks.by_dt}, {"dy", &tracks.by_dy}, {"dx", &tracks.by_dx}}};
   const TrackRange range = common_range(curves);
   ImFont* const small = ui.fonts.secondary;
-  put_fitting(ui, small, rect.x0, rect.y0, rect.width(), ui.theme.secondary,
-              "mean weight by offset");
+  put_fitting(ui, small, rect.x0, rect.y0, rect.width(), ui.theme.secondary, "weight by offset");
   const float line = small->FontSize + ui.px(5);
   if (!range.empty) {
-    const std::string ends =
-        "axis " + number_words(range.low, 2) + " \u2026 " + number_words(range.high, 2);
+    const std::string ends = number_words(range.low, 2) + " \u2026 " + number_words(range.high, 2);
     put_fitting(ui, small, rect.x0, rect.y1 - small->FontSize, rect.width(), ui.theme.secondary,
                 ends);
   }

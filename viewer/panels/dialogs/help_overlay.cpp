@@ -9,6 +9,9 @@
 namespace attnscope {
 namespace {
 
+/// Of the longest names of a key or a gesture.
+constexpr float kKeysWidth = 192;
+
 struct HelpLine {
   std::string keys, text;  ///< no keys: a heading
 };
@@ -82,8 +85,11 @@ bool draw_help(const Ui& ui, const ScreenRect& window) {
       put_text(ui, ui.fonts.body, x, y, ui.theme.text, lines[i].text);
       continue;
     }
-    put_fitting(ui, ui.fonts.mono, x, y + ui.px(1), ui.px(256), ui.theme.key, lines[i].keys);
-    put_fitting(ui, ui.fonts.secondary, x + ui.px(264), y + ui.px(1), column - ui.px(272),
+    const float taken =
+        put_fitting(ui, ui.fonts.mono, x, y + ui.px(1), ui.px(256), ui.theme.key, lines[i].keys);
+    // A line of many keys moves its own words alone.
+    const float words = x + std::max(ui.px(kKeysWidth), taken + ui.px(16));
+    put_fitting(ui, ui.fonts.secondary, words, y + ui.px(1), x + column - ui.px(8) - words,
                 ui.theme.secondary, lines[i].text);
   }
   const bool outside = ImGui::IsMouseClicked(0) && !ImGui::IsWindowAppearing();
