@@ -15,7 +15,7 @@ std::string counted(int64_t count, const std::string& what) {
   return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-/// What was opened, for the list of what was opened lately: the day, its size, its model.
+/// A line for the list of what was opened lately: the day, the capture's size, its model.
 std::string facts_text(const Document& document) {
   const MapSource& call = document.call_of(document.history.now().head);
   const int64_t queries = call.queries.tokens(), keys = call.keys.tokens();

@@ -11,8 +11,8 @@
 
 namespace attnscope {
 
-/// What a window without a capture shows of those that were opened lately: facts, and a small
-/// picture of the map that was seen of them. Only on the window's thread.
+/// The captures that a window without one shows, which were opened lately: facts, and a small
+/// picture of the map that was seen of each. Only on the window's thread.
 class StartScreen {
  public:
   /// `list`: where they are kept (recent_files.h); empty: nothing is kept.

@@ -8,8 +8,6 @@
 
 #include "core/base/error.h"
 #include "viewer/app/process_memory.h"
-#include "viewer/panels/dialogs/error_dialog.h"
-#include "viewer/panels/dialogs/help_overlay.h"
 #include "viewer/script/place_words.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/view_actions.h"
@@ -39,18 +37,19 @@ ViewerApp::ViewerApp(Window& window, Settings settings)
       settings_(std::move(settings)),
       textures_(settings_.texture_bytes),
       panels_(painter_, textures_),
-      palette_({[this] { return palette_context(); },
+      following_(settings_.read_control, [window = window_] { window->wake(); }),
+      dialogs_({[this] { return palette_context(); },
                 [this](CommandId command) { run_command(command); }, [this] { window_->close(); }}),
       start_(settings_.recent_list) {
   window_->set_handlers({[this](const KeyChord& chord) {
                            // Its field is not to take Enter for its own end.
-                           const bool palettes = front() == Front::palette;
+                           const bool palettes = dialogs_.front() == Dialogs::Front::palette;
                            press(chord);
                            return palettes;
                          },
                          [this](const std::string& path) { try_open(path); },
                          [this](const KeyChord& chord) { release(chord); },
-                         [this] { return keeps_keys(); }});
+                         [this] { return dialogs_.keeps_keys(); }});
   link_textures();
 }
 
@@ -68,12 +67,12 @@ void ViewerApp::link_textures() {
 ViewerApp::~ViewerApp() { window_->set_handlers({}); }
 
 void ViewerApp::fail(const std::string& title, const std::string& message) {
-  notices_.fail(title, message);
+  dialogs_.notices().fail(title, message);
   window_->request_frames();
 }
 
 void ViewerApp::tell(const std::string& what) {
-  notices_.tell(what, seconds());
+  dialogs_.notices().tell(what, seconds());
   window_->request_frames();
 }
 
@@ -112,7 +111,7 @@ void ViewerApp::apply(PanelRequests& requests) {
     document_->warning_dismissed = true;
     window_->request_frames();
   }
-  if (requests.show_help) help_ = true;
+  if (requests.show_help) dialogs_.show_help(true);
   if (requests.command) run_command(*requests.command);
   if (requests.show_browser) run_command(CommandId::open);
   if (requests.place) go_to_place(*requests.place);
@@ -122,12 +121,11 @@ void ViewerApp::apply(PanelRequests& requests) {
                      [this](const std::filesystem::path& file) { save_mask(file); });
   }
   if (requests.open) {
-    std::exchange(browses_for_other_, false) ? try_open_other(*requests.open)
-                                             : try_open(*requests.open);
+    dialogs_.take_is_second() ? try_open_other(*requests.open) : try_open(*requests.open);
   }
   if (requests.open_sample) open_sample();
   if (requests.choose_sample_place) {
-    browser_.open_to_save(std::filesystem::current_path(), "attnscope-sample");
+    dialogs_.browse_to_save("attnscope-sample");
   }
   if (!requests.save_sample.empty()) save_sample(requests.save_sample);
 }
@@ -148,12 +146,12 @@ void ViewerApp::draw_frame() {
     if (!mouse_.done()) window_->request_frames();
     mouse_.feed();
   });
-  const std::vector<KeyChord> list_keys = std::exchange(list_keys_, {});
+  const std::vector<KeyChord> list_keys = dialogs_.take_list_keys();
   const Ui ui{theme_of(theme()), window_->fonts(), labels_, window_->scale(), list_keys};
   const ScreenRect window = window_rect(ui.scale);
   PanelRequests requests;
   draw_root(ui, window, requests);
-  draw_dialog(ui, window, requests);
+  dialogs_.draw(ui, window, requests);
   glViewport(0, 0, window_->width(), window_->height());
   const ImVec4 ground = to_vec4(ui.theme.window);
   glDisable(GL_SCISSOR_TEST);
@@ -172,22 +170,11 @@ void ViewerApp::draw_frame() {
   apply(requests);
 }
 
-/// True while the panels must ignore the mouse: a dialog covers them, or this is the second press
-/// of a double click whose first one closed a dialog or a list.
-bool ViewerApp::is_mouse_held_back() {
-  if (ImGui::IsMouseClicked(0)) {
-    const bool over = front() != Front::panels;
-    press_held_back_ = over || (ImGui::IsMouseDoubleClicked(0) && press_held_back_);
-    holds_back_ = press_held_back_ && !over;
-  } else if (!ImGui::IsMouseDown(0)) {
-    holds_back_ = false;
-  }
-  return holds_back_ || dialog() != Front::panels;
-}
-
 EmptyState ViewerApp::empty_state() {
   EmptyState state = start_.state();
-  if (awaited_) state.awaited = std::filesystem::absolute(awaited_->origin.path);
+  if (const CaptureOrigin* awaited = following_.awaited()) {
+    state.awaited = std::filesystem::absolute(awaited->path);
+  }
   state.notice = notice();
   state.has_sample = kWindowHasFiles;
   return state;
@@ -203,7 +190,7 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
                    ImGuiWindowFlags_NoScrollWithMouse | ImGuiWindowFlags_NoNav);
   // Disabled items look as they do otherwise.
   ImGui::PushStyleVar(ImGuiStyleVar_DisabledAlpha, 1.0f);
-  ImGui::BeginDisabled(is_mouse_held_back());
+  ImGui::BeginDisabled(dialogs_.is_mouse_held_back());
   if (document_) {
     draw_document(ui, window, requests);
   } else {
@@ -212,31 +199,7 @@ void ViewerApp::draw_root(const Ui& ui, const ScreenRect& window, PanelRequests&
   ImGui::EndDisabled();
   ImGui::PopStyleVar();
   ImGui::End();
-  if (dialog() != Front::panels) labels_.clear();
-}
-
-/// The dialog in front alone: what stands behind it takes no mouse.
-void ViewerApp::draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests) {
-  drawn_dialog_ = dialog();
-  switch (drawn_dialog_) {
-    case Front::failure:
-      if (const auto& f = *notices_.failure();
-          !draw_error(ui, window, f.title, f.message, f.problem))
-        notices_.close();
-      break;
-    case Front::help:
-      help_ = draw_help(ui, window);
-      break;
-    case Front::browser:
-      browser_.draw(ui, window, requests);
-      break;
-    case Front::palette:
-      palette_.draw(ui, window);
-      break;
-    case Front::list:
-    case Front::panels:
-      break;
-  }
+  if (dialogs_.dialog() != Dialogs::Front::panels) labels_.clear();
 }
 
 /// Asks for what the frame needs. A failure is told once in a dialog, and ends nothing.
@@ -328,13 +291,13 @@ void ViewerApp::tell_of(const Scene& scene) {
   Document& d = *document_;
   if (!d.warning_told && d.quick_check && d.quick_check->done()) {
     d.warning_told = true;
-    if (!scene.warning.empty()) notices_.keep(scene.warning);
+    if (!scene.warning.empty()) dialogs_.notices().keep(scene.warning);
     if (settings_.warn && !scene.warning.empty()) settings_.warn(scene.warning);
   }
   if (!scene.source.busy) tell_kept_folder();
   if (scene.source.problem != told_problem_) {
     told_problem_ = scene.source.problem;
-    if (!told_problem_.empty()) notices_.keep(told_problem_);
+    if (!told_problem_.empty()) dialogs_.notices().keep(told_problem_);
   }
 }
 
@@ -390,14 +353,14 @@ bool ViewerApp::step(double limit) {
   window_->wait(wait_seconds(limit));
   news_ = window_->woken() || news_ || has_come_to_rest();
   take_added();
-  if (palette_.go_on(seconds(), counters_.frames)) window_->request_frames();
+  if (dialogs_.palette().go_on(seconds(), counters_.frames)) window_->request_frames();
   const double began = seconds();
   advance();
   if (again_at_ && began >= *again_at_) {
     again_at_.reset();
     draw_again_ = true;
   }
-  if (notices_.forget(began)) window_->request_frames();
+  if (dialogs_.notices().forget(began)) window_->request_frames();
   advance_film(began);
   go_on_saving();
   const bool input = window_->frames_due() > 0 || !mouse_.done();
@@ -417,7 +380,7 @@ bool ViewerApp::step(double limit) {
 double ViewerApp::wait_seconds(double limit) const {
   if (!mouse_.done() || draw_again_) return 0;
   const auto until = [&](double left) { limit = limit < 0 ? left : std::min(limit, left); };
-  if (const auto left = notices_.left(seconds())) until(*left);
+  if (const auto left = dialogs_.notices().left(seconds())) until(*left);
   if (again_at_) until(std::max(0.0, *again_at_ - seconds()));
   // A picture or a line that is not there yet wakes the loop when it comes.
   if (playing() && is_picture_there() && is_line_there()) until(player_.wait(seconds()));
@@ -448,7 +411,7 @@ void ViewerApp::keep_picture() {
   if (!document_ || sample_ || !start_.keeps(*document_)) return;
   const auto map = labels_.find("Matrix/Map");
   // A list or a dialog may lie over it.
-  if (!map || front() != Front::panels || !exact()) return;
+  if (!map || dialogs_.front() != Dialogs::Front::panels || !exact()) return;
   const gl::ReadPixels all = drawn();
   const auto within = [](float at, int size) { return std::clamp(static_cast<int>(at), 0, size); };
   const int x0 = within(map->x0, all.width), y0 = within(map->y0, all.height);
@@ -510,7 +473,7 @@ bool ViewerApp::reached(WaitFor what) const {
       return frame_->has_mask() && (!frame_->mask() || frame_->mask()->problem.empty());
     case WaitFor::idle: {
       const bool looked = !document_->quick_check || document_->warning_told;
-      return looked && is_at_rest() && !film_player_.playing() && !export_;
+      return looked && is_at_rest() && !film_player_.playing() && !saving_.is_on();
     }
   }
   return false;

@@ -9,22 +9,20 @@
 #include <vector>
 
 #include "viewer/app/app_settings.h"
+#include "viewer/app/dialogs.h"
 #include "viewer/app/document_frame.h"
-#include "viewer/app/film_export.h"
+#include "viewer/app/film_saving.h"
+#include "viewer/app/following.h"
 #include "viewer/app/frame_counters.h"
 #include "viewer/app/frame_pacer.h"
-#include "viewer/app/notices.h"
-#include "viewer/app/palette.h"
 #include "viewer/app/panel_set.h"
 #include "viewer/app/sample_capture.h"
 #include "viewer/app/start_screen.h"
 #include "viewer/commands/commands.h"
 #include "viewer/gl/framebuffer.h"
-#include "viewer/panels/dialogs/file_browser.h"
 #include "viewer/screen/scripted_mouse.h"
 #include "viewer/screen/window.h"
 #include "viewer/script/script.h"
-#include "viewer/tiles/capture_follower.h"
 #include "viewer/view/query_walk.h"
 #include "viewer/view/row/film_player.h"
 #include "viewer/view/view_actions.h"
@@ -57,7 +55,7 @@ class ViewerApp {
   /// True where calls may come by themselves: to what is open, or to what is waited for.
   bool follows() const {
     const bool remote = document_ && document_->remote != nullptr;
-    return follower_ != nullptr || (remote && settings_.follow);
+    return following_.is_on() || (remote && settings_.follow);
   }
   /// Opens a capture or a session. Throws where that cannot be; what was open stays then.
   void open(const std::filesystem::path& path);
@@ -93,10 +91,11 @@ class ViewerApp {
   /// there is none.
   void play_film(bool on);
   /// Begins to write the film that is seen; see FilmExport. It is there when film_saved() says so.
-  /// Throws what FilmExport's constructor throws, Error(usage) where there is no film.
-  void save_film(const std::filesystem::path& file);
+  /// Throws what FilmExport's constructor throws, Error(usage) where there is no film. `waits`:
+  /// what goes wrong later is film_saved()'s, else a dialog's.
+  void save_film(const std::filesystem::path& file, bool waits = true);
   /// True while no film is being written. Throws the error of the last one, once.
-  bool film_saved();
+  bool film_saved() { return saving_.saved(); }
   /// Moments of the film that was drawn last, and the one that is seen large; nothing without one.
   std::optional<int64_t> film_moments() const;
   std::optional<int64_t> film_moment() const;
@@ -122,15 +121,17 @@ class ViewerApp {
   }
   const FrameCounters& counters() const { return counters_; }
   /// True while a dialog tells what went wrong.
-  bool failed() const { return notices_.failure().has_value(); }
+  bool failed() const { return dialogs_.notices().failure().has_value(); }
   /// The message of that dialog, one line; empty: there is none.
-  std::string failure() const { return failed() ? notices_.failure()->message : ""; }
+  std::string failure() const { return failed() ? dialogs_.notices().failure()->message : ""; }
   /// The status line's notice of what was just done; empty: nothing.
-  const std::string& notice() const { return notices_.notice(); }
+  const std::string& notice() const { return dialogs_.notices().notice(); }
   const LabelRegistry& labels() const { return labels_; }
   ScriptedMouse& mouse() { return mouse_; }
   /// Sets the host that runs the palette's lines of scripts.
-  void set_script_host(std::unique_ptr<ScriptHost> host) { palette_.set_host(std::move(host)); }
+  void set_script_host(std::unique_ptr<ScriptHost> host) {
+    dialogs_.palette().set_host(std::move(host));
+  }
   /// Types into the palette; false where it is closed.
   bool type(const std::string& text);
   std::string clipboard() const;
@@ -169,19 +170,16 @@ class ViewerApp {
   void begin_with(std::unique_ptr<Document> document);
   void show(std::unique_ptr<Document> document);
   void link_textures();
-  void follow();
   void prepare();
   void tell_warnings(const Capture& capture);
   void tell_warning(const std::string& warning);
-  void tell_pictures();
   gl::ReadPixels drawn();
   void open_sample();
   void watch_kept_folders();
   void tell_kept_folder();
   void take_added();
-  void take_remote();
+  void tell_added(const AddedToDocument& added);
   void take_letters(std::span<const MapSource> added);
-  void show_added(int64_t calls);
   void open_awaited();
   void ask(PaneSize pane);
   void hold(bool Document::*what, bool on);
@@ -191,16 +189,8 @@ class ViewerApp {
   void draw_document(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   void apply(PanelRequests& requests);
   void act_or_tell(const Action& action);
-  /// The list, the dialog or the panels in front, which get the keys and the mouse.
-  enum class Front : uint8_t { list, failure, help, browser, palette, panels };
-  Front front() const;
-  /// As front(), but without lists: the dialog that covers the panels, if any does.
-  Front dialog() const;
-  bool keeps_keys() const;
-  bool is_mouse_held_back();
   EmptyState empty_state();
   void draw_root(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
-  void draw_dialog(const Ui& ui, const ScreenRect& window, PanelRequests& requests);
   bool run_window_command(CommandId command);
   void press_on_panels(const KeyChord& chord);
   void release_choice();
@@ -254,9 +244,7 @@ class ViewerApp {
   gl::MapPainter painter_;
   TileTextures textures_;
   PanelSet panels_;
-  FileBrowser browser_{is_session_file};
-  bool browses_for_other_ = false;  ///< what is chosen there is a second capture
-  std::string place_problem_;       ///< why what was typed as a place last is none
+  std::string place_problem_;  ///< why what was typed as a place last is none
   LabelRegistry labels_;
   ScriptedMouse mouse_;
   std::unique_ptr<SampleCapture> sample_;  ///< is open; else null
@@ -264,33 +252,18 @@ class ViewerApp {
   std::optional<DocumentFrame> frame_;  ///< of the document
   std::string ask_problem_;             ///< why what is shown could not be asked for
   std::string told_problem_;            ///< of the tile source, that was kept as a message
-  struct Awaited {
-    CaptureOrigin origin;
-    std::function<void(Document&)> opened;
-  };
-  std::function<void(Document&)> prepare_;     ///< what is to be shown first, and is not there yet
-  std::optional<Awaited> awaited_;             ///< nothing is open until then
-  std::unique_ptr<CaptureFollower> follower_;  ///< of the document, or of what is waited for
-  std::u32string letters_;                     ///< that the fonts have
+  Following following_;
+  std::u32string letters_;  ///< that the fonts have
   /// Settings::kept_in that were not there when the document was opened.
   std::vector<std::filesystem::path> new_folders_;
 
-  Notices notices_;
-  bool help_ = false;
-  Palette palette_;
-  /// Of the mouse's left button: the last press was not the panels', and it is still down and would
-  /// reach them.
-  bool press_held_back_ = false, holds_back_ = false;
-  Front drawn_dialog_ = Front::panels;  ///< in the frame that was drawn last
-  std::vector<KeyChord> list_keys_;     ///< since the last frame, for the list that is open
+  Dialogs dialogs_;
   std::optional<std::pair<ViewTheme, float>> applied_theme_;  ///< with the display's scale
   StartScreen start_;
   bool picture_kept_ = false;  ///< of what is open, since it was exact first
 
   FilmPlayer film_player_;
-  std::unique_ptr<FilmExport> export_;
-  std::optional<Error> export_failure_;
-  bool export_is_scripted_ = false;  ///< its failure is the script's
+  FilmSaving saving_;
 
   bool uploads_left_ = false;
   bool changed_ = true;  ///< since the last frame was drawn

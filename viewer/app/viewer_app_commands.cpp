@@ -6,7 +6,6 @@
 #include "viewer/app/copied_text.h"
 #include "viewer/app/picture_file.h"
 #include "viewer/commands/command_actions.h"
-#include "viewer/commands/list_keys.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/pin_places.h"
@@ -69,54 +68,11 @@ void ViewerApp::write_first_free(const std::string& name, const std::string& end
 void ViewerApp::press(const KeyChord& chord) {
   window_->request_frames();
   changed_ = true;
-  const std::optional<CommandId> command = command_on(chord);
-  if (command == CommandId::picture) {
-    run_command(*command);
-    return;
+  if (command_on(chord) == CommandId::picture) {
+    run_command(CommandId::picture);
+  } else if (!dialogs_.press(chord)) {
+    press_on_panels(chord);
   }
-  switch (front()) {
-    case Front::list:
-      list_keys_.push_back(chord);
-      break;
-    case Front::failure:
-      if (chord.key == Key::escape || takes_item(chord)) notices_.close();
-      break;
-    case Front::help:
-      if (chord.key == Key::escape || command == CommandId::help) help_ = false;
-      break;
-    case Front::browser:
-      browser_.press(chord);
-      break;
-    case Front::palette:
-      palette_.press(chord);
-      break;
-    case Front::panels:
-      press_on_panels(chord);
-      break;
-  }
-}
-
-/// A dialog that opens closes lists, so that a list is always the last that was opened.
-ViewerApp::Front ViewerApp::front() const {
-  return ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopup) ? Front::list : dialog();
-}
-
-/// Of several the one that can be opened over the others; these come back when it is closed.
-ViewerApp::Front ViewerApp::dialog() const {
-  if (failed()) return Front::failure;
-  if (help_) return Front::help;
-  if (browser_.is_open()) return Front::browser;
-  return palette_.is_open() ? Front::palette : Front::panels;
-}
-
-/// Whose the next key is shows in what stands in front once a frame was drawn.
-bool ViewerApp::keeps_keys() const {
-  const Front of = dialog();
-  if (of != drawn_dialog_) return true;
-  const bool ends_list = !list_keys_.empty() &&
-                         (list_keys_.back().key == Key::escape || takes_item(list_keys_.back()));
-  if (of == Front::browser && browser_.keeps_keys()) return true;
-  return ends_list || ((of == Front::palette || of == Front::panels) && palette_.keeps_keys());
 }
 
 void ViewerApp::press_on_panels(const KeyChord& chord) {
@@ -254,16 +210,16 @@ bool ViewerApp::walk(CommandId command) {
 bool ViewerApp::run_window_command(CommandId command) {
   switch (command) {
     case CommandId::help:
-      help_ = !help_;
+      dialogs_.show_help(!dialogs_.shows_help());
       return true;
     case CommandId::open_other:
       if (!document_) return true;
       [[fallthrough]];
     case CommandId::open:
-      browses_for_other_ = command == CommandId::open_other;
-      browser_.open(document_ && document_->remote == nullptr && !document_->origin.path.empty()
-                        ? std::filesystem::absolute(document_->origin.path).parent_path()
-                        : std::filesystem::current_path());
+      dialogs_.browse(document_ && document_->remote == nullptr && !document_->origin.path.empty()
+                          ? std::filesystem::absolute(document_->origin.path).parent_path()
+                          : std::filesystem::current_path(),
+                      command == CommandId::open_other);
       return true;
     case CommandId::save_session:
       write_session_or_fail();
@@ -280,10 +236,10 @@ bool ViewerApp::run_window_command(CommandId command) {
                        [this](const std::filesystem::path& file) { save_figure(file); });
       return true;
     case CommandId::palette:
-      palette_.open();
+      dialogs_.palette().open();
       return true;
     case CommandId::messages:
-      notices_.show_kept();
+      dialogs_.notices().show_kept();
       window_->request_frames();
       return true;
     case CommandId::export_view:
@@ -347,8 +303,8 @@ void ViewerApp::act_or_tell(const Action& action) {
 }
 
 bool ViewerApp::type(const std::string& text) {
-  if (!palette_.is_open()) return false;
-  palette_.type(text);
+  if (!dialogs_.palette().is_open()) return false;
+  dialogs_.palette().type(text);
   window_->request_frames();
   return true;
 }

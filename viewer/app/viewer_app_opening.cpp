@@ -7,7 +7,6 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "io/capture/capture_growth.h"
 #include "io/capture/computable.h"
 #include "viewer/session/session_paths.h"
 #include "viewer/view/view_actions.h"
@@ -84,15 +83,12 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
     document->history.apply(action::SetTheme{*settings_.theme}, document->limits, seconds());
   }
   // A session of what was open before is no place to save this one's.
-  const CaptureOrigin* const before =
-      document_ ? &document_->origin : (awaited_ ? &awaited_->origin : nullptr);
+  const CaptureOrigin* const before = document_ ? &document_->origin : following_.awaited();
   if (before != nullptr && before->name() != document->origin.name()) settings_.session.clear();
   film_player_.stop();
-  export_.reset();
-  prepare_ = {};
+  saving_.give_up();
   // The old workers end before the old capture does, and before anything of the new one is drawn.
-  follower_.reset();
-  awaited_.reset();
+  following_.end();
   frame_.reset();
   player_.stop();
   again_at_.reset();
@@ -122,7 +118,7 @@ void ViewerApp::show(std::unique_ptr<Document> document) {
   picture_kept_ = false;
   watch_kept_folders();
   window_->request_frames();
-  follow();
+  if (settings_.follow) following_.follow(*document_);
 }
 
 void ViewerApp::open_sample() {
@@ -170,40 +166,22 @@ void ViewerApp::tell_kept_folder() {
   }
 }
 
-/// Where a recorder may still add to what was opened. Names of files do not say when a call is
-/// complete.
-void ViewerApp::follow() {
-  const Document& d = *document_;
-  if (!settings_.follow || !d.capture || d.other || d.origin.path.empty() ||
-      d.capture->named_folder() || !can_grow(d.origin.path)) {
-    return;
-  }
-  ReadControl control = settings_.read_control;
-  control.stop = d.stop->token();
-  follower_ = std::make_unique<CaptureFollower>(d.origin.path, d.origin.facts, control,
-                                                CaptureFollower::Captures{d.capture},
-                                                [window = window_] { window->wake(); });
-}
-
 void ViewerApp::await(const CaptureOrigin& origin, std::function<void(Document&)> opened) {
-  awaited_ = Awaited{origin, std::move(opened)};
-  follower_ = std::make_unique<CaptureFollower>(origin.path, origin.facts, settings_.read_control,
-                                                CaptureFollower::Captures{},
-                                                [window = window_] { window->wake(); });
+  following_.await(origin, std::move(opened));
   window_->request_frames();
 }
 
 void ViewerApp::open_awaited() {
-  const Awaited awaited = *awaited_;
+  const CaptureOrigin origin = *following_.awaited();
+  auto prepare_first = following_.take_prepare();
   try {
-    open(awaited.origin);
+    open(origin);
     tell_warnings(*document_->capture);
-    prepare_ = awaited.opened;
+    following_.set_prepare(std::move(prepare_first));
     prepare();
   } catch (const Error& e) {
     // The capture that was waited for is there, but cannot be shown.
-    follower_.reset();
-    awaited_.reset();
+    following_.end();
     fail("This capture cannot be opened", e.what());
   }
 }
@@ -220,13 +198,8 @@ void ViewerApp::tell_warning(const std::string& warning) {
 
 /// Prepares the view that was to be shown first, as soon as its calls are there.
 void ViewerApp::prepare() {
-  if (!prepare_) return;
-  try {
-    prepare_(*document_);
-    prepare_ = {};
-  } catch (const Error& e) {
-    tell(std::string("not there yet: ") + e.what());
-  }
+  const std::string problem = following_.prepare(*document_);
+  if (!problem.empty()) tell("not there yet: " + problem);
 }
 
 /// Letters of calls that were added, which nothing that is shown had yet.
@@ -237,65 +210,37 @@ void ViewerApp::take_letters(std::span<const MapSource> added) {
   window_->set_letters(letters_);
 }
 
-/// Calls that were added are shown, and told of.
-void ViewerApp::show_added(int64_t calls) {
-  if (calls == 0) return;
-  prepare();
-  changed_ = true;
-  if (document_->history.now().timeline.follow) go_to_newest();
-  tell(std::to_string(calls) + (calls == 1 ? " call was added: " : " calls were added: ") +
-       std::to_string(document_->calls.size()) + " now");
-}
-
-void ViewerApp::tell_pictures() {
-  tell(fmt::format("the capture has {} pictures of its video now", document_->pictures.size()));
-}
-
-/// Takes the calls, pictures and warnings that came from another machine since the last frame.
-void ViewerApp::take_remote() {
-  int64_t calls = 0;
-  for (const RemoteAdded& more : document_->remote->take_added()) {
-    const bool pictures = more.pictures && *more.pictures != document_->pictures;
-    document_->add(more);
-    for (const std::string& warning : more.warnings) tell_warning(warning);
-    if (pictures) tell_pictures();
-    calls += static_cast<int64_t>(more.calls.size());
-    take_letters(more.calls);
-    if (!more.problem.empty()) fail("What is added to the capture cannot be read", more.problem);
-  }
-  show_added(calls);
-}
-
-/// Takes the calls and pictures that the follower has found since the last frame.
+/// Takes what came to the document since the last frame, and tells of it; opens what was waited
+/// for.
 void ViewerApp::take_added() {
-  if (document_ && document_->remote != nullptr) take_remote();
-  if (!follower_) return;
-  if (awaited_) {
-    if (follower_->begun()) open_awaited();
-    return;
-  }
+  if (following_.has_begun()) return open_awaited();
+  if (!document_) return;
   try {
-    int64_t calls = 0;
-    for (const auto& more : follower_->take()) {
-      document_->add(more, settings_.make_source);
-      tell_warnings(*more);
-      const size_t pictures = document_->pictures.size();
-      if (!document_->take_pictures(*more)) {
-        tell("the capture's pictures of its video were replaced: open it again to see them");
-      } else if (document_->pictures.size() > pictures) {
-        tell_pictures();
-      }
-      if (more->calls().empty()) continue;
-      calls += static_cast<int64_t>(more->calls().size());
-      take_letters(std::span<const MapSource>(document_->calls).last(more->calls().size()));
-    }
-    show_added(calls);
-    const std::string problem = follower_->take_problem();
-    if (!problem.empty()) fail("What is added to the capture cannot be read", problem);
+    tell_added(following_.take(*document_, settings_.make_source));
   } catch (const Error& e) {
-    follower_.reset();
+    following_.end();
     fail("The capture is not followed any more", e.what());
   }
+}
+
+void ViewerApp::tell_added(const AddedToDocument& added) {
+  for (const std::string& warning : added.warnings) tell_warning(warning);
+  if (added.pictures_replaced) {
+    tell("the capture's pictures of its video were replaced: open it again to see them");
+  } else if (added.pictures) {
+    tell(fmt::format("the capture has {} pictures of its video now", document_->pictures.size()));
+  }
+  if (added.calls > 0) {
+    take_letters(
+        std::span<const MapSource>(document_->calls).last(static_cast<size_t>(added.calls)));
+    prepare();
+    changed_ = true;
+    if (document_->history.now().timeline.follow) go_to_newest();
+    tell(std::to_string(added.calls) +
+         (added.calls == 1 ? " call was added: " : " calls were added: ") +
+         std::to_string(document_->calls.size()) + " now");
+  }
+  if (!added.problem.empty()) fail("What is added to the capture cannot be read", added.problem);
 }
 
 void ViewerApp::try_open(const std::filesystem::path& path) {

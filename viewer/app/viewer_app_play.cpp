@@ -58,7 +58,7 @@ void ViewerApp::advance_film(double now) {
   if (!place.goes_on) film_player_.stop();
 }
 
-void ViewerApp::save_film(const std::filesystem::path& file) {
+void ViewerApp::save_film(const std::filesystem::path& file, bool waits) {
   FilmExport::check_name(file);
   const FilmView* const film = document_ ? panels_.query().film() : nullptr;
   const auto& scale = panels_.query().scale();
@@ -71,55 +71,38 @@ void ViewerApp::save_film(const std::filesystem::path& file) {
   const FilmCaption caption{
       one_line(document_->name_of(state.head)), shown_heads(state), panels_.query().what(),
       joined_parts({softmax_text(call), call.precision, call.about}), panels_.query().unit()};
-  export_ = std::make_unique<FilmExport>(
+  auto writing = std::make_unique<FilmExport>(
       FilmExport::Film{film->content(), state.film, *scale,
                        product_factor(state.product, call.keys.tokens()), caption, film->outlined(),
                        state.theme == ViewTheme::light},
       file, settings_.force, [window = window_] { window->wake(); });
-  export_failure_.reset();
-  export_is_scripted_ = true;
+  saving_.begin(std::move(writing), waits);
   window_->request_frames();
 }
 
-bool ViewerApp::film_saved() {
-  if (export_failure_) throw Error(*std::exchange(export_failure_, std::nullopt));
-  return export_ == nullptr;
-}
-
 void ViewerApp::go_on_saving() {
-  if (!export_) return;
+  if (!saving_.is_on()) return;
   // Its pictures are wished for with those that are seen.
-  const std::vector<FrameRequest> wants = export_->wants();
-  if (!wants.empty()) window_->request_frames();
+  if (!saving_.wants().empty()) window_->request_frames();
   try {
-    if (!export_->step(*document_->tiles)) return;
-    document_->require_unchanged();
-    tell("film saved: " + told_path(export_->path()));
+    if (const auto file = saving_.step(*document_)) tell("film saved: " + told_path(*file));
   } catch (const Error& error) {
-    if (export_is_scripted_) {
-      export_failure_ = error;
-    } else {
-      fail("The film cannot be written", error.what());
-    }
+    fail("The film cannot be written", error.what());
   }
-  export_.reset();
 }
 
 void ViewerApp::take_film_requests(PanelRequests& requests) {
   if (!frame_) return;
   std::vector<FrameRequest> pictures = std::move(requests.frames);
-  if (export_) {
-    const std::vector<FrameRequest> wants = export_->wants();
-    pictures.insert(pictures.begin(), wants.begin(), wants.end());
-  }
+  const std::vector<FrameRequest> wants = saving_.wants();
+  pictures.insert(pictures.begin(), wants.begin(), wants.end());
   if (frame_->want_pictures(std::move(pictures))) window_->request_frames();
   if (requests.draw_again) draw_again_ = true;
   if (requests.play_film) toggle_film();
   if (requests.save_film.empty()) return;
   write_first_free("attnscope-film", requests.save_film, "The film cannot be written",
                    [this](const std::filesystem::path& file) {
-                     save_film(file);
-                     export_is_scripted_ = false;
+                     save_film(file, false);
                      tell("the film is being written");
                    });
 }
