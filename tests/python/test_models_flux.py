@@ -53,6 +53,14 @@ CASES = (
     ),
     Case(
         "BriaFiboTransformer2DModel",
+        kin(TWO, {"text_encoder_layers": [numbers(1, 7, 10)] * 3}, text_encoder_dim=10),
+        {"* attn": "text 7, image 1x3x4, reference_1:reference 1x2x3"},
+        3,
+        "of an edit",
+        probes=IMAGE,
+    ),
+    Case(
+        "BriaFiboTransformer2DModel",
         kin(
             ONE,
             {

@@ -15,7 +15,7 @@ STAMP = torch.tensor([0.7])
 SMALL = {"num_attention_heads": 2, "attention_head_dim": 16}
 
 
-def hunyuan_image(glyphs: bool) -> Any:
+def hunyuan_image(glyphs: bool, words: int = 5) -> Any:
     def make(cls: Any) -> tuple[Any, dict[str, Any]]:
         model = cls(
             **SMALL,
@@ -33,7 +33,7 @@ def hunyuan_image(glyphs: bool) -> Any:
             hidden_states=numbers(1, 4, 3, 4) if glyphs else numbers(1, 4, 1, 3, 4),
             timestep=STAMP * 1000,
             encoder_hidden_states=numbers(1, 7, 12),
-            encoder_attention_mask=prefix(5, 7),
+            encoder_attention_mask=prefix(words, 7),
         )
         if glyphs:
             inputs |= dict(encoder_hidden_states_2=numbers(1, 4, 10), encoder_attention_mask_2=prefix(3, 4))
@@ -384,6 +384,17 @@ CASES = (
         {"*refiner_blocks.0 *": "text 7 (5)", "* attn": "image 1x3x4, text 7 (5)"},
         3,
         "refined",
+        {"*": "tensor"},
+    ),
+    Case(
+        "HunyuanImageTransformer2DModel",
+        hunyuan_image(True, 7),
+        {
+            "*refiner_blocks.0 *": "text 7 (7)",
+            "* attn": "image 1x3x4, glyph_text:text 3, text 7, glyph_text_padding:padding 1",
+        },
+        3,
+        "of a long text",
         {"*": "tensor"},
     ),
     Case(

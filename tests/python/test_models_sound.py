@@ -9,6 +9,7 @@ import diffusers
 import torch
 from diffusers.modular_pipelines.minimax_h3 import before_denoise
 
+import attnscope_capture
 from attnscope_capture import capture
 from model_cases import Case, Models, Probe, numbers, prefix
 from support import read_capture
@@ -329,6 +330,14 @@ CASES = (
     ),
     Case(
         "Kandinsky6Transformer3DModel",
+        kandinsky6(True, True),
+        kandinsky6_calls("video 3x2x3, reference 1x2x3", True),
+        2,
+        "with sound that begins with a picture",
+        KANDINSKY6_MASKS,
+    ),
+    Case(
+        "Kandinsky6Transformer3DModel",
         kandinsky6(False, True),
         kandinsky6_calls("video 3x2x3, reference 1x2x3", False),
         2,
@@ -372,6 +381,9 @@ class Sound(Models):
             start = "transformer_ref." if len(parts) > 1 else ""
             self.assertEqual([c.facts["block"] for c in calls], [f"{start}transformer_blocks.{n}" for n in range(2)])
             self.assertEqual(calls[0].facts["queries"][1]["name"], "reference_1")
+            # Of two transformers of one kind a forward runs one: what is estimated is its calls.
+            size = sum(t.nbytes for c in read_capture(self.folder / name) for t in c.tensors.values())
+            self.assertEqual(attnscope_capture.estimate(pipe, inputs=inputs), size)
 
     def test_rows_that_are_of_no_kind(self) -> None:
         model, inputs = minimax_h3("text")(diffusers.MiniMaxH3Transformer3DModel)

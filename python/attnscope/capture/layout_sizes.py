@@ -29,7 +29,7 @@ def layout_bytes(
     rows: int,
     dtype: torch.dtype | None,
 ) -> int:
-    """Bytes of tensors of the chosen calls of one forward with the arguments `inputs`, all batch items.
+    """Bytes of tensors of the chosen calls of one forward with the arguments `inputs`, all batch items, exactly.
 
     The tensors among the arguments may be on the device "meta" where only their shapes count. Raises
     CaptureError where the arguments do not tell the tokens of a call.
@@ -50,7 +50,7 @@ def layout_bytes(
     if unsized:
         raise CaptureError(f"estimate: {name}: {unsized} are not known without running it")
     total = 0
-    for slot in model.all_slots():
+    for slot in model.slots[model.name_of(module)]:  # of transformers of one kind, a forward runs one
         where = f"{slot.place.block} {slot.place.slot}"
         if not selection.module(slot) or layout.match(where, idle):
             continue
@@ -120,10 +120,12 @@ def _call_bytes(
     absent = argument is not None and inputs.get(argument) is None
     if absent or all(s.modality in ("video", "image") for s in keys):  # no padding of text to mask
         style = None
-    items_of_mask = items if style not in ("pairs", "uneven", "segments") else _padded_rows(keys, items, style)
-    if style == "segments" and not items_of_mask:  # of no padding one row tells all
-        style, items_of_mask = "row", 1
-    mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
+    padded = _padded_rows(keys, items, style or "")
+    if style in ("segments", "dense") and not padded:  # one row tells all
+        style, padded = "row", 1
+    elif style not in ("pairs", "uneven", "segments"):
+        padded = items
+    mask = mask_bytes(style, padded, end - first, _count(keys), itemsize)
     size = CallSize(
         items,
         end - first,
