@@ -270,10 +270,15 @@ std::string mask_text(const CallEntry& call) {
     case MaskForm::window:
       return window_text(p, call.mask_fact->window);
     case MaskForm::natten:
+      if (!p.key_tokens().has_grid()) {
+        return fmt::format("{} ({}: keys that are text have no neighbourhoods)", name,
+                           call.mask_fact->text());
+      }
       return fmt::format(
-          "{}: the neighbourhood of each token of the grid {}x{}x{}; other tokens "
+          "{}: {} is the neighbourhood of each token of the grid {}x{}x{}; other tokens "
           "see all and are seen by all",
-          name, p.key_tokens().frames(), p.key_tokens().height(), p.key_tokens().width());
+          name, call.mask_fact->text(), p.key_tokens().frames(), p.key_tokens().height(),
+          p.key_tokens().width());
     case MaskForm::valid:
       return name + ": the keys that " +
              std::string(call.mask->name().ends_with("mask_valid") ? "mask_valid" : "the mask") +

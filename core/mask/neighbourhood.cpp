@@ -61,7 +61,11 @@ class NeighbourhoodTerm : public RunsTerm {
       : form_(form),
         grid_(grid),
         video_{first, first + grid[0] * grid[1] * grid[2]},
-        name_("natten:" + form.text()) {}
+        name_("natten:" + form.text()) {
+    for (size_t axis = 0; axis < grid.size(); ++axis) {
+      for (int64_t at = 0; at < grid[axis]; ++at) reaches_[axis].push_back(reach(axis, at));
+    }
+  }
 
   std::string describe() const override { return name_; }
   std::string identity() const override {
@@ -98,10 +102,11 @@ class NeighbourhoodTerm : public RunsTerm {
   template <typename Append>
   void append_cells(int64_t query, IndexRange wanted, const Append& append) const {
     const int64_t width = grid_[2], cells = grid_[1] * width;
-    const Reach frames = reach(0, query / cells);
-    const Reach rows = reach(1, query / width % grid_[1]);
-    const Reach columns = reach(2, query % width);
+    const Reach& frames = reaches_[0][static_cast<size_t>(query / cells)];
     const Reach some = frames.within({wanted.begin / cells, ceil_div(wanted.end, cells)});
+    if (some.first >= some.past) return;
+    const Reach& rows = reaches_[1][static_cast<size_t>(query / width % grid_[1])];
+    const Reach& columns = reaches_[2][static_cast<size_t>(query % width)];
     for (int64_t t = some.first; t < some.past; t += some.step) {
       const int64_t frame = t * cells;
       const Reach lines = rows.within(
@@ -140,6 +145,7 @@ class NeighbourhoodTerm : public RunsTerm {
   const CellExtents grid_;
   const IndexRange video_;
   const std::string name_;
+  std::array<std::vector<Reach>, 3> reaches_;  ///< of each cell along each axis
 };
 
 void check_neighbourhood(const Neighbourhood& form, const CellExtents& grid) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
@@ -15,20 +16,22 @@
 namespace attnscope {
 namespace {
 
-/// A bias told by numbers a head. Heads whose numbers are all 0 have none.
+/// A bias told by numbers a head.
 class PlaceBiasTerm : public MaskTerm {
  public:
-  PlaceBiasTerm(std::string name, HeadNumbers numbers)
-      : numbers_(std::move(numbers)), name_(std::move(name)) {
-    for (auto of_head = numbers_.each.begin(); of_head != numbers_.each.end();
-         of_head += numbers_.count) {
-      no_bias_.push_back(
-          std::all_of(of_head, of_head + numbers_.count, [](float one) { return one == 0; }));
-    }
+  /// `may_mask`: numbers from kMaskedBias down do, which −inf may be.
+  PlaceBiasTerm(std::string name, std::string number_name, HeadNumbers numbers, bool may_mask)
+      : numbers_(std::move(numbers)),
+        name_(std::move(name)),
+        number_name_(std::move(number_name)),
+        may_mask_(may_mask),
+        heads_(static_cast<size_t>(numbers_.shape[0] * numbers_.shape[1])) {
+    if (numbers_.read) return;
+    for (size_t place = 0; place < heads_.size(); ++place) read(place);
   }
 
   TileClass classify(int64_t batch, int64_t head, IndexRange, IndexRange) const override {
-    return no_bias_[place_of(batch, head)] ? TileClass::full : TileClass::mixed;
+    return read(place_of(batch, head)).none ? TileClass::full : TileClass::mixed;
   }
   bool has_finite_bias() const override { return true; }
   std::string describe() const override { return name_; }
@@ -36,8 +39,10 @@ class PlaceBiasTerm : public MaskTerm {
   std::string identity() const override {
     // FNV-1a of the numbers' bits: a table of them is too long for a text.
     uint64_t digest = 0xcbf29ce484222325;
-    for (const float number : numbers_.each) {
-      digest = (digest ^ std::bit_cast<uint32_t>(number)) * 0x100000001b3;
+    for (size_t place = 0; place < heads_.size(); ++place) {
+      for (const float number : read(place).numbers) {
+        digest = (digest ^ std::bit_cast<uint32_t>(number)) * 0x100000001b3;
+      }
     }
     std::string text = name_;
     for (const int64_t extent : numbers_.shape) text += " " + std::to_string(extent);
@@ -58,24 +63,60 @@ class PlaceBiasTerm : public MaskTerm {
   int64_t count() const { return numbers_.count; }
   /// The numbers of a head.
   const float* of_head(int64_t batch, int64_t head) const {
-    return numbers_.each.data() + static_cast<int64_t>(place_of(batch, head)) * numbers_.count;
+    return read(place_of(batch, head)).numbers.data();
   }
 
  private:
+  struct Head {
+    std::once_flag read;
+    std::vector<float> numbers;
+    bool none = false;  ///< all are 0
+  };
+
   size_t place_of(int64_t batch, int64_t head) const {
     const auto [items, heads] = numbers_.shape;
     return static_cast<size_t>((items == 1 ? 0 : batch) * heads + (heads == 1 ? 0 : head));
   }
 
+  const Head& read(size_t place) const {
+    Head& head = heads_[place];
+    std::call_once(head.read, [&] {
+      const auto item = static_cast<int64_t>(place) / numbers_.shape[1];
+      const auto number = static_cast<int64_t>(place) % numbers_.shape[1];
+      if (numbers_.read) {
+        head.numbers = numbers_.read(item, number);
+      } else {
+        const auto first = numbers_.each.begin() + static_cast<int64_t>(place) * numbers_.count;
+        head.numbers.assign(first, first + numbers_.count);
+      }
+      for (size_t i = 0; i < head.numbers.size(); ++i) take(head.numbers[i], i, item, number);
+      head.none =
+          std::all_of(head.numbers.begin(), head.numbers.end(), [](float one) { return one == 0; });
+    });
+    return head;
+  }
+
+  /// Throws Error(value) where a number is not finite, −inf aside where it may mask.
+  void take(float& number, size_t place, int64_t item, int64_t head) const {
+    if (may_mask_) number = effective_bias(number);
+    if (std::isfinite(number) || (may_mask_ && number == kMasked)) return;
+    throw Error(ErrorCode::value,
+                number_name_ + " of batch " + std::to_string(item) + ", head " +
+                    std::to_string(head) +
+                    (numbers_.count == 1 ? "" : ", place " + std::to_string(place)) +
+                    (may_mask_ ? " is NaN or +inf" : " is not finite"));
+  }
+
   const HeadNumbers numbers_;
-  const std::string name_;
-  std::vector<bool> no_bias_;
+  const std::string name_, number_name_;
+  const bool may_mask_;
+  mutable std::vector<Head> heads_;  ///< [batch items, heads]
 };
 
 class AlibiTerm : public PlaceBiasTerm {
  public:
   AlibiTerm(HeadNumbers slopes, int64_t shift)
-      : PlaceBiasTerm("alibi", std::move(slopes)), shift_(shift) {}
+      : PlaceBiasTerm("alibi", "alibi slope", std::move(slopes), false), shift_(shift) {}
 
   void add_bias(int64_t batch, int64_t head, std::span<const int64_t> queries, IndexRange keys,
                 float* out, int64_t row_stride) const override {
@@ -95,7 +136,7 @@ class AlibiTerm : public PlaceBiasTerm {
 class RelativeTerm : public PlaceBiasTerm {
  public:
   RelativeTerm(HeadNumbers biases, int64_t keys)
-      : PlaceBiasTerm("relative_bias", std::move(biases)), keys_(keys) {}
+      : PlaceBiasTerm("relative_bias", "relative bias", std::move(biases), true), keys_(keys) {}
 
   TileClass classify(int64_t batch, int64_t head, IndexRange queries,
                      IndexRange keys) const override {
@@ -103,7 +144,7 @@ class RelativeTerm : public PlaceBiasTerm {
     const float* const begin = biases + queries.begin - (keys.end - 1);
     const float* const end = biases + queries.end - keys.begin;
     const auto none = [](float bias) { return bias == 0; };
-    const auto masked = [](float bias) { return bias <= kMaskedBias; };
+    const auto masked = [](float bias) { return bias == kMasked; };
     return std::all_of(begin, end, none)     ? TileClass::full
            : std::all_of(begin, end, masked) ? TileClass::empty
                                              : TileClass::mixed;
@@ -132,7 +173,7 @@ class RelativeTerm : public PlaceBiasTerm {
 class GridBiasTerm : public PlaceBiasTerm {
  public:
   GridBiasTerm(HeadNumbers biases, std::array<int64_t, 3> grid, int64_t first)
-      : PlaceBiasTerm("relative_bias", std::move(biases)),
+      : PlaceBiasTerm("relative_bias", "relative bias", std::move(biases), true),
         grid_(grid),
         video_{first, first + grid[0] * grid[1] * grid[2]} {}
 
@@ -179,35 +220,17 @@ class GridBiasTerm : public PlaceBiasTerm {
   const IndexRange video_;
 };
 
-/// Throws Error(value) naming the first number that is not finite, −inf aside where it may mask.
-void check_numbers(const HeadNumbers& numbers, const std::string& what, bool may_mask) {
-  for (size_t i = 0; i < numbers.each.size(); ++i) {
-    const float number = numbers.each[i];
-    if (std::isfinite(number) || (may_mask && number == kMasked)) continue;
-    const auto place = static_cast<int64_t>(i);
-    const int64_t head = place / numbers.count;
-    throw Error(ErrorCode::value,
-                what + " of batch " + std::to_string(head / numbers.shape[1]) + ", head " +
-                    std::to_string(head % numbers.shape[1]) +
-                    (numbers.count == 1 ? "" : ", place " + std::to_string(place % numbers.count)) +
-                    (may_mask ? " is NaN or +inf" : " is not finite"));
-  }
-}
-
 }  // namespace
 
 Mask alibi_mask(HeadNumbers slopes, int64_t shift) {
-  check_numbers(slopes, "alibi slope", false);
   return Mask::term(std::make_shared<AlibiTerm>(std::move(slopes), shift));
 }
 
 Mask relative_bias_mask(HeadNumbers biases, int64_t keys) {
-  check_numbers(biases, "relative bias", true);
   return Mask::term(std::make_shared<RelativeTerm>(std::move(biases), keys));
 }
 
 Mask grid_bias_mask(HeadNumbers biases, std::array<int64_t, 3> grid, int64_t first) {
-  check_numbers(biases, "relative bias", true);
   return Mask::term(std::make_shared<GridBiasTerm>(std::move(biases), grid, first));
 }
 

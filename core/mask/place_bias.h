@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/mask/mask.h"
@@ -16,6 +17,8 @@ struct HeadNumbers {
   std::array<int64_t, 2> shape{1, 1};  ///< batch items and query heads, each all or 1 for all
   std::vector<float> each;             ///< of the shape, those of a head contiguous
   int64_t count = 1;                   ///< numbers a head
+  /// In place of `each`: those of one head, [batch item or 0, head or 0], read at their first use.
+  std::function<std::vector<float>(int64_t, int64_t)> read = {};
 };
 
 /// Linear biases (ALiBi, Press et al. 2021), a slope a head: −slope·|query + shift − key| is added
@@ -25,7 +28,7 @@ Mask alibi_mask(HeadNumbers slopes, int64_t shift);
 
 /// Relative position biases (Shaw et al. 2018; T5), queries + keys − 1 a head: number query − key +
 /// keys − 1 is added to the logits, and masks from kMaskedBias down. Throws Error(value) naming the
-/// first NaN or +inf.
+/// first NaN or +inf; of numbers that are read later, the mask's members do.
 Mask relative_bias_mask(HeadNumbers biases, int64_t keys);
 
 /// Relative position biases on a grid (Swin): of cells (t, y, x) and (t', y', x') of T×H×W the

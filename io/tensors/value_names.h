@@ -33,7 +33,8 @@ const ShapingName* shaping_name(std::string_view key);
 bool says_nothing(const ShapingName& name, std::string_view text);
 
 /// True where a tensor of this name may be a value (recorded_values.h): its last part names a fact
-/// that is a number, or something that shapes a map; sinks are tensors (call_sinks.h).
+/// that is a number, or something that shapes a map; sinks and biases by place are tensors
+/// (call_sinks.h, call_place_bias.h).
 bool names_value(std::string_view key);
 
 /// "block.attn.q" and "block/attn/q" → "q".

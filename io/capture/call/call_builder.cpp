@@ -220,14 +220,15 @@ HeadScales head_scales(const CallFacts& facts, int64_t heads) {
                              heads, each.size()));
 }
 
-/// True where an option was given that is the way out that `shaping` names.
+/// True where an option was given that the way out of `shaping` names.
 bool is_answered(const ShapingName& shaping, const FactOverrides& overrides) {
-  return (overrides.mask && shaping.way_out.starts_with("--mask")) ||
-         (overrides.sinks && shaping.way_out.starts_with("--sinks")) ||
-         (overrides.alibi && shaping.way_out.starts_with("--alibi")) ||
-         (overrides.relative_bias && shaping.way_out.starts_with("--relative-bias")) ||
-         (overrides.score.cap != 0 && shaping.way_out.starts_with("--score")) ||
-         (overrides.scale && shaping.way_out.starts_with("--scale"));
+  const auto tells = [&](std::string_view option) {
+    return shaping.way_out.find(option) != std::string_view::npos;
+  };
+  return (overrides.mask && tells("--mask")) || (overrides.sinks && tells("--sinks")) ||
+         (overrides.alibi && tells("--alibi")) ||
+         (overrides.relative_bias && tells("--relative-bias")) ||
+         (overrides.score.cap != 0 && tells("--score")) || (overrides.scale && tells("--scale"));
 }
 
 void expect_shape(const TensorSource& tensor, std::initializer_list<int64_t> expected) {

@@ -20,8 +20,6 @@ namespace attnscope {
 /// A tensor of a call, [queries, axes]: where RoPE has its tokens.
 inline constexpr std::string_view kPositionIds = "position_ids";
 
-/// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
-/// format gives it, as JSON text, with where it came from.
 /// A bias that the places of query and key make, beside the mask.
 struct PlaceBias {
   Mask mask;                                   ///< none without
@@ -32,6 +30,8 @@ struct PlaceBias {
 /// [heads, places], or of a number a head.
 inline bool is_grid_bias(std::span<const int64_t> shape) { return shape.size() >= 4; }
 
+/// One call of a capture as it was recorded. `facts` holds every fact by the name that the capture
+/// format gives it, as JSON text, with where it came from.
 struct CallEntry {
   struct Fact {
     std::string json;    ///< the value as JSON

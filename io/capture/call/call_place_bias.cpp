@@ -26,10 +26,10 @@ SourcePtr chosen_tensor(const char* option, const std::optional<std::string>& to
   return *told == "none" ? nullptr : open_tensor_reference(*told, usual_names(role), control);
 }
 
-/// The numbers of a tensor [batch, heads, numbers…], of axes that are 1 where they are the same
-/// for all; the batch's may be missing.
-HeadNumbers read_numbers(const TensorSource& tensor, const HeadTensor& q,
-                         const std::vector<int64_t>& numbers, const std::string& what) {
+/// How many numbers of how many heads a tensor [batch, heads, numbers…] has, of axes that are 1
+/// where they are the same for all; the batch's may be missing.
+HeadNumbers numbers_of(const TensorSource& tensor, const HeadTensor& q,
+                       const std::vector<int64_t>& numbers, const std::string& what) {
   const auto shape = tensor.shape();
   std::vector<int64_t> expected{q.batch(), q.heads()};
   expected.insert(expected.end(), numbers.begin(), numbers.end());
@@ -47,8 +47,26 @@ HeadNumbers read_numbers(const TensorSource& tensor, const HeadTensor& q,
   }
   HeadNumbers each{{missing == 1 ? 1 : shape[0], shape[missing == 1 ? 0 : 1]}, {}, 1};
   for (const int64_t extent : numbers) each.count *= extent;
-  each.each = all_floats(tensor);
   return each;
+}
+
+/// Checks the type now, and reads a head's numbers at their first use.
+HeadNumbers numbers_to_read(const SourcePtr& tensor, const HeadTensor& q,
+                            const std::vector<int64_t>& places, const std::string& what) {
+  HeadNumbers numbers = numbers_of(*tensor, q, places, what);
+  require_floats(*tensor);
+  const bool items = std::ssize(tensor->shape()) == std::ssize(places) + 2;
+  numbers.read = [tensor, items](int64_t item, int64_t head) {
+    const auto shape = tensor->shape();
+    std::vector<int64_t> begin(shape.size()), count(shape.begin(), shape.end());
+    const size_t axis = items ? 1 : 0;
+    if (items) begin[0] = item;
+    begin[axis] = head;
+    for (size_t a = 0; a <= axis; ++a) count[a] = 1;
+    return with_name(tensor->name(), ErrorCode::file,
+                     [&] { return floats_in(*tensor, begin, count); });
+  };
+  return numbers;
 }
 
 }  // namespace
@@ -61,8 +79,9 @@ PlaceBias call_alibi(const CallTensors& tensors, const HeadTensors& heads,
                                 control, notes)};
   if (!alibi.tensor) return alibi;
   alibi.mask = with_name(alibi.tensor->name(), ErrorCode::file, [&] {
-    return alibi_mask(read_numbers(*alibi.tensor, heads.q, {}, "a slope a head"),
-                      heads.k.tokens() - heads.q.tokens());
+    HeadNumbers slopes = numbers_of(*alibi.tensor, heads.q, {}, "a slope a head");
+    slopes.each = all_floats(*alibi.tensor);
+    return alibi_mask(std::move(slopes), heads.k.tokens() - heads.q.tokens());
   });
   return alibi;
 }
@@ -79,18 +98,20 @@ PlaceBias call_relative_bias(const CallTensors& tensors, const HeadTensors& head
     if (!is_grid_bias(bias.tensor->shape())) {
       const std::vector<int64_t> places{heads.q.tokens() + heads.k.tokens() - 1};
       return relative_bias_mask(
-          read_numbers(*bias.tensor, heads.q, places, "queries + keys - 1 numbers a head"),
+          numbers_to_read(bias.tensor, heads.q, places, "queries + keys - 1 numbers a head"),
           heads.k.tokens());
     }
     if (!grid.has_grid() || !tokens.queries.same_places(grid)) {
       throw file_error(bias.tensor->name(), "",
                        "expected queries and keys of one grid (--grid TxHxW), for its shape is " +
-                           shape_text(bias.tensor->shape()));
+                           shape_text(bias.tensor->shape()) +
+                           "; a bias of the map's own shape is a mask: --mask FILE:KEY --ignore "
+                           "relative_bias");
     }
     const std::vector<int64_t> places{2 * grid.frames() - 1, 2 * grid.height() - 1,
                                       2 * grid.width() - 1};
     return grid_bias_mask(
-        read_numbers(*bias.tensor, heads.q, places, "2T-1 x 2H-1 x 2W-1 numbers a head"),
+        numbers_to_read(bias.tensor, heads.q, places, "2T-1 x 2H-1 x 2W-1 numbers a head"),
         {grid.frames(), grid.height(), grid.width()}, grid.video_range().begin);
   });
   return bias;

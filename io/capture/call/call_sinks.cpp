@@ -49,19 +49,27 @@ std::optional<Sinks::Shape> sink_shape(std::span<const int64_t> shape, const Sin
 
 }  // namespace
 
+void require_floats(const TensorSource& tensor) {
+  if (is_floating(tensor.dtype()) && !is_float8(tensor.dtype())) return;
+  throw file_error(
+      tensor.name(), "",
+      "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(tensor.dtype())) + ")");
+}
+
+std::vector<float> floats_in(const TensorSource& tensor, std::span<const int64_t> begin,
+                             std::span<const int64_t> count) {
+  require_floats(tensor);
+  const int64_t numbers = *checked_count(count);
+  std::vector<std::byte> raw(static_cast<size_t>(numbers * dtype_bytes(tensor.dtype())));
+  tensor.read(begin, count, raw.data());
+  std::vector<float> floats(static_cast<size_t>(numbers));
+  to_floats(tensor.dtype(), raw.data(), numbers, floats.data());
+  return floats;
+}
+
 std::vector<float> all_floats(const TensorSource& tensor) {
-  if (!is_floating(tensor.dtype()) || is_float8(tensor.dtype())) {
-    throw file_error(
-        tensor.name(), "",
-        "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(tensor.dtype())) + ")");
-  }
   const auto extents = tensor.shape();
-  const int64_t count = *checked_count(extents);
-  std::vector<std::byte> raw(static_cast<size_t>(count * dtype_bytes(tensor.dtype())));
-  tensor.read(std::vector<int64_t>(extents.size(), 0), extents, raw.data());
-  std::vector<float> numbers(static_cast<size_t>(count));
-  to_floats(tensor.dtype(), raw.data(), count, numbers.data());
-  return numbers;
+  return floats_in(tensor, std::vector<int64_t>(extents.size(), 0), extents);
 }
 
 Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call) {

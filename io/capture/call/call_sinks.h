@@ -14,6 +14,11 @@ namespace attnscope {
 /// The numbers of a small floating tensor, of any shape. Throws Error(file) where it is of another
 /// type.
 std::vector<float> all_floats(const TensorSource& tensor);
+/// As all_floats(), of a box of it.
+std::vector<float> floats_in(const TensorSource& tensor, std::span<const int64_t> begin,
+                             std::span<const int64_t> count);
+/// Throws Error(file) where all_floats() would for its type.
+void require_floats(const TensorSource& tensor);
 
 /// The sinks that a tensor tells of calls with these batch items, heads and queries: a logit a head
 /// [H], or what broadcasts to [B, H, Nq] or [B, H, Nq, 1]. Throws Error(file), Error(value).

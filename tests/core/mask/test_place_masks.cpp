@@ -170,6 +170,14 @@ TEST_CASE("relative biases are told by the difference of places") {
     check_mask(mask, definition, {2, 3, 90, 70}, true);
     CHECK(mask.has_finite_bias());
     CHECK(mask.describe() == "relative_bias");
+    HeadNumbers later{numbers.shape, {}, numbers.count};
+    later.read = [&](int64_t item, int64_t head) {
+      const auto first = numbers.each.begin() + (item * numbers.shape[1] + head) * numbers.count;
+      return std::vector<float>(first, first + numbers.count);
+    };
+    const Mask read = relative_bias_mask(later, 70);
+    check_mask(read, definition, {2, 3, 90, 70}, true);
+    CHECK(read.identity() == mask.identity());
     HeadNumbers other = numbers;
     other.each.back() += 1;
     CHECK(relative_bias_mask(other, 70).identity() != mask.identity());

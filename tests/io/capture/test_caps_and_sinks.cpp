@@ -275,8 +275,17 @@ TEST_CASE("relative biases stand beside q, and are told by an option") {
          {"relative_bias", "queries + keys - 1", "[3, 7]", "[2, 3, 7]", "got [3, 8]"});
   std::vector<float> bad = counted(21);
   bad[16] = std::nanf("");
-  refuse(plain_call(1).tensor("relative_bias", "F32", {3, 7}, raw(bad)), ErrorCode::value,
-         {"relative bias", "head 2, place 2"});
+  // A head's numbers are read, and held to be numbers, where its map is wanted.
+  const AttentionProblem spoilt =
+      problem_of(plain_call(1).tensor("relative_bias", "F32", {3, 7}, raw(bad)));
+  CHECK(bias(spoilt, 0, 1, 3) == std::vector<float>{3.25f, 3, 2.75f, 2.5f});
+  try {
+    bias(spoilt, 0, 2, 0);
+    CHECK(false);
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::value);
+    CHECK(std::string(error.what()).find("head 2, place 2") != std::string::npos);
+  }
   FactOverrides without;
   without.told["relative_bias"] = "none";
   CHECK(problem_of(recorded, without).mask().is_none());
