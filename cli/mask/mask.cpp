@@ -225,7 +225,7 @@ class MaskLab {
       MaskRow row{.name = head_name(task.problem->id(), task.batch, task.head),
                   .mask = choices_[m].name(),
                   .quality = qualities[m]};
-      if (o_.time) {
+      if (o_.time && !choices_[m].reorders()) {
         const int64_t block = o_.block > 0 ? o_.block : kDefaultMaskBlock;
         row.time_ratio = mask_time_ratio(task, masks[m], block, backend_, budget_);
       }
@@ -372,9 +372,15 @@ void MaskRun::check_output(const OutputFileOptions& file) {
   if (!o_.save.empty()) BlockMaskWriter::check_target(o_.save, o_.force, inputs());
 }
 
-/// Tells of blocks that were saved of other heads; nothing else has to be checked of a mask.
+/// Tells of blocks that were saved of other heads, and of times that nobody takes; nothing else has
+/// to be checked of a mask.
 void MaskRun::check(const CheckedRun& scope, std::span<const HeadTask>) {
   if (!team_.is_first()) return;
+  for (const MaskChoice& mask : masks_) {
+    if (!o_.time || !mask.reorders()) continue;
+    console_.say("note: --time: " + one_line(mask.name()) +
+                 " has no time: a kernel of it takes the tokens in another order");
+  }
   for (const std::string& note : other_head_notes(masks_, calls(), capture(), scope.stop())) {
     console_.say("note: " + note);
   }
@@ -429,7 +435,17 @@ std::vector<MaskRow> MaskRun::all_rows() const {
 }
 
 void MaskRun::before_writing() {
-  if (!o_.save.empty()) console_.say(saved_text(o_.save, all_rows()));
+  if (o_.save.empty()) return;
+  console_.say(saved_text(o_.save, all_rows()));
+  if (masks_.front().has_terms()) {
+    console_.say("note: the file's blocks are measured without the terms that stand for what " +
+                 one_line(masks_.front().name()) + " drops");
+  }
+  if (masks_.front().reorders()) {
+    console_.say(
+        "note: the file has blocks of tokens as they stand in the sequence, not those of " +
+        one_line(masks_.front().name()));
+  }
 }
 
 /// The scores as JSON; of an output, its origin as well, and of a part, which it is.

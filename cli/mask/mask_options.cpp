@@ -14,8 +14,9 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
           "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
           "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
           "or a FILE.json that joins masks by \"and\" and \"or\". Names: {} (topk: or blocks=N).\n"
-          "All but the first four, sla and sparge keep rows and keys that are not video\n"
-          "(text=drop: no text keys); docs/masks.md has the kernels' selectors from sol on")
+          "From spatial on they keep rows and keys that are not video (up to topp text=drop: no\n"
+          "text keys; sla and sparge unless text=compete stays). From sol on they are kernels'\n"
+          "own selectors (docs/masks.md)")
       .words(mask_pattern_words())
       .one_value_each()
       .type_name("MASK");

@@ -79,26 +79,34 @@ class PickedBlocks : public MaskTerm {
 
 }  // namespace
 
-double DroppedTerms::add(int64_t index, std::span<const double> query, double lse,
-                         std::span<double> out) const {
+DroppedTerms::Sum DroppedTerms::add(int64_t index, std::span<const double> query, double lse,
+                                    std::span<double> out) const {
   const int64_t key_blocks = picks->keys.size();
   const int64_t query_block = picks->queries.of_token[static_cast<size_t>(index)];
   const uint8_t* const kept = picks->row(query_block);
   const double own = shared.empty() ? 0 : scale * dot(centre.data(), query);
-  double mass = 0;
+  const auto width = static_cast<int64_t>(query.size());
+  std::vector<double> logits(static_cast<size_t>(key_blocks));
+  double top = lse;
   for (int64_t j = 0; j < key_blocks; ++j) {
     if (kept[j] != 0) continue;
-    const double logit =
-        shared.empty()
-            ? scale * dot(key_means.data() + j * static_cast<int64_t>(query.size()), query)
-            : own + shared[static_cast<size_t>(query_block * key_blocks + j)];
+    double& logit = logits[static_cast<size_t>(j)];
+    logit = shared.empty() ? scale * dot(key_means.data() + j * width, query)
+                           : own + shared[static_cast<size_t>(query_block * key_blocks + j)];
+    top = std::max(top, logit);
+  }
+  Sum sum{.mass = 0, .others = std::exp(lse - top)};
+  for (double& value : out) value *= sum.others;
+  for (int64_t j = 0; j < key_blocks; ++j) {
+    if (kept[j] != 0) continue;
+    const auto block = static_cast<size_t>(j);
     const double weight =
-        static_cast<double>(picks->keys.lengths[static_cast<size_t>(j)]) * std::exp(logit - lse);
-    mass += weight;
+        static_cast<double>(picks->keys.lengths[block]) * std::exp(logits[block] - top);
+    sum.mass += weight;
     const double* const value = value_means.data() + j * static_cast<int64_t>(out.size());
     for (size_t c = 0; c < out.size(); ++c) out[c] += weight * value[c];
   }
-  return mass;
+  return sum;
 }
 
 Mask picked_blocks_mask(std::shared_ptr<const BlockPicks> picks, std::string name,

@@ -42,9 +42,14 @@ struct DroppedTerms {
   std::vector<double> centre;  ///< [d], with `shared`: each query adds scale·q·centre
   double scale = 1;
 
-  /// Adds the terms of the query at `index`, whose channels are `query` [d], each times e^−lse:
-  /// returns the sum of their weights and adds the weighted values to `out` [dv].
-  double add(int64_t index, std::span<const double> query, double lse, std::span<double> out) const;
+  /// Weights of one row's terms, and by what its other weights are multiplied beside them.
+  struct Sum {
+    double mass = 0, others = 1;
+  };
+  /// Adds the terms of the query at `index`, whose channels are `query` [d], to its output `out`
+  /// [dv] of weights that are divided by e^lse. Where a term is larger than that, all weights are
+  /// divided by the largest instead: `out` is multiplied by Sum::others before.
+  Sum add(int64_t index, std::span<const double> query, double lse, std::span<double> out) const;
 };
 
 /// The entries of the picked pairs. `name` describes the mask. `terms`, where there are any, stand

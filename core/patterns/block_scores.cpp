@@ -1,6 +1,7 @@
 #include "core/patterns/block_scores.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -10,10 +11,18 @@
 namespace attnscope {
 namespace {
 
+/// In four sums, which do not wait for each other.
 double product(const double* a, const double* b, int64_t width) {
-  double sum = 0;
-  for (int64_t c = 0; c < width; ++c) sum += a[c] * b[c];
-  return sum;
+  std::array<double, 4> sums{};
+  int64_t c = 0;
+  for (; c + 4 <= width; c += 4) {
+    for (size_t lane = 0; lane < 4; ++lane) {
+      const int64_t at = c + static_cast<int64_t>(lane);
+      sums[lane] += a[at] * b[at];
+    }
+  }
+  for (; c < width; ++c) sums[0] += a[c] * b[c];
+  return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
 BlockTable table_of(std::span<const int64_t> rows, std::span<const int64_t> columns) {
@@ -22,7 +31,18 @@ BlockTable table_of(std::span<const int64_t> rows, std::span<const int64_t> colu
   return table;
 }
 
-double norm_of(const double* row, int64_t width) { return std::sqrt(product(row, row, width)); }
+/// The listed rows of means, each of length 1.
+std::vector<double> unit_rows(std::span<const double> means, std::span<const int64_t> list,
+                              int64_t width) {
+  std::vector<double> units;
+  units.reserve(list.size() * static_cast<size_t>(width));
+  for (const int64_t block : list) {
+    const double* const row = means.data() + block * width;
+    const double length = std::sqrt(product(row, row, width));
+    for (int64_t c = 0; c < width; ++c) units.push_back(row[c] / length);
+  }
+  return units;
+}
 
 /// ln Σ exp of the pairs of one block's cells with another's.
 double cells_of_pair(const CellMeans& queries, const CellMeans& keys, int64_t i, int64_t j,
@@ -46,9 +66,10 @@ double cells_of_pair(const CellMeans& queries, const CellMeans& keys, int64_t i,
 
 BlockTable mean_products(std::span<const double> queries, std::span<const double> keys,
                          std::span<const int64_t> rows, std::span<const int64_t> columns,
-                         int64_t width, double factor) {
+                         int64_t width, double factor, const std::stop_token& stop) {
   BlockTable table = table_of(rows, columns);
   for (int64_t i = 0; i < table.rows; ++i) {
+    stop_here(stop);
     const double* const q = queries.data() + rows[static_cast<size_t>(i)] * width;
     const std::span<double> out = table.row(i);
     for (size_t j = 0; j < out.size(); ++j) {
@@ -64,7 +85,7 @@ BlockTable cell_sums(const CellMeans& queries, const CellMeans& keys, std::span<
   BlockTable table = table_of(rows, columns);
   std::vector<double> logits;
   for (int64_t i = 0; i < table.rows; ++i) {
-    if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    stop_here(stop);
     const std::span<double> out = table.row(i);
     for (size_t j = 0; j < out.size(); ++j) {
       out[j] = cells_of_pair(queries, keys, rows[static_cast<size_t>(i)], columns[j], width, scale,
@@ -76,25 +97,26 @@ BlockTable cell_sums(const CellMeans& queries, const CellMeans& keys, std::span<
 
 BlockTable importance(std::span<const double> queries, std::span<const double> keys,
                       std::span<const int64_t> rows, std::span<const int64_t> columns,
-                      int64_t width, double lambda) {
-  const auto likeness = [&](const double* a, const double* b) {
-    return (1 + product(a, b, width) / norm_of(a, width) / norm_of(b, width)) / 2;
-  };
-  std::vector<double> redundancy(columns.size());
-  for (size_t j = 0; j < columns.size(); ++j) {
-    for (size_t m = 0; m < columns.size(); ++m) {
-      if (m == j) continue;
-      redundancy[j] += likeness(keys.data() + columns[m] * width, keys.data() + columns[j] * width);
-    }
-    if (columns.size() > 1) redundancy[j] /= static_cast<double>(columns.size() - 1);
-  }
+                      int64_t width, double lambda, const std::stop_token& stop) {
+  const std::vector<double> q = unit_rows(queries, rows, width);
+  const std::vector<double> k = unit_rows(keys, columns, width);
+  std::vector<double> sum(static_cast<size_t>(width));
+  for (size_t i = 0; i < k.size(); ++i) sum[i % sum.size()] += k[i];
+  const auto others = static_cast<double>(columns.size()) - 1;
   BlockTable table = table_of(rows, columns);
+  std::vector<double> redundancy;
+  for (size_t j = 0; j < columns.size(); ++j) {
+    // The cosines of all keys with this one, its own 1 among them.
+    const double* const key = k.data() + j * sum.size();
+    const double cosines = product(key, sum.data(), width) - product(key, key, width);
+    redundancy.push_back(others > 0 ? (1 + cosines / others) / 2 : 0);
+  }
   for (int64_t i = 0; i < table.rows; ++i) {
-    const double* const q = queries.data() + rows[static_cast<size_t>(i)] * width;
+    stop_here(stop);
     const std::span<double> out = table.row(i);
     for (size_t j = 0; j < out.size(); ++j) {
-      out[j] =
-          lambda * likeness(q, keys.data() + columns[j] * width) - (1 - lambda) * redundancy[j];
+      const double cosine = product(q.data() + i * width, k.data() + j * sum.size(), width);
+      out[j] = lambda * (1 + cosine) / 2 - (1 - lambda) * redundancy[j];
     }
   }
   return table;
@@ -102,7 +124,7 @@ BlockTable importance(std::span<const double> queries, std::span<const double> k
 
 std::vector<double> score_deviations(std::span<const double> queries, std::span<const double> keys,
                                      std::span<const int64_t> rows, int64_t width, double factor,
-                                     bool exact) {
+                                     bool exact, const std::stop_token& stop) {
   constexpr double kLeast = 1e-6;
   const int64_t blocks = std::ssize(keys) / width;
   std::vector<double> variances(static_cast<size_t>(width));
@@ -114,6 +136,7 @@ std::vector<double> score_deviations(std::span<const double> queries, std::span<
   }
   std::vector<double> deviations;
   for (const int64_t row : rows) {
+    stop_here(stop);
     const double* const q = queries.data() + row * width;
     double variance = 0;
     if (exact) {
@@ -146,13 +169,20 @@ void softmax_rows(BlockTable& table) {
   }
 }
 
-std::vector<int64_t> best_first(std::span<const double> row) {
+std::vector<int64_t> best_first(std::span<const double> row, int64_t count) {
   std::vector<int64_t> order(row.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
-    return row[static_cast<size_t>(a)] > row[static_cast<size_t>(b)];
+  const auto past = order.begin() + std::min(count, std::ssize(order));
+  std::partial_sort(order.begin(), past, order.end(), [&](int64_t a, int64_t b) {
+    const double x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
+    return x != y ? x > y : a < b;
   });
+  order.erase(past, order.end());
   return order;
+}
+
+void stop_here(const std::stop_token& stop) {
+  if (stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
 }
 
 int64_t share_up(double share, int64_t count) {

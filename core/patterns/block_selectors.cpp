@@ -13,8 +13,6 @@
 namespace attnscope {
 namespace {
 
-/// SpargeAttn's blocks.
-constexpr int64_t kSpargeQueries = 128, kSpargeKeys = 64;
 /// SubBlock's kernels take blocks by the eight.
 constexpr int64_t kSubBlockStep = 8;
 
@@ -60,6 +58,38 @@ IndexRange chosen_range(const TokenBlocks& blocks) {
   return range;
 }
 
+/// The rules are of calls in which every query may see every key.
+void require_open(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
+                  int64_t head, const BlockPicks& picks) {
+  const IndexRange queries = chosen_range(picks.queries), keys = chosen_range(picks.keys);
+  if (queries.empty() || keys.empty() || problem.mask().is_none()) return;
+  if (problem.mask().classify(batch, head, queries, keys) == TileClass::full) return;
+  refuse(pattern, problem,
+         "has a mask of its own (" + problem.mask().describe() +
+             ") among the tokens whose blocks are chosen; the rule is of full attention (" +
+             (pattern.text_rule == TextRule::compete ? "text=keep leaves text aside, " : "") +
+             "--own-mask none measures without it)");
+}
+
+void check_tiles(const MaskPattern& pattern, const AttentionProblem& problem) {
+  const TokenGrid& grid = problem.key_tokens();
+  if (problem.id().kind == CallKind::cross || !problem.same_tokens()) {
+    refuse(pattern, problem, "its tiles are of calls whose keys are the queries' tokens");
+  }
+  if (!grid.has_grid()) {
+    refuse(pattern, problem,
+           grid.has_map() ? "its token map has no video whose cells stand row by row"
+                          : "has no token grid; give --grid TxHxW");
+  }
+  const bool whole = grid.frames() % pattern.tile[0] == 0 && grid.height() % pattern.tile[1] == 0 &&
+                     grid.width() % pattern.tile[2] == 0;
+  if (whole || pattern.kind == PatternKind::vsa || pattern.kind == PatternKind::ssta) return;
+  refuse(pattern, problem,
+         "a grid of " + grid.grid_text() + " is not made of whole tiles of " +
+             std::to_string(pattern.tile[0]) + "x" + std::to_string(pattern.tile[1]) + "x" +
+             std::to_string(pattern.tile[2]) + ", which the published code needs");
+}
+
 /// Selects for one head.
 class Selector {
  public:
@@ -74,7 +104,7 @@ class Selector {
     picks_->queries = blocks_of(p_, problem_.query_tokens(), query_block(p_));
     picks_->keys = blocks_of(p_, problem_.key_tokens(), key_block(p_));
     picks_->kept.assign(static_cast<size_t>(picks_->queries.size() * picks_->keys.size()), 0);
-    require_open();
+    require_open(p_, problem_, batch_, head_, *picks_);
     rows_ = free_blocks(picks_->queries);
     keys_ = free_blocks(picks_->keys);
   }
@@ -92,17 +122,6 @@ class Selector {
       if (blocks.exempt[static_cast<size_t>(b)] == 0) list.push_back(b);
     }
     return list;
-  }
-
-  /// The rules are of calls in which every query may see every key.
-  void require_open() const {
-    const IndexRange queries = chosen_range(picks_->queries), keys = chosen_range(picks_->keys);
-    if (queries.empty() || keys.empty() || problem_.mask().is_none()) return;
-    if (problem_.mask().classify(batch_, head_, queries, keys) == TileClass::full) return;
-    refuse(p_, problem_,
-           "has a mask of its own (" + problem_.mask().describe() +
-               ") among the tokens whose blocks are chosen; the rule is of full attention "
-               "(--own-mask none measures without it)");
   }
 
   std::vector<double> means(const HeadTensor& tensor, const TokenBlocks& blocks,
@@ -129,7 +148,8 @@ class Selector {
 
   /// Scores of means: of the free blocks, [rows, keys].
   BlockTable scores(double factor) const {
-    return mean_products(query_means_, key_means_, rows_, keys_, problem_.head_dim(), factor);
+    return mean_products(query_means_, key_means_, rows_, keys_, problem_.head_dim(), factor,
+                         stop_);
   }
 
   void pick_by_means() {
@@ -156,16 +176,15 @@ class Selector {
   /// Equal scores go to the lower index.
   void keep_best(const BlockTable& table, int64_t count) {
     for (int64_t i = 0; i < table.rows; ++i) {
-      const std::vector<int64_t> order = best_first(table.row(i));
-      for (int64_t n = 0; n < std::min(count, table.columns); ++n) {
-        keep(i, order[static_cast<size_t>(n)]);
-      }
+      stop_here(stop_);
+      for (const int64_t j : best_first(table.row(i), count)) keep(i, j);
     }
   }
 
   /// All but the least ones whose sum stays below 1 − p.
   void keep_mass_from_below(const BlockTable& table, double p) {
     for (int64_t i = 0; i < table.rows; ++i) {
+      stop_here(stop_);
       const std::span<const double> row = table.row(i);
       std::vector<int64_t> order(row.size());
       std::iota(order.begin(), order.end(), int64_t{0});
@@ -183,7 +202,10 @@ class Selector {
   /// One threshold for the whole head: rows get as many as lie above it.
   void keep_above_quantile(const BlockTable& table, double share) {
     std::vector<double> all = table.values;
-    const auto below = static_cast<int64_t>((1 - share) * static_cast<double>(all.size()));
+    // A share that is a whole number of pairs but for rounding is that number.
+    constexpr double kRounding = 1e-9;
+    const auto below =
+        static_cast<int64_t>((1 - share) * static_cast<double>(all.size()) + kRounding);
     double least = -std::numeric_limits<double>::infinity();
     if (below > 0) {
       std::nth_element(all.begin(), all.begin() + (below - 1), all.end());
@@ -219,10 +241,9 @@ class Selector {
   }
 
   void pick_ssta() {
-    // From 32 latent frames on, twice as many.
-    const int64_t usual = problem_.key_tokens().frames() <= 31 ? 32 : 64;
-    keep_best(importance(query_means_, key_means_, rows_, keys_, problem_.head_dim(), p_.lambda),
-              p_.blocks > 0 ? p_.blocks : usual);
+    keep_best(
+        importance(query_means_, key_means_, rows_, keys_, problem_.head_dim(), p_.lambda, stop_),
+        p_.blocks > 0 ? p_.blocks : usual_ssta_blocks(problem_.key_tokens()));
     keep_window(true);
   }
 
@@ -232,9 +253,11 @@ class Selector {
     centre_ = centre_means(key_means_, picks_->keys.size(), problem_.head_dim());
     const double scale = problem_.scale(head_);
     const BlockTable table = scores(scale * kLog2E);
-    const std::vector<double> deviations = score_deviations(
-        query_means_, key_means_, rows_, problem_.head_dim(), scale * kLog2E, p_.exact_variance);
+    const std::vector<double> deviations =
+        score_deviations(query_means_, key_means_, rows_, problem_.head_dim(), scale * kLog2E,
+                         p_.exact_variance, stop_);
     for (int64_t i = 0; i < table.rows; ++i) {
+      stop_here(stop_);
       const std::span<const double> row = table.row(i);
       const double least =
           p_.keep > 0 ? sol_budget(row) : p_.tau * deviations[static_cast<size_t>(i)];
@@ -306,6 +329,7 @@ class Selector {
     }
     softmax_rows(table);
     for (int64_t i = 0; i < table.rows; ++i) {
+      stop_here(stop_);
       const bool all = alike_rows[static_cast<size_t>(rows_[static_cast<size_t>(i)])] == 0;
       keep_sparge_row(table.row(i), i, alike_keys, all);
     }
@@ -313,7 +337,7 @@ class Selector {
 
   void keep_sparge_row(std::span<const double> row, int64_t i,
                        const std::vector<uint8_t>& alike_keys, bool all) {
-    const std::vector<int64_t> order = best_first(row);
+    const std::vector<int64_t> order = best_first(row, std::ssize(row));
     auto count = static_cast<int64_t>(p_.keep * static_cast<double>(row.size()));
     if (p_.keep == 0) {
       // The block that crosses the share is dropped.
@@ -373,7 +397,8 @@ class Selector {
       std::iota(all_rows.begin(), all_rows.end(), int64_t{0});
       std::iota(all_keys.begin(), all_keys.end(), int64_t{0});
       terms->shared =
-          mean_products(query_means_, key_means_, all_rows, all_keys, width, terms->scale).values;
+          mean_products(query_means_, key_means_, all_rows, all_keys, width, terms->scale, stop_)
+              .values;
       terms->centre = centre_;
     } else {
       add(key_means_, centre_);
@@ -394,28 +419,25 @@ class Selector {
 
 }  // namespace
 
-void check_selector(const MaskPattern& pattern, const AttentionProblem& problem) {
+int64_t usual_ssta_blocks(const TokenGrid& tokens) { return tokens.frames() <= 31 ? 32 : 64; }
+
+void check_selector(const MaskPattern& pattern, const AttentionProblem& problem, int64_t head) {
   if (pattern.tail != BlockTail::none && problem.score() != ScoreFunction{}) {
     refuse(pattern, problem,
            "its logits are not those of plain softmax, of which the terms of dropped blocks are "
            "(tail=none goes without them)");
   }
   for (const TokenGrid* tokens : {&problem.query_tokens(), &problem.key_tokens()}) {
-    make_place_order(pattern.order, *tokens);
+    const std::string why = order_problem(pattern.order, OrderedSide::of(*tokens));
+    if (why.empty()) continue;
+    refuse(pattern, problem,
+           (tokens == &problem.key_tokens() ? "its keys: " : "its queries: ") + why);
   }
-  if (!has_tiles(pattern)) return;
-  const TokenGrid& grid = problem.key_tokens();
-  if (problem.id().kind == CallKind::cross || !problem.same_tokens()) {
-    refuse(pattern, problem, "its tiles are of calls whose keys are the queries' tokens");
-  }
-  if (!grid.has_grid()) refuse(pattern, problem, "has no token grid; give --grid TxHxW");
-  const bool whole = grid.frames() % pattern.tile[0] == 0 && grid.height() % pattern.tile[1] == 0 &&
-                     grid.width() % pattern.tile[2] == 0;
-  if (whole || pattern.kind == PatternKind::vsa || pattern.kind == PatternKind::ssta) return;
-  refuse(pattern, problem,
-         "a grid of " + grid.grid_text() + " is not made of whole tiles of " +
-             std::to_string(pattern.tile[0]) + "x" + std::to_string(pattern.tile[1]) + "x" +
-             std::to_string(pattern.tile[2]) + ", which the published code needs");
+  if (has_tiles(pattern)) check_tiles(pattern, problem);
+  require_open(pattern, problem, 0, head,
+               {blocks_of(pattern, problem.query_tokens(), query_block(pattern)),
+                blocks_of(pattern, problem.key_tokens(), key_block(pattern)),
+                {}});
 }
 
 SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem& problem) {
@@ -440,7 +462,7 @@ SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem&
 
 Mask selected_blocks(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
                      int64_t head, std::stop_token stop) {
-  check_selector(pattern, problem);
+  check_selector(pattern, problem, head);
   return Selector(pattern, problem, batch, head, std::move(stop)).select();
 }
 

@@ -15,8 +15,12 @@ namespace attnscope {
 /// does not fit the call, Error(interrupted) on a stop.
 Mask selected_blocks(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
                      int64_t head, std::stop_token stop);
-/// Throws Error(usage) where it does not fit the call; reads nothing.
-void check_selector(const MaskPattern& pattern, const AttentionProblem& problem);
+/// Throws Error(usage) where it does not fit the call, or that head's own mask in batch item 0;
+/// reads neither queries nor keys.
+void check_selector(const MaskPattern& pattern, const AttentionProblem& problem, int64_t head);
+/// The tiles that `ssta` keeps of so many latent frames where nobody tells, as HunyuanVideo 1.5's
+/// code has them.
+int64_t usual_ssta_blocks(const TokenGrid& tokens);
 /// Bytes that the mask keeps, at most, and those that selecting takes, the mask included.
 struct SelectorBytes {
   int64_t kept = 0, meanwhile = 0;

@@ -8,6 +8,7 @@
 #include "core/mask/block_causal.h"
 #include "core/mask/mask_union.h"
 #include "core/mask/neighbourhood.h"
+#include "core/patterns/block_scores.h"
 #include "core/patterns/block_selectors.h"
 #include "core/patterns/mask_grid.h"
 #include "core/patterns/mask_lines.h"
@@ -98,10 +99,7 @@ Mask build_blocks(const MaskPattern& pattern, const AttentionProblem& problem, i
       pooled_scores_bytes(problem, pattern.block), "the blocks of mask " + pattern.text);
   const BlockScores scores = pooled_scores(problem, batch, head, pattern.block, resources.stop);
   if (pattern.kind == PatternKind::topp) return Mask::blocks(keep_block_mass(scores, pattern.p));
-  // A share that is a whole number of blocks but for rounding is that number.
-  constexpr double kRounding = 1e-9;
-  const auto share = static_cast<int64_t>(
-      std::ceil(pattern.keep * static_cast<double>(scores.key_blocks) - kRounding));
+  const int64_t share = share_up(pattern.keep, scores.key_blocks);
   const int64_t count = pattern.blocks > 0 ? pattern.blocks : std::max<int64_t>(share, 1);
   return Mask::blocks(keep_top_blocks(scores, count));
 }

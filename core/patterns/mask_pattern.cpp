@@ -335,6 +335,18 @@ std::vector<std::string> mask_pattern_words() {
   return words;
 }
 
+bool MaskPattern::reorders() const {
+  switch (kind) {
+    case PatternKind::vsa:
+    case PatternKind::nabla:
+    case PatternKind::draft:
+    case PatternKind::ssta:
+      return true;
+    default:
+      return order != TokenOrder() && order != TokenOrder::parse("raster");
+  }
+}
+
 std::optional<int64_t> MaskPattern::own_block() const {
   switch (kind) {
     case PatternKind::block_causal:
@@ -345,10 +357,9 @@ std::optional<int64_t> MaskPattern::own_block() const {
     case PatternKind::sol:
     case PatternKind::subblock:
     case PatternKind::sla:
-      if (order == TokenOrder()) return block;
-      return std::nullopt;
+      return reorders() ? std::nullopt : std::optional(block);
     case PatternKind::sparge:
-      return 64;  // its blocks of queries are two of these
+      return kSpargeKeys;  // its blocks of queries are two of these
     default:
       return std::nullopt;
   }

@@ -52,6 +52,9 @@ enum class BlockTail : uint8_t {
   centroid  ///< one at the logit that the block of queries has with it
 };
 
+/// SpargeAttn's blocks.
+inline constexpr int64_t kSpargeQueries = 128, kSpargeKeys = 64;
+
 /// One pattern with its parameters, as parse_mask_pattern reads it. A value.
 struct MaskPattern {
   PatternKind kind = PatternKind::none;
@@ -85,6 +88,8 @@ struct MaskPattern {
   std::optional<int64_t> own_block() const;
   /// True where the mask depends on a head's Q and K.
   bool needs_head() const { return kind >= PatternKind::vertical_slash; }
+  /// True of a selector whose blocks are of tokens that do not stand side by side.
+  bool reorders() const;
   /// True of the selector of a published kernel.
   bool is_selector() const { return kind >= PatternKind::sol; }
 };

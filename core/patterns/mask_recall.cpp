@@ -232,12 +232,11 @@ class MaskRecall::Worker {
     }
   }
 
-  /// Adds to a row's output what stands there for the blocks that the mask drops; returns its
-  /// weight, in shares of the row without a mask.
-  double add_dropped_terms(size_t m, int64_t r, std::span<double> out) {
+  /// Adds to a row's output what stands there for the blocks that the mask drops.
+  DroppedTerms::Sum add_dropped_terms(size_t m, int64_t r, std::span<double> out) {
     const DroppedTerms* const terms = p_.masks_[m].dropped();
     const double lse = tile_.norms[static_cast<size_t>(r)].lse();
-    if (terms == nullptr || std::isinf(lse)) return 0;
+    if (terms == nullptr || std::isinf(lse)) return {};
     const HeadTensor& q = problem_.q();
     const int64_t index = queries_[static_cast<size_t>(r)];
     std::vector<std::byte> raw(static_cast<size_t>(q.row_bytes()));
@@ -260,8 +259,9 @@ class MaskRecall::Worker {
       for (size_t m = 0; m < p_.masks_.size(); ++m) {
         RowRecall& row = score(m, r);
         double* const masked = output(m, r);
-        const double mass = row.recall + add_dropped_terms(m, r, {masked, width_});
-        const double masked_factor = mass > 0 ? 1 / (mass + sink) : 0;
+        const DroppedTerms::Sum terms = add_dropped_terms(m, r, {masked, width_});
+        const double mass = row.recall * terms.others + terms.mass;
+        const double masked_factor = mass > 0 ? 1 / (mass + sink * terms.others) : 0;
         for (size_t c = 0; c < width_; ++c) {
           const double difference = masked[c] * masked_factor - whole[c] * factor;
           row.error += difference * difference;

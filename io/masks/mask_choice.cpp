@@ -57,7 +57,14 @@ class MaskTree {
     MaskChoice choice;
     choice.kind_ = kind;
     for (size_t i = 0; i < list.size(); ++i) {
-      choice.children_.push_back(node(list[i], fmt::format("{}[{}]", where, i)));
+      const std::string place = fmt::format("{}[{}]", where, i);
+      choice.children_.push_back(node(list[i], place));
+      const MaskChoice& child = choice.children_.back();
+      if (list.size() == 1 || !child.has_terms()) continue;
+      throw file_error(file_, place,
+                       child.name_ +
+                           ": terms stand for what it drops, which no other mask can be "
+                           "joined with (tail=none goes without them)");
     }
     return choice;
   }
@@ -108,6 +115,16 @@ std::optional<int64_t> MaskChoice::own_block() const {
   return block;
 }
 
+bool MaskChoice::has_terms() const {
+  if (kind_ == Kind::pattern) return pattern_.tail != BlockTail::none;
+  return children_.size() == 1 && children_.front().has_terms();
+}
+
+bool MaskChoice::reorders() const {
+  return pattern_.reorders() || std::any_of(children_.begin(), children_.end(),
+                                            [](const MaskChoice& c) { return c.reorders(); });
+}
+
 void MaskChoice::for_each_file(const std::function<void(const BlockMaskFile&)>& look) const {
   if (file_) look(*file_);
   for (const MaskChoice& child : children_) child.for_each_file(look);
@@ -136,7 +153,8 @@ std::string MaskChoice::other_head(const AttentionProblem& problem,
 void MaskChoice::check(const AttentionProblem& problem, std::span<const int64_t> selected,
                        const MaskResources& resources) const {
   if (file_) file_->check(problem, selected);
-  if (kind_ == Kind::pattern && pattern_.is_selector()) check_selector(pattern_, problem);
+  if (kind_ == Kind::pattern && pattern_.is_selector())
+    check_selector(pattern_, problem, selected.empty() ? 0 : selected.front());
   // Other patterns that look at a head fit every call.
   if (kind_ == Kind::pattern && !pattern_.needs_head()) {
     build_mask(pattern_, problem, 0, 0, resources);
@@ -152,13 +170,10 @@ Mask MaskChoice::build(const AttentionProblem& problem, const SelectedHead& head
   if (kind_ == Kind::blocks) {
     return file_->plane(file_->plane_of(problem, head.head, head.selected));
   }
+  if (children_.size() == 1) return children_.front().build(problem, head, resources);
   std::vector<Mask> masks;
   for (const MaskChoice& child : children_) {
     masks.push_back(child.build(problem, head, resources));
-    if (masks.back().dropped() == nullptr) continue;
-    throw usage_error("--mask " + name_ + ": " + child.name_ +
-                      ": terms stand for what it drops, which no other mask can be joined with "
-                      "(tail=none goes without them)");
   }
   if (kind_ == Kind::any) return mask_union(std::move(masks));
   Mask all;

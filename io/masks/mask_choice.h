@@ -34,6 +34,10 @@ class MaskChoice {
   /// Tokens of the blocks that it is made of; of a tree those that its parts' blocks are made of;
   /// nothing where it has none.
   std::optional<int64_t> own_block() const;
+  /// True where terms stand for what it drops (Mask::dropped()).
+  bool has_terms() const;
+  /// True where blocks of it are of tokens that do not stand side by side.
+  bool reorders() const;
   /// The files of blocks in it.
   void for_each_file(const std::function<void(const BlockMaskFile&)>& look) const;
   /// Says by what the head whose blocks a file has differs from the one that they are for: "layer 3

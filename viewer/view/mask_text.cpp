@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/patterns/block_selectors.h"
 #include "core/patterns/build_mask.h"
 #include "core/patterns/mask_pattern.h"
 
@@ -111,20 +112,20 @@ std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenG
     case PatternKind::topp:
       return {whole("block", p.block, 1, kMostSlider), {"p", p.p, 0.01, 1, false}};
     case PatternKind::sol:
-      if (p.keep > 0) return {{"keep", p.keep, 0.01, 1, false}};
-      return {{"tau", p.tau, -1, std::max(4.0, p.tau), false}};
+      if (p.keep > 0) return {{"keep", p.keep, std::min(0.01, p.keep), 1, false}};
+      return {{"tau", p.tau, std::min(-1.0, p.tau), std::max(4.0, p.tau), false}};
     case PatternKind::subblock:
     case PatternKind::vsa:
     case PatternKind::sla:
     case PatternKind::draft:
-      return {{"keep", p.keep, 0.01, 1, false}};
+      return {{"keep", p.keep, std::min(0.01, p.keep), 1, false}};
     case PatternKind::sparge:
       if (p.keep > 0) return {{"sim", p.sim, -1, 1, false}, {"keep", p.keep, 0.01, 1, false}};
-      return {{"sim", p.sim, -1, 1, false}, {"cdf", p.cdf, 0.01, 1, false}};
+      return {{"sim", p.sim, -1, 1, false}, {"cdf", p.cdf, std::min(0.01, p.cdf), 1, false}};
     case PatternKind::nabla:
       return {{"p", p.p, 0.01, 1, false}};
     case PatternKind::ssta:
-      return {whole("blocks", p.blocks > 0 ? p.blocks : 32, 1, kMostSlider),
+      return {whole("blocks", p.blocks > 0 ? p.blocks : usual_ssta_blocks(keys), 1, kMostSlider),
               {"lambda", p.lambda, 0, 1, false}};
     case PatternKind::none:
     case PatternKind::causal:

@@ -328,6 +328,181 @@ TEST_CASE("selectors refuse calls that they are not of") {
   CHECK(refusal("subblock", capped).empty());
 }
 
+TEST_CASE("a selector looks at its own head, batch item and group of keys") {
+  constexpr int64_t kBatch = 2, kHeads = 4, kKeyHeads = 2;
+  const auto head_values = [](uint32_t seed, int64_t item, int64_t head) {
+    return channels(seed + 100 * static_cast<uint32_t>(item) + 7 * static_cast<uint32_t>(head));
+  };
+  const auto tensor = [&](const char* name, uint32_t seed, int64_t heads) {
+    std::vector<float> all;
+    for (int64_t b = 0; b < kBatch; ++b) {
+      for (int64_t h = 0; h < heads; ++h) {
+        const std::vector<float> one = head_values(seed, b, h);
+        all.insert(all.end(), one.begin(), one.end());
+      }
+    }
+    return HeadTensor(make_tensor(name, DType::f32, {kBatch, heads, kTokens, kWidth}, all),
+                      Layout::bhsd);
+  };
+  AttentionProblem::Parts parts = parts_of_call();
+  parts.q = tensor("q", 1, kHeads);
+  parts.k = tensor("k", 2, kKeyHeads);
+  parts.v = tensor("v", 3, kKeyHeads);
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  AttentionProblem::Parts alone = parts_of_call();
+  const auto single = [&](const char* name, const std::vector<float>& values) {
+    return HeadTensor(make_tensor(name, DType::f32, {1, 1, kTokens, kWidth}, values), Layout::bhsd);
+  };
+  alone.q = single("q", head_values(1, 1, 3));
+  alone.k = single("k", head_values(2, 1, 1));
+  alone.v = single("v", head_values(3, 1, 1));
+  const AttentionProblem one = AttentionProblem::make(std::move(alone));
+  const FakeBackend backend;
+  for (const Case& c : kCases) {
+    INFO(c.pattern);
+    MemoryBudget budget(int64_t{64} << 20);
+    const Mask mask =
+        build_mask(parse_mask_pattern(c.pattern, "--mask"), problem, 1, 3, {backend, budget});
+    const Mask other =
+        build_mask(parse_mask_pattern(c.pattern, "--mask"), problem, 1, 0, {backend, budget});
+    const Mask expected = built(c.pattern, one);
+    int64_t wrong = 0, differ = 0;
+    for (int64_t i = 0; i < kTokens; i += 11) {
+      for (int64_t j = 0; j < kTokens; j += 7) {
+        wrong += keeps(mask, i, j) != keeps(expected, i, j);
+        differ += keeps(mask, i, j) != keeps(other, i, j);
+      }
+    }
+    CHECK(wrong == 0);
+    CHECK(differ > 0);
+    if (mask.dropped() == nullptr) continue;
+    CHECK(mask.dropped()->value_means == expected.dropped()->value_means);
+  }
+}
+
+TEST_CASE("terms for dropped blocks stand beside a sink, and may exceed all that is kept") {
+  AttentionProblem::Parts parts = parts_of_call();
+  parts.sinks = Sinks({1, 1, 1}, {1.5f});
+  // Far sharper than a block's mean: the centroid's logits exceed a row's own normaliser.
+  parts.scale = HeadScales(4);
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  const std::vector<float> q = channels(1), k = channels(2), v = channels(3);
+  const auto logit = [&](int64_t i, int64_t j) {
+    double sum = 0;
+    for (int64_t c = 0; c < kWidth; ++c) {
+      sum += double{q[static_cast<size_t>(i * kWidth + c)]} *
+             double{k[static_cast<size_t>(j * kWidth + c)]};
+    }
+    return 4 * sum;
+  };
+  for (const std::string text : {"sol:tau=1000,tail=centroid", "sol:tail=row"}) {
+    INFO(text);
+    const Mask mask = built(text, problem);
+    const DroppedTerms& terms = *mask.dropped();
+    double error = 0, norm = 0;
+    const std::vector<int64_t> rows{3, 50, 211, 640, 807};
+    for (const int64_t i : rows) {
+      // In long double, whose range holds every exponential.
+      std::vector<long double> whole(kWidth), part(kWidth);
+      const long double sink = std::exp(1.5L);
+      long double all = sink, kept = sink;
+      for (int64_t j = 0; j < kTokens; ++j) {
+        const long double e = std::exp(static_cast<long double>(logit(i, j)));
+        all += e;
+        if (keeps(mask, i, j)) kept += e;
+        for (int64_t c = 0; c < kWidth; ++c) {
+          const long double x = e * v[static_cast<size_t>(j * kWidth + c)];
+          whole[static_cast<size_t>(c)] += x;
+          if (keeps(mask, i, j)) part[static_cast<size_t>(c)] += x;
+        }
+      }
+      const BlockPicks& picks = *terms.picks;
+      const int64_t block = picks.queries.of_token[static_cast<size_t>(i)];
+      for (int64_t b = 0; b < picks.keys.size(); ++b) {
+        if (picks.row(block)[b] != 0) continue;
+        long double t = 0;
+        for (int64_t c = 0; c < kWidth; ++c) {
+          const long double x = q[static_cast<size_t>(i * kWidth + c)];
+          t += 4 * x *
+               (terms.shared.empty() ? terms.key_means[static_cast<size_t>(b * kWidth + c)]
+                                     : terms.centre[static_cast<size_t>(c)]);
+        }
+        if (!terms.shared.empty()) {
+          t += terms.shared[static_cast<size_t>(block * picks.keys.size() + b)];
+        }
+        const long double e =
+            std::exp(t) * static_cast<long double>(picks.keys.lengths[static_cast<size_t>(b)]);
+        kept += e;
+        for (int64_t c = 0; c < kWidth; ++c) {
+          part[static_cast<size_t>(c)] +=
+              e * terms.value_means[static_cast<size_t>(b * kWidth + c)];
+        }
+      }
+      for (size_t c = 0; c < kWidth; ++c) {
+        const auto difference = static_cast<double>(part[c] / kept - whole[c] / all);
+        error += difference * difference;
+        norm += static_cast<double>(whole[c] / all * (whole[c] / all));
+      }
+    }
+    const HeadTask head{&problem, 0, 0, {}, rows, {0, kTokens}};
+    for (const auto& backend : two_backends()) {
+      MemoryBudget budget(int64_t{64} << 20);
+      MaskMeasurement how{*backend, budget};
+      how.exact = true;
+      const MaskQuality found = measure_masks(head, {&mask, 1}, how).front();
+      CHECK(found.output_error.value() == Approx(std::sqrt(error / norm)).epsilon(1e-4));
+    }
+  }
+}
+
+TEST_CASE("a stop ends every selector") {
+  const AttentionProblem problem = AttentionProblem::make(parts_of_call());
+  std::stop_source stop;
+  stop.request_stop();
+  for (const Case& c : kCases) {
+    INFO(c.pattern);
+    const FakeBackend backend;
+    MemoryBudget budget(int64_t{64} << 20);
+    try {
+      build_mask(parse_mask_pattern(c.pattern, "--mask"), problem, 0, 0,
+                 {backend, budget, stop.get_token()});
+      CHECK(false);
+    } catch (const Error& error) {
+      CHECK(error.code() == ErrorCode::interrupted);
+    }
+  }
+}
+
+TEST_CASE("equal scores are kept as each kernel keeps them") {
+  AttentionProblem::Parts parts = parts_of_call();
+  const std::vector<float> same(static_cast<size_t>(kTokens * kWidth), 0.5f);
+  for (HeadTensor* tensor : {&parts.q, &parts.k}) {
+    *tensor = HeadTensor(make_tensor("x", DType::f32, {1, 1, kTokens, kWidth}, same), Layout::bhsd);
+  }
+  const AttentionProblem problem = AttentionProblem::make(std::move(parts));
+  const auto kept = [&](const std::string& pattern, int64_t block, int64_t blocks) {
+    const Mask mask = built(pattern, problem);
+    std::string text;
+    for (int64_t b = 0; b < blocks; ++b) text += keeps(mask, 404, b * block) ? '1' : '0';
+    return text;
+  };
+  CHECK(kept("sla:keep=0.25", 64, 13) == "1110000000000");
+  CHECK(kept("subblock:keep=0.25,text=compete", 64, 13) == "1111111100000");
+  CHECK(kept("sol:keep=0.25,text=compete", 64, 13) == "1111111111111");
+  CHECK(kept("sparge:sim=-1,keep=0.25", 64, 13) == "1110000000000");
+}
+
+TEST_CASE("a selector of tokens side by side has blocks of its own") {
+  const auto own = [](const std::string& text) {
+    return parse_mask_pattern(text, "--mask").own_block();
+  };
+  CHECK(own("sol") == 64);
+  CHECK(own("sol:order=raster,block=32") == 32);
+  CHECK(own("sparge") == 64);
+  CHECK_FALSE(own("sol:order=hilbert").has_value());
+  CHECK_FALSE(own("vsa").has_value());
+}
+
 TEST_CASE("terms for dropped blocks do not go with edits, and a pattern says so") {
   const AttentionProblem problem = AttentionProblem::make(parts_of_call());
   const Mask mask = built("sol", problem);
