@@ -215,9 +215,14 @@ class MaskRecall::Worker {
     return kept;
   }
 
-  /// The part of 1 that a row's sink has, which no mask takes away.
+  /// The part of 1 that a row's sink has, which no mask takes away. Not 1 minus the rest: what a
+  /// mask keeps may be smaller than the rounding of that.
   double sink_share(int64_t r) const {
-    return problem_.sinks().is_none() ? 0 : 1 - totals_[static_cast<size_t>(r)];
+    const double lse = tile_.norms[static_cast<size_t>(r)].lse();
+    if (problem_.sinks().is_none() || std::isinf(lse)) return 0;
+    return std::exp(problem_.sinks().logit(tile_.task->batch, tile_.task->head,
+                                           queries_[static_cast<size_t>(r)]) -
+                    lse);
   }
 
   /// Shares of the mass on keys, where a sink has the rest of it.

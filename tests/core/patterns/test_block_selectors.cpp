@@ -383,7 +383,7 @@ TEST_CASE("a selector looks at its own head, batch item and group of keys") {
 TEST_CASE("terms for dropped blocks stand beside a sink, and may exceed all that is kept") {
   AttentionProblem::Parts parts = parts_of_call();
   parts.sinks = Sinks({1, 1, 1}, {1.5f});
-  // Far sharper than a block's mean: the centroid's logits exceed a row's own normaliser.
+  // So sharp that a mask may keep 1e-9 of a row, beside which a sink is smaller still.
   parts.scale = HeadScales(4);
   const AttentionProblem problem = AttentionProblem::make(std::move(parts));
   const std::vector<float> q = channels(1), k = channels(2), v = channels(3);
@@ -450,7 +450,7 @@ TEST_CASE("terms for dropped blocks stand beside a sink, and may exceed all that
       MaskMeasurement how{*backend, budget};
       how.exact = true;
       const MaskQuality found = measure_masks(head, {&mask, 1}, how).front();
-      CHECK(found.output_error.value() == Approx(std::sqrt(error / norm)).epsilon(1e-4));
+      CHECK(found.output_error.value() == Approx(std::sqrt(error / norm)).epsilon(2e-3));
     }
   }
 }
@@ -489,7 +489,8 @@ TEST_CASE("equal scores are kept as each kernel keeps them") {
   CHECK(kept("sla:keep=0.25", 64, 13) == "1110000000000");
   CHECK(kept("subblock:keep=0.25,text=compete", 64, 13) == "1111111100000");
   CHECK(kept("sol:keep=0.25,text=compete", 64, 13) == "1111111111111");
-  CHECK(kept("sparge:sim=-1,keep=0.25", 64, 13) == "1110000000000");
+  // A ragged block is never alike.
+  CHECK(kept("sparge:sim=-1,keep=0.25", 64, 13) == "1110000000001");
 }
 
 TEST_CASE("a selector of tokens side by side has blocks of its own") {
