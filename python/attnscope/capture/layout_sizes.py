@@ -120,12 +120,8 @@ def _call_bytes(
     absent = argument is not None and inputs.get(argument) is None
     if absent or all(s.modality in ("video", "image") for s in keys):  # no padding of text to mask
         style = None
-    padded = _padded_rows(keys, items, style or "")
-    if style in ("segments", "dense") and not padded:  # one row tells all
-        style, padded = "row", 1
-    elif style not in ("pairs", "uneven", "segments"):
-        padded = items
-    mask = mask_bytes(style, padded, end - first, _count(keys), itemsize)
+    style, items_of_mask = _mask_of(style, keys, items)
+    mask = mask_bytes(style, items_of_mask, end - first, _count(keys), itemsize)
     size = CallSize(
         items,
         end - first,
@@ -152,6 +148,14 @@ def _float32_bytes(size: CallSize, normalised: bool, values: bool, rows: int) ->
 
 def _count(segments: Sequence[Segment]) -> int:
     return sum(s.count for s in segments)
+
+
+def _mask_of(style: str | None, keys: Sequence[Segment], items: int) -> tuple[str | None, int]:
+    """(style of mask_bytes(), the items that it has a mask of) of a call of `items` with these keys."""
+    padded = _padded_rows(keys, items, style or "")
+    if style in ("segments", "dense") and not padded:  # one row tells all
+        return "row", 1
+    return style, padded if style in ("pairs", "uneven", "segments") else items
 
 
 def _padded_rows(keys: Sequence[Segment], items: int, style: str) -> int:
