@@ -1,13 +1,15 @@
 """Image transformers of diffusers from 2025 and 2026: each call has its block and slot, and its tokens."""
 
+import dataclasses
 import unittest
 from typing import Any
+from unittest import mock
 
 import diffusers
 import torch
 
 import attnscope_capture
-from attnscope_capture import capture
+from attnscope_capture import CaptureError, capture
 from model_cases import Case, Models, Probe, cell, map_of, numbers, picture_ids, prefix
 from support import TOLERANCE, has_program, output_error, program, read_capture
 
@@ -597,15 +599,17 @@ class Pictures(Models):
 
         torch.manual_seed(3)
         model, inputs = qwen_image21(diffusers.QwenImage21Transformer2DModel)
-        model, cache = model.eval(), QwenImage21KVCache(2)
+        model, cache, plain = model.eval(), QwenImage21KVCache(2), {}
         with torch.no_grad():
-            plain = model(**inputs)[0]
+            for mode in ("extract", "cached"):
+                plain[mode] = model(**inputs, kv_cache=cache, kv_cache_mode=mode)[0]
+            cache = QwenImage21KVCache(2)
             with capture(model, self.folder / "cached", branch="all", layers=0) as cap:
                 for step, mode in enumerate(("extract", "cached")):
                     cap.begin_step(step)
                     with cap.branch("cond"):
                         same = model(**inputs, kv_cache=cache, kv_cache_mode=mode)[0]
-                    self.assertTrue(torch.equal(same[:, -12:], plain[:, -12:]) or step == 1)
+                    self.assertTrue(torch.equal(same, plain[mode]), mode)
             padded = {**inputs, "encoder_hidden_states_mask": (torch.arange(11) < 10)[None]}
             with capture(model, self.folder / "padded", branch="all", layers=0) as cap, cap.branch("cond"):
                 model(**padded)
@@ -626,6 +630,33 @@ class Pictures(Models):
                 self.assertLess(output_error(call), TOLERANCE[torch.float32])
             if has_program():
                 program("verify", self.folder / name)
+
+    def test_pictures_of_qwen_image_that_differ(self) -> None:
+        """The model takes the first item's pictures for all; calls of pictures that nothing tells are refused, and it
+        runs on."""
+        torch.manual_seed(3)
+        model, inputs = qwen_image21(diffusers.QwenImage21Transformer2DModel)
+        two = {n: v.repeat(2, *[1] * (v.ndim - 1)) if torch.is_tensor(v) else v * 2 for n, v in inputs.items()}
+        two["img_shapes"] = [inputs["img_shapes"][0], [(1, 2, 2), (1, 3, 4), (1, 3, 4)]]
+        model = model.eval()
+        with torch.no_grad():
+            plain = model(**two)[0]
+            with capture(model, self.folder / "two", branch="all") as cap, cap.branch("cond"):
+                self.assertTrue(torch.equal(model(**two)[0], plain))
+            calls = read_capture(self.folder / "two")
+            self.assertEqual([map_of(call) for call in calls], [WORDS_AND_PICTURES] * 2)
+            for call in calls:
+                self.assertLess(output_error(call), TOLERANCE[torch.float32])
+            fault = mock.Mock(side_effect=KeyError("joint"))
+            layout = dataclasses.replace(attnscope_capture.LAYOUTS[type(model).__name__], pieces=fault)
+            names = {type(model).__name__: layout}
+            with mock.patch.dict(attnscope_capture.LAYOUTS, names), self.assertRaises(CaptureError) as caught:
+                with capture(model, self.folder / "untold", branch="all") as cap, cap.branch("cond"):
+                    self.assertTrue(torch.equal(model(**two)[0], plain))
+        why = str(caught.exception)
+        self.assertIn("transformer_blocks.0.attn: the arguments of its forward do not tell which calls are pieces", why)
+        self.assertIn("(KeyError: 'joint')", why)
+        self.assertNotIn("no attention call", why)
 
     def test_cached_keys_of_references(self) -> None:
         """Keys of GLM-Image that its references left in a cache are other; its queries are what they are."""

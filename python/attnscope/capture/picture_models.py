@@ -299,9 +299,7 @@ _FLEX_MULTIPLE = 128  # to which its flex kernel pads
 
 
 def _qwen_image21(model: Any, a: Given) -> Sequences:
-    grids = a["img_shapes"][0]
-    if any(list(item) != list(grids) for item in a["img_shapes"]):
-        return {}  # items of other pictures: no segments that hold for all
+    grids = a["img_shapes"][0]  # of all items, as the model takes it
     slots, mask = a["img_mask"][0].cpu(), a.get("encoder_hidden_states_mask")
     image, *references = _numbered([tuple(grids[-1]), *(tuple(grid) for grid in grids[:-1])])
     pictures = [*references, image]

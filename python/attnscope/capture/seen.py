@@ -83,8 +83,7 @@ class SeenCalls:
             self._gaps.refuse(error, forward.place() if forward is not None else {})
         elif slot is not None and forward is not None and self._forwards.turns.is_mine():
             name = self._call_name(slot, forward)
-            self._arrivals.call(slot.name, self._selection.may_have(slot))
-            forward.calls[id(slot.module)] = forward.calls.get(id(slot.module), 0) + 1
+            self._count(slot, forward)
             if self._selection.module(slot) and self._selection.slot(name) and (forward.chosen or forward.tried):
                 (self._gaps.tell if forward.tried else self._gaps.refuse)(error, self._place(slot, forward, name))
 
@@ -101,21 +100,47 @@ class SeenCalls:
 
     def _whole(self, slot: Slot, forward: Forward, call: Call) -> Call | None:
         """The call, or that of which it is the last piece; None of other pieces."""
-        layout = self._model.layout
-        count = layout.pieces(slot.module, forward.model, forward.arguments) if layout is not None else 1
-        if count < 2:
-            return call
-        pieces = forward.pieces.setdefault(id(slot.module), [])
-        pieces.append(call)
-        if len(pieces) < count:
-            return None
-        del forward.pieces[id(slot.module)]
-        return joined(slot.name, pieces)
+        try:
+            count = self._pieces(slot, forward)
+            if count < 2:
+                return call
+            pieces = forward.pieces.setdefault(id(slot.module), [])
+            pieces.append(call)
+            if len(pieces) < count:
+                return None
+            del forward.pieces[id(slot.module)]
+            return joined(slot.name, pieces)
+        except CaptureError:
+            self._count(slot, forward)
+            raise
 
-    def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
+    def _pieces(self, slot: Slot, forward: Forward) -> int:
+        """How many calls of the module are pieces of one. Raises CaptureError where its arguments do not tell."""
+        layout = self._model.layout
+        try:
+            return layout.pieces(slot.module, forward.model, forward.arguments) if layout is not None else 1
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+            raise CaptureError(
+                f"{slot.name}: the arguments of its forward do not tell which calls are pieces of one "
+                f"({type(error).__name__}: {error})"
+            ) from error
+
+    def _count(self, slot: Slot, forward: Forward) -> int:
+        """Counts a call of the module. Its number within the forward, from 0."""
         self._arrivals.call(slot.name, self._selection.may_have(slot))
         index = forward.calls.get(id(slot.module), 0)
         forward.calls[id(slot.module)] = index + 1
+        return index
+
+    def _is_asked(self, slot: Slot, call_name: str, call: Call) -> bool:
+        """Is a call of a chosen module, by its name within the block, to be recorded? Its kind is not known yet."""
+        if call_name.endswith(IMAGE_CALL) and not call.k.shape[2]:
+            self._narrator.say(f"{slot.name}: its call with image keys has none, and is not recorded")
+            return False
+        return self._selection.slot(call_name)
+
+    def _record_slot(self, slot: Slot, forward: Forward, call: Call) -> None:
+        index = self._count(slot, forward)
         if not (forward.chosen or forward.tried) or not self._selection.module(slot):
             return
         names, items = forward.names, list(forward.items)
@@ -128,10 +153,7 @@ class SeenCalls:
             call_name = slot.place.slot
         else:
             call_name = slot.call_name(index, due)
-        if call_name.endswith(IMAGE_CALL) and not call.k.shape[2]:
-            self._narrator.say(f"{slot.name}: its call with image keys has none, and is not recorded")
-            return
-        if not self._selection.slot(call_name):
+        if not self._is_asked(slot, call_name, call):
             return
         call.check(slot.name)
         call = call.spread(slot.name)
