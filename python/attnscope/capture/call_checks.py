@@ -12,10 +12,10 @@ from .refusals import no_calls
 from .slots import Model, Slot
 
 
-def check_any_call(forward: Forward, called: torch.nn.Module) -> None:
-    """Raises CaptureError where no call of the forward of a model, as it is called, came by."""
+def check_any_call(forward: Forward, called: torch.nn.Module, modules: str | None) -> None:
+    """Raises CaptureError where no call of the forward of a model, as it is called, came by; `modules` as no_calls()'s."""
     if not any(forward.calls.values()):
-        raise no_calls(called)
+        raise no_calls(called, modules)
 
 
 def wrong_calls(model: Model, slots: Iterable[Slot], forward: Forward) -> Iterator[tuple[Slot, CaptureError]]:

@@ -291,7 +291,7 @@ class Capture(SeenCalls):
         first, self._first = self._first, False
         try:
             if first:
-                check_any_call(forward, called)
+                check_any_call(forward, called, self.options.modules)
         except CaptureError as error:
             self._gaps.refuse(error, forward.place())
             return

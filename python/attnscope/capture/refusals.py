@@ -39,8 +39,11 @@ def check_together(model: Model) -> None:
             )
 
 
-def no_calls(model: torch.nn.Module) -> CaptureError:
-    """For a model, as it is called, whose first forward made no attention call that was seen."""
+def no_calls(model: torch.nn.Module, modules: str | None) -> CaptureError:
+    """For a model, as it is called, whose first forward made no attention call that was seen; `modules`: the pattern
+    that names those which do, where the user gave one."""
+    if modules is not None:
+        return CaptureError(f"modules={modules!r}: no attention call came from the modules that it names")
     if is_compiled(model):
         return CaptureError(
             "no attention call came from the compiled model: it calls a kernel of its own, or the code that "
@@ -63,13 +66,13 @@ def _no_calls_of_transformers(model: torch.nn.Module) -> CaptureError:
     name, wanted = type(model).__name__, getattr(model.config, "_attn_implementation", None)
     if model._supports_sdpa and wanted != "sdpa":
         return CaptureError(
-            f'no attention call came from {name}: with attention "{wanted}" it calls no function that is watched: load '
-            'it with attn_implementation="sdpa"'
+            f'no attention call came from {name}: with attention "{wanted}" it calls no function that is watched: '
+            'load it with attn_implementation="sdpa"'
         )
     return CaptureError(
         f"no attention call came from {name}: it computes its attention in operations of its own, and none of "
-        "transformers' functions, so nothing of it can be recorded as it is. Where its code makes the result of q, k and "
-        "v, call a function of these that attnscope.capture.wrap(function) made, or hand them to "
+        "transformers' functions, so nothing of it can be recorded as it is. Where its code makes the result of q, k "
+        "and v, call a function of these that attnscope.capture.wrap(function) made, or hand them to "
         "attnscope.capture.record(q, k, v, …)"
     )
 
