@@ -1,9 +1,15 @@
 """Language models of transformers whose keys are not the words alone: each call has its block, slot and tokens."""
 
+import json
 import unittest
 from typing import Any
 
-from model_cases import SIZES, TEXT, TOKENS, Case, Models, made
+import torch
+import transformers
+
+from attnscope_capture import CaptureError, capture
+from model_cases import SIZES, TEXT, TOKENS, Case, Models, made, map_of
+from support import read_capture
 
 
 def deepseek(cls: Any) -> tuple[Any, dict[str, Any]]:
@@ -51,6 +57,28 @@ class LanguageModels(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_a_stream_of_compressed_keys(self) -> None:
+        """Entries of several words have no position in a stream: calls of layers that make them are refused, those of
+        the other are recorded."""
+        model, _ = deepseek(transformers.DeepseekV4ForCausalLM)
+        model, why = model.eval(), "its keys are not the stream's tokens alone: run with use_cache=False"
+        words = TEXT["input_ids"]
+        with torch.no_grad():
+            for name, ids in (("long", words), ("of no window", words[:, :3])):
+                plain = model(ids, use_cache=False).logits
+                with capture(model, self.folder / name, branch="all") as cap:
+                    cap.begin_chunk(0, query_position=0)
+                    self.assertTrue(torch.equal(model(ids, use_cache=False).logits, plain))
+                calls = read_capture(self.folder / name)
+                self.assertEqual([(c.facts["layer"], map_of(c)) for c in calls], [(0, f"text {ids.shape[1]}")])
+                refused = json.loads((self.folder / name / "capture.json").read_text())["refused"]
+                names = [f"model.layers.{n}.self_attn" for n in (1, 2)]
+                self.assertEqual([entry["layer_name"] for entry in refused], names)
+                self.assertTrue(all(why in entry["why"] for entry in refused), refused)
+            with self.assertRaisesRegex(CaptureError, why), capture(model, self.folder / "d", layers=1) as cap:
+                cap.begin_chunk(0, query_position=0, key_positions=[(0, 30)])
+                model(words, use_cache=False)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ def _deepseek4(model: Any, a: Given) -> Sequences:
     words = a["input_ids"] if a.get("input_ids") is not None else a["inputs_embeds"]
     text = Segment("text", "text", words.shape[1])
     rates = model.config.compress_rates
-    keys = {
-        f"*layers.{layer} keys": [text, Segment("compressed", "other", text.count // rates.get(kind, text.count + 1))]
-        for layer, kind in enumerate(model.config.layer_types)
-    }
+    keys = {}
+    for layer, kind in enumerate(model.config.layer_types):
+        # Of no window too they have a segment: a cache has such of words before.
+        entries = [Segment("compressed", "other", text.count // rates[kind])] if kind in rates else []
+        keys[f"*layers.{layer} keys"] = [text, *entries]
     return {"text": [text], **keys}
 
 

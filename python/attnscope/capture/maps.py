@@ -139,7 +139,7 @@ class MapTeller:
     ) -> tuple[Call, TokenMap]:
         """(the call with the keys that are filled, its map) of a forward that is a piece of a stream.
 
-        Raises CaptureError where the positions of its keys are not known.
+        Raises CaptureError where the positions of its keys are not known, or keys are no tokens of the stream.
         """
         assert forward.chunk is not None
         if self._options.text is not None or self._options.axes is not None:
@@ -161,6 +161,8 @@ class MapTeller:
             others = self._fitting(slot, forward.sequences, rule[1], keys, "keys")
         elif slot.crosses:
             others = [Segment("text", "text", keys)] if self._model.family else other(keys)
+        elif rule is not None and rule[1] is not None and forward.sequences is not None:
+            _check_stream(slot, *(sequence_of(forward.sequences, name, slot.place.block) for name in rule))
         call, tokens = chunks.of_call(slot.name, forward.chunk, call, own, others)
         kind = "cross" if others is not None else kind_of(own)
         return call, TokenMap(tokens.queries, tokens.keys, kind)
@@ -245,10 +247,21 @@ class MapTeller:
             facts = {}
             short = [w for w, _ in told if w and len(w) < text.count] if o.tokens is not None else []
             if short:
-                raise CaptureError(f"tokens: {len(short[0])} strings for {text.count} text tokens: one is needed for each")
+                counts = f"{len(short[0])} strings for {text.count} text tokens"
+                raise CaptureError(f"tokens: {counts}: one is needed for each")
             if branches or o.tokens is not None:  # a tokenizer's words are those of a branch
                 facts = collapsed("tokens", [w if w and len(w) == text.count else None for w, _ in told], 1)
             if o.text_valid is not None:
                 facts |= collapsed("text_valid", [used for _, used in told], 1)
         known = replace(text, words=facts.get("tokens"), valid=facts.get("text_valid", text.valid))
         return [known if s is text else s for s in segments]
+
+
+def _check_stream(slot: Slot, queries: Sequence[Segment] | None, keys: Sequence[Segment] | None) -> None:
+    """Raises CaptureError where keys of a piece of a stream are made of several tokens: no position is theirs."""
+    own = {s.name for s in queries or ()}
+    if any(s.modality == "other" and s.name not in own for s in keys or ()):
+        raise CaptureError(
+            f"{slot.name}: its keys are not the stream's tokens alone: run with use_cache=False and without "
+            "begin_chunk()"
+        )
