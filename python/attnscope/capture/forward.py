@@ -39,6 +39,7 @@ class Forward:
     mixed: bool = False  # beside words it is given pictures, sound or video
     calls: dict[int, int] = field(default_factory=dict)  # id of module -> calls seen
     pieces: dict[int, list[Call]] = field(default_factory=dict)  # id of module -> those of a call that is not whole
+    piece_count: int | None = None  # calls of a module that are pieces of one; None: not counted yet
     files: list[str] = field(default_factory=list)  # of the calls that were recorded
     of_step: int = 0  # its place among the forwards of its step
     numbered: bool = False  # nothing names its branch, or its step: calls state its number

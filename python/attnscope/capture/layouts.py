@@ -52,8 +52,8 @@ class Layout:
     positions: Mapping[str, str] = field(default_factory=dict)
     # Why estimate() cannot tell how large the calls are, where it cannot.
     unsized: str = ""
-    # (attention module, transformer, the forward's arguments) -> how many calls of it are pieces of one.
-    pieces: Callable[[Any, Any, Mapping[str, Any]], int] = lambda module, model, given: 1
+    # (transformer, the forward's arguments) -> how many calls of an attention module are pieces of one.
+    pieces: Callable[[Any, Mapping[str, Any]], int] = lambda model, given: 1
     # Is a forward with these arguments no step: one that fills a cache before the first? It is not recorded.
     aside: Callable[[Mapping[str, Any]], bool] = lambda given: False
     # The timestep of what is made, of the forward's arguments, where its timesteps are those of other tokens too.

@@ -12,7 +12,7 @@ import torch
 from .grids import patched
 from .image_models import pictures_of
 from .layouts import Layout, Sequences
-from .tokens import Segment, argument_count, counted, grid_segment
+from .tokens import Modality, Segment, argument_count, counted, grid_segment
 from .video_models import Given, text_of, valid_first
 
 # ---- HunyuanImage 2.1: the picture, then what is valid of two encoders, the glyphs first, then their padding
@@ -276,23 +276,30 @@ def _omnigen(model: Any, a: Given) -> Sequences:
     if ids is None:
         return {"joint": made}
     count, items = ids.shape[1], ids.shape[0]
+    seen = a["attention_mask"][:, -1, :count]  # by the picture: prompts are padded at the left
     own = [[tuple(span) for span in spans.get(item, [])] for item in range(items)]
     if any(places != own[0] for places in own):
-        return {"joint": [Segment("condition", "other", count), *made]}
+        return {"joint": [_seen_words("condition", "other", seen), *made]}
     segments: list[Segment] = []
     at = 0
     for number, (first, end) in enumerate(sorted(own[0]), 1):
         latents = a["input_img_latents"][own[0].index((first, end))]
-        reference = grid_segment(f"reference_{number}", "reference", (1, latents.shape[-2] // p, latents.shape[-1] // p))
-        segments += [Segment(f"text_{number}", "text", first - at), reference]
+        cells = (1, latents.shape[-2] // p, latents.shape[-1] // p)
+        reference = grid_segment(f"reference_{number}", "reference", cells)
+        segments += [_seen_words(f"text_{number}", "text", seen[:, at:first]), reference]
         at = end
-    segments.append(Segment(f"text_{len(own[0]) + 1}" if own[0] else "text", "text", count - at))
+    segments.append(_seen_words(f"text_{len(own[0]) + 1}" if own[0] else "text", "text", seen[:, at:]))
     return {"joint": [*segments, *made]}
+
+
+def _seen_words(name: str, modality: Modality, seen: torch.Tensor) -> Segment:
+    """Tokens with the mask `seen` [B, N]; where it has 0, they are padding."""
+    return Segment(name, modality, seen.shape[1], valid=None if bool(seen.all()) else counted(seen))
 
 
 OMNIGEN = Layout(("layers",), _omnigen, {"* self_attn": "joint"}, unsized="masks of words and pictures")
 
-# ---- Qwen-Image 2.1: words with pictures in them, then the picture; a call a run of words or a picture without flex
+# ---- Qwen-Image 2.1: words with pictures in them, then the picture; without flex a call for each of these
 
 _QWEN_SLOT = 4  # tokens of a picture for each slot that the text encoder has for it
 _FLEX_MULTIPLE = 128  # to which its flex kernel pads
@@ -318,17 +325,17 @@ def _qwen_image21(model: Any, a: Given) -> Sequences:
         segments = [replace(s, name="text") if s.modality == "text" else s for s in segments]
     if a.get("kv_cache_mode") == "cached":
         return {"joint": segments, "asked": segments[-1:]}
-    if _is_flex(model.transformer_blocks[0].attn):
+    if _is_flex(model):
         segments.append(Segment("padding", "padding", -sum(s.count for s in segments) % _FLEX_MULTIPLE))
     return {"joint": segments, "asked": segments}
 
 
-def _is_flex(module: Any) -> bool:
-    return "Flex" in type(module.processor).__name__
+def _is_flex(model: Any) -> bool:
+    return "Flex" in type(model.transformer_blocks[0].attn.processor).__name__
 
 
-def _qwen_image21_pieces(module: Any, model: Any, a: Given) -> int:
-    if a.get("kv_cache_mode") == "cached" or _is_flex(module):
+def _qwen_image21_pieces(model: Any, a: Given) -> int:
+    if a.get("kv_cache_mode") == "cached" or _is_flex(model):
         return 1
     return len(_qwen_image21(model, a)["joint"])
 

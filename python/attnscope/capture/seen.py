@@ -99,7 +99,9 @@ class SeenCalls:
         return {**of_forward, "block": slot.place.block, "slot": name, "layer_name": slot.name}
 
     def _whole(self, slot: Slot, forward: Forward, call: Call) -> Call | None:
-        """The call, or that of which it is the last piece; None of other pieces."""
+        """The call, or that of which it is the last piece, if it is asked for; None of other pieces."""
+        if not (forward.chosen or forward.tried) or not self._selection.module(slot):
+            return call
         try:
             count = self._pieces(slot, forward)
             if count < 2:
@@ -115,10 +117,13 @@ class SeenCalls:
             raise
 
     def _pieces(self, slot: Slot, forward: Forward) -> int:
-        """How many calls of the module are pieces of one. Raises CaptureError where its arguments do not tell."""
-        layout = self._model.layout
+        """How many calls of a module are pieces of one. Raises CaptureError where the arguments do not tell."""
+        layout, known = self._model.layout, forward.piece_count
         try:
-            return layout.pieces(slot.module, forward.model, forward.arguments) if layout is not None else 1
+            if known is None:
+                known = layout.pieces(forward.model, forward.arguments) if layout is not None else 1
+            forward.piece_count = known
+            return known
         except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
             raise CaptureError(
                 f"{slot.name}: the arguments of its forward do not tell which calls are pieces of one "
