@@ -1,9 +1,11 @@
 """Encoders of transformers: each call has its block and slot, and its tokens are what they are."""
 
+import json
 import unittest
 from typing import Any
 
 import torch
+import transformers
 
 from attnscope_capture import capture
 from model_cases import Case, Models, Probe, numbers
@@ -104,10 +106,12 @@ def video_prism(cls: Any) -> tuple[Any, dict[str, Any]]:
     layers = {"num_spatial_layers": 2, "num_temporal_layers": 1, "num_auxiliary_layers": 1}
     vision = {**VISION, **layers, "tubelet_size": [1, 4, 6], "num_frames": 3, "attn_implementation": "eager"}
     inputs = dict(pixel_values_videos=numbers(1, 3, 3, 12, 12))
-    if "Clip" not in cls.__name__:
+    if "Clip" not in cls.__name__ and "Text" not in cls.__name__:
         return configured(cls, **vision), inputs
     text = {name: VISION[name] for name in ("hidden_size", "num_attention_heads", "intermediate_size")}
     text |= {"vocab_size": 20, "num_hidden_layers": 1}
+    if "Text" in cls.__name__:
+        return configured(cls, **text, attn_implementation="eager"), {"input_ids": IDS}
     model = configured(cls, text_config=text, vision_config=vision, attn_implementation="eager")
     return model, {**inputs, "input_ids": IDS}
 
@@ -204,6 +208,7 @@ for prism, further, count in (("VisionModel", {}, 3), ("ForVideoClassification",
     CASES += (encoder(f"VideoPrism{prism}", video_prism, {**PRISM, **further}, count),)
 PRISM_OF_WORDS = {**PRISM, **AUXILIARY, "text_model.*": "text 5, class:register 1"}
 CASES += (encoder("VideoPrismClipModel", video_prism, PRISM_OF_WORDS, 4),)
+CASES += (encoder("VideoPrismTextModel", video_prism, {"layers.*": "text 5, class:register 1"}, 1),)
 
 
 class Encoders(Models):
@@ -211,6 +216,17 @@ class Encoders(Models):
 
     def test_models(self) -> None:
         self.run_cases()
+
+    def test_the_film_of_video_prism(self) -> None:
+        """A film of the grid of all its patches fits; that of a frame's is another."""
+        model, inputs = video_prism(transformers.VideoPrismVideoModel)
+        with torch.no_grad(), capture(model.eval(), self.folder / "d") as cap:
+            model(**inputs)
+        cap.add_video(torch.zeros(3, 12, 12, 3), frames_per_latent=1)
+        frames = json.loads((self.folder / "d" / "capture.json").read_text())["frames"]
+        self.assertEqual([frame["t"] for frame in frames], [0, 1, 2])
+        with self.refused("1 frames are 1 latent frames", "the capture has 3"):
+            cap.add_video(torch.zeros(1, 12, 12, 3), frames_per_latent=1)
 
     def test_tokens_that_nobody_told_are_not_joint(self) -> None:
         from transformers import VJEPA2Model

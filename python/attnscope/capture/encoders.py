@@ -116,11 +116,16 @@ def _video_prism(model: Any, a: Given) -> Sequences:
     sizes, cell = a["pixel_values_videos"].shape, tuple(config.tubelet_size)  # [B, T, C, H, W]
     grid = (sizes[1] // cell[0], sizes[3] // cell[1], sizes[4] // cell[2])
     return {
+        "video": [grid_segment("video", "video", grid, cell=cell)],  # first: the film's grid is its
         "frame": [grid_segment("frame", "video", (1, *grid[1:]), cell=cell)],
         "frames": [grid_segment("frames", "video", (grid[0], 1, 1))],
-        "video": [grid_segment("video", "video", grid, cell=cell)],
-        "text": [Segment("text", "text", argument_count(a, "input_ids")), Segment("class", "register", 1)],
+        **_video_prism_text(model, a),
     }
+
+
+def _video_prism_text(model: Any, a: Given) -> Sequences:
+    given = "input_ids" if a.get("input_ids") is not None else "inputs_embeds"
+    return {"text": [Segment("text", "text", argument_count(a, given)), Segment("class", "register", 1)]}
 
 
 _PRISM_OWNERS = ("", "vision_model.", "video_model.vision_model.", "video_model.")
@@ -135,6 +140,7 @@ VIDEO_PRISM = Layout(
     },
     times={"*spatial_layers.* *": "frames", "*temporal_layers.* *": "frame"},
 )
+VIDEO_PRISM_TEXT = Layout(("layers",), _video_prism_text, {"* *": "text"})
 
 ENCODER_LAYOUTS = {
     "CLIPForImageClassification": CLIP_VISION,
@@ -157,6 +163,7 @@ ENCODER_LAYOUTS = {
     "VideoMAEModel": VIDEOMAE,
     "VideoPrismClipModel": VIDEO_PRISM,
     "VideoPrismForVideoClassification": VIDEO_PRISM,
+    "VideoPrismTextModel": VIDEO_PRISM_TEXT,
     "VideoPrismVideoModel": VIDEO_PRISM,
     "VideoPrismVisionModel": VIDEO_PRISM,
     "WhisperForConditionalGeneration": WHISPER,
