@@ -13,7 +13,9 @@ from test_models_sound import stable_audio3
 
 
 class Differences(CaptureTest):
-    def record(self, model: Any, inputs: dict[str, Any], watched: str) -> tuple[list[Recorded], dict[str, torch.Tensor]]:
+    def record(
+        self, model: Any, inputs: dict[str, Any], watched: str
+    ) -> tuple[list[Recorded], dict[str, torch.Tensor]]:
         """(the calls, the argument of each module whose name ends in `watched`)."""
         got: dict[str, torch.Tensor] = {}
 
@@ -66,6 +68,19 @@ class Differences(CaptureTest):
                 left, taken = halves.split(minus["heads"], 1)
                 out = (left - minus["factor"] * taken).transpose(1, 2)
                 self.assert_near(out, made_of[first.facts["layer_name"]])
+
+    def test_some_heads_of_a_map(self) -> None:
+        """Heads are numbered as the model's; a call that has none of those that lose another says nothing."""
+        model = made("DiffLlamaModel", "DiffLlamaConfig", **SIZES, **TOKENS)
+        count = model.config.num_attention_heads
+        for heads, offset, left in (("1", 1, count // 2), (f"{count // 2}-", count // 2, None)):
+            with torch.no_grad(), capture(model, self.folder / "d", branch="all", force=True, heads=heads):
+                model(**TEXT)
+            calls = read_capture(self.folder / "d")
+            self.assertTrue(calls)
+            for call in calls:
+                self.assertEqual(call.facts["head_offset"], offset)
+                self.assertEqual(call.facts.get("extra", {}).get("minus", {}).get("heads"), left)
 
 
 if __name__ == "__main__":

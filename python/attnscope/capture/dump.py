@@ -158,7 +158,7 @@ class Dump:
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
-        minus = subtracted(slot.module, slot.place.slot, call_name) if slot is not None else None
+        minus = subtracted(slot.module, slot.place.slot, call_name, offset + first) if slot is not None else None
         extra |= {"minus": minus} if minus is not None else {}
         if call.source is not None:
             extra["attention"] = call.source
