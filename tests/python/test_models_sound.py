@@ -250,7 +250,9 @@ CASES = (
             Probe("audio_hidden_states", (0, 7), H3_BLOCK, "audio_right", 2),
         ],
     ),
-    minimax_h3_case("keyframes", KEYFRAMES, "of keyframes", [Probe("hidden_states", (0, 8), H3_BLOCK, "reference_2", 2)]),
+    minimax_h3_case(
+        "keyframes", KEYFRAMES, "of keyframes", [Probe("hidden_states", (0, 8), H3_BLOCK, "reference_2", 2)]
+    ),
     minimax_h3_case(
         "references",
         REFERENCES,
@@ -289,7 +291,9 @@ CASES = (
         2,
         masks={"*": "blocks"},
         unsized="blocks that are chosen from q and k",
-        probes=[Probe("hidden_states", (0, 1, 9, 3), "visual_transformer_blocks.0 self_attention", "video", 128 + 64 + 11)],
+        probes=[
+            Probe("hidden_states", (0, 1, 9, 3), "visual_transformer_blocks.0 self_attention", "video", 128 + 64 + 11)
+        ],
     ),
     Case(
         "AceStepTransformer1DModel",
@@ -359,7 +363,8 @@ class Sound(Models):
         with torch.no_grad(), capture(model, self.folder / "d", branch="all"):
             model(**inputs)
         calls = read_capture(self.folder / "d")
-        self.assertEqual([c.facts["block"].split(".")[0] for c in calls], ["token_refiner", *["transformer_blocks"] * 2])
+        stacks = [c.facts["block"].split(".")[0] for c in calls]
+        self.assertEqual(stacks, ["token_refiner", *["transformer_blocks"] * 2])
         for call in calls:
             self.assertEqual("position_ids" in call.tensors, "layer" in call.facts)
         # Videos begin where the references end: their times are fractions.
@@ -373,7 +378,8 @@ class Sound(Models):
         torch.manual_seed(3)
         model, inputs = minimax_h3("references")(diffusers.MiniMaxH3Transformer3DModel)
         other, _ = minimax_h3("text")(diffusers.MiniMaxH3Transformer3DModel)
-        for name, parts in (("both", {"transformer": other, "transformer_ref": model}), ("one", {"transformer_ref": model})):
+        both = {"transformer": other, "transformer_ref": model}
+        for name, parts in (("both", both), ("one", {"transformer_ref": model})):
             pipe = types.SimpleNamespace(**parts, components=parts)
             with torch.no_grad(), capture(pipe, self.folder / name, layers="all"):
                 pipe.transformer_ref(**inputs)

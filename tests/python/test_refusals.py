@@ -242,8 +242,9 @@ class OfTransformers(CaptureTest):
     def test_modules_that_make_no_call(self) -> None:
         """Of the user's own pattern the recorder says that it fits no attention, nothing of the model."""
         model = self.model("Llama", {"vocab_size": 40, **STACK}, attn_implementation="sdpa")
-        with self.assertRaises(CaptureError) as caught, torch.no_grad(), capture(model, self.folder / "d", modules="mlp$"):
-            model(torch.arange(3, 27)[None])
+        with self.assertRaises(CaptureError) as caught, torch.no_grad():
+            with capture(model, self.folder / "d", modules="mlp$"):
+                model(torch.arange(3, 27)[None])
         self.assertEqual(str(caught.exception), "modules='mlp$': no attention call came from the modules that it names")
 
     def test_sdpa_where_the_class_has_it(self) -> None:

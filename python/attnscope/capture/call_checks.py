@@ -13,7 +13,7 @@ from .slots import Model, Slot
 
 
 def check_any_call(forward: Forward, called: torch.nn.Module, modules: str | None) -> None:
-    """Raises CaptureError where no call of the forward of a model, as it is called, came by; `modules` as no_calls()'s."""
+    """Raises CaptureError where no call of the forward of a model, as it is called, came by; `modules`: the user's."""
     if not any(forward.calls.values()):
         raise no_calls(called, modules)
 

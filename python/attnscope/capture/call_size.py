@@ -30,8 +30,8 @@ class CallSize:
 def mask_bytes(style: str | None, items: int, heads: int, keys: int, itemsize: int) -> int:
     """Bytes of what is stored of a call's mask.
 
-    style: "row", "pairs", "uneven": one row of bools for each of `items`; "segments": of numbers; "head_row": one of biases an item
-    and head; "dense": bools of all queries, as many as keys, an item and head; None: no mask.
+    style: "row", "pairs", "uneven": one row of bools for each of `items`; "segments": of numbers; "head_row": one of
+    biases an item and head; "dense": bools of all queries, as many as keys, an item and head; None: no mask.
     """
     if style is None:
         return 0
