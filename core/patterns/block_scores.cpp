@@ -172,7 +172,7 @@ void softmax_rows(BlockTable& table) {
 std::vector<int64_t> best_first(std::span<const double> row, int64_t count) {
   std::vector<int64_t> order(row.size());
   std::iota(order.begin(), order.end(), int64_t{0});
-  const auto past = order.begin() + std::min(count, std::ssize(order));
+  const auto past = order.begin() + std::min<int64_t>(count, std::ssize(order));
   std::partial_sort(order.begin(), past, order.end(), [&](int64_t a, int64_t b) {
     const double x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
