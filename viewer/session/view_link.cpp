@@ -300,7 +300,8 @@ std::optional<ToldEntry> read_entry_text(const std::string& text) {
   ToldEntry told{.head = text.substr(0, pair)};
   const char* const end = text.data() + text.size();
   const auto query = std::from_chars(text.data() + row + kRow.size(), end, told.query);
-  if (query.ec != std::errc{} || !std::string_view(query.ptr, end).starts_with(kColumn)) {
+  if (query.ec != std::errc{} ||
+      !std::string_view(query.ptr, static_cast<size_t>(end - query.ptr)).starts_with(kColumn)) {
     return std::nullopt;
   }
   const auto key = std::from_chars(query.ptr + kColumn.size(), end, told.key);
