@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "kernels/backend_factory.h"
+#include "tests/support/sanitized.h"
 
 namespace attnscope::test {
 
@@ -26,7 +27,7 @@ TileService::Settings ServiceHarness::small_settings() {
 }
 
 bool ServiceHarness::wait(const std::function<bool()>& ready) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto deadline = std::chrono::steady_clock::now() + longest_wait();
   std::unique_lock lock(mutex_);
   while (!ready()) {
     if (std::chrono::steady_clock::now() > deadline) return false;

@@ -5,13 +5,15 @@
 #include <chrono>
 #include <thread>
 
+#include "tests/support/sanitized.h"
+
 namespace attnscope::test {
 
-/// Waits until `condition` is true; false after a minute, which only a defect exceeds.
+/// Waits until `condition` is true; false after longest_wait().
 template <typename Condition>
 bool becomes(const Condition& condition,
              std::chrono::milliseconds between_looks = std::chrono::milliseconds(1)) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto deadline = std::chrono::steady_clock::now() + longest_wait();
   while (!condition()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(between_looks);
