@@ -224,13 +224,13 @@ int print_completions(const std::vector<Command>& commands, std::vector<std::str
 }
 
 std::vector<Command> add_commands(CLI::App& app) {
-  return {add_info_command(app),    add_report_command(app),    add_export_command(app),
-          add_query_command(app),   add_stats_command(app),     add_render_command(app),
-          add_plot_command(app),    add_mask_command(app),      add_diff_command(app),
-          add_rollout_command(app), add_figure_command(app),    add_view_command(app),
-          add_serve_command(app),   add_synth_command(app),     add_convert_command(app),
-          add_merge_command(app),   add_relabel_command(app),   add_verify_command(app),
-          add_bench_command(app),   add_completion_command(app)};
+  return {add_info_command(app),    add_report_command(app),  add_export_command(app),
+          add_query_command(app),   add_stats_command(app),   add_render_command(app),
+          add_plot_command(app),    add_mask_command(app),    add_lab_command(app),
+          add_diff_command(app),    add_rollout_command(app), add_figure_command(app),
+          add_view_command(app),    add_serve_command(app),   add_synth_command(app),
+          add_convert_command(app), add_merge_command(app),   add_relabel_command(app),
+          add_verify_command(app),  add_bench_command(app),   add_completion_command(app)};
 }
 
 int run(int argc, char** argv) {

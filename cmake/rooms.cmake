@@ -254,7 +254,8 @@ attnscope_room(cli/query "attnscope query." MAY core cluster io cli/common cli/r
 attnscope_room(cli/render "attnscope render." MAY core io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/stats "attnscope stats." MAY core cluster io cli/common cli/run USES posix fmt json cli11 LIBRARY cli)
 attnscope_room(cli/plot "attnscope plot." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
-attnscope_room(cli/mask "attnscope mask." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/mask "attnscope mask, and what it shares with attnscope lab." MAY core cluster io cli/common cli/run USES fmt json cli11 LIBRARY cli)
+attnscope_room(cli/lab "attnscope lab." MAY core cluster io cli/common cli/run cli/mask USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/diff "attnscope diff." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/rollout "attnscope rollout." MAY core cluster io cli/common cli/run cli/query USES fmt json cli11 LIBRARY cli)
 attnscope_room(cli/merge "attnscope merge." MAY core io cli/common cli/run USES fmt json cli11 LIBRARY cli)
@@ -269,7 +270,7 @@ attnscope_room(cli/serve "attnscope serve, and captures as the tile sources that
   MAY core kernels io viewer/remote/web/assets viewer/view/maps viewer/view viewer/session viewer/tiles/texels viewer/tiles viewer/remote
       viewer/remote/web cli/common cli/run USES posix fmt cli11 LIBRARY cli)
 attnscope_room(cli "main, and the commands of one file: convert, synth, view."
-  MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/plot cli/mask cli/diff cli/rollout
+  MAY core kernels kernels/cpu io viewer cli/common cli/help cli/run cli/info cli/export cli/query cli/render cli/stats cli/plot cli/mask cli/lab cli/diff cli/rollout
       cli/merge cli/relabel cli/verify cli/figure cli/report cli/bench cli/serve
   USES posix loader fmt json cli11)
 

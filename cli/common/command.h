@@ -39,6 +39,7 @@ Command add_query_command(CLI::App& app);
 Command add_stats_command(CLI::App& app);
 Command add_plot_command(CLI::App& app);
 Command add_mask_command(CLI::App& app);
+Command add_lab_command(CLI::App& app);
 Command add_diff_command(CLI::App& app);
 Command add_rollout_command(CLI::App& app);
 Command add_merge_command(CLI::App& app);

@@ -14,12 +14,14 @@
 namespace attnscope {
 namespace {
 
-OrderedJson number(const std::optional<double>& value) {
+template <typename T>
+OrderedJson number(const std::optional<T>& value) {
   return value ? OrderedJson(*value) : OrderedJson();
 }
 
-std::optional<double> optional_of(const OrderedJson& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<double>());
+template <typename T>
+std::optional<T> optional_of(const OrderedJson& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<T>());
 }
 
 OrderedJson number(double value) { return value; }
@@ -28,14 +30,13 @@ OrderedJson number(int64_t count) { return count; }
 /// The numbers of a mask, each name behind `before`.
 void add_quality(const MaskQuality& quality, const std::string& before, OrderedJson& json) {
   for (const MaskField& field : mask_fields()) {
-    std::visit(
-        [&](auto member) { json[before + std::string(field.name)] = number(quality.*member); },
-        field.member);
+    json[before + std::string(field.name)] = mask_number_json(quality, field);
   }
 }
 
-void read_number(const OrderedJson& json, std::optional<double>& value) {
-  value = optional_of(json);
+template <typename T>
+void read_number(const OrderedJson& json, std::optional<T>& value) {
+  value = optional_of<T>(json);
 }
 template <typename T>
 void read_number(const OrderedJson& json, T& value) {
@@ -62,6 +63,10 @@ std::string saved_name(const MaskRow& row) {
 
 }  // namespace
 
+OrderedJson mask_number_json(const MaskQuality& quality, const MaskField& field) {
+  return std::visit([&](auto member) { return number(quality.*member); }, field.member);
+}
+
 OrderedJson mask_row_json(const MaskRow& row, bool timed) {
   OrderedJson json = name_json(row.name);
   json["mask"] = row.mask;
@@ -79,17 +84,11 @@ MaskRow parse_mask_row(const OrderedJson& json) {
   row.name = parse_name_json(json);
   json.at("mask").get_to(row.mask);
   row.quality = quality_of(json, "");
-  if (json.contains("time_ratio")) row.time_ratio = optional_of(json.at("time_ratio"));
+  if (json.contains("time_ratio")) row.time_ratio = optional_of<double>(json.at("time_ratio"));
   if (json.contains("saved_block")) {
     row.saved = SavedQuality{json.at("saved_block").get<int64_t>(), quality_of(json, "saved_")};
   }
   return row;
-}
-
-OrderedJson mask_json(const std::vector<MaskRow>& rows, bool timed) {
-  OrderedJson heads = OrderedJson::array();
-  for (const MaskRow& row : rows) heads.push_back(mask_row_json(row, timed));
-  return {{"format", "attnscope-mask/1"}, {"heads", std::move(heads)}};
 }
 
 std::string saved_text(const std::string& path, const std::vector<MaskRow>& rows) {

@@ -25,13 +25,13 @@ struct MaskRow {
   std::optional<SavedQuality> saved = {};  ///< where they were
 };
 
+/// A number, null where it is undefined; counts as integers.
+OrderedJson mask_number_json(const MaskQuality& quality, const MaskField& field);
 /// A line as JSON; `timed` adds time_ratio.
 OrderedJson mask_row_json(const MaskRow& row, bool timed);
 /// Reads back a line that mask_row_json() wrote. Throws nlohmann's exceptions for any other JSON.
 MaskRow parse_mask_row(const OrderedJson& json);
 
-/// {"format": "attnscope-mask/1", "heads": [...]}; `timed` adds time_ratio.
-OrderedJson mask_json(const std::vector<MaskRow>& rows, bool timed);
 /// "wrote b.npy (blocks of 128: density 0.364, recall 0.908)", means over the heads.
 std::string saved_text(const std::string& path, const std::vector<MaskRow>& rows);
 /// A table for people on standard output.

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/mask/masked_bias.h"
+#include "core/mask/picked_blocks.h"
 
 namespace attnscope {
 namespace {
@@ -83,9 +84,9 @@ Mask edited_mask(const Mask& mask, std::vector<MaskEdit> edits) {
   if (mask.has_finite_bias()) {
     throw usage_error("mask: edits of " + mask.describe() + ", which has biases");
   }
-  if (mask.dropped() != nullptr) {
+  if (mask.dropped() != nullptr && mask.dropped()->rest != BlockRest::renormalise) {
     throw usage_error("mask: edits of " + mask.describe() +
-                      ", where terms stand for what it drops (tail=none goes without them)");
+                      ", which is more than a mask (rest=renormalise is one)");
   }
   for (const MaskEdit& edit : edits) {
     if (edit.q0 < 0 || edit.k0 < 0 || edit.q0 >= edit.q1 || edit.k0 >= edit.k1) {

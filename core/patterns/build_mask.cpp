@@ -138,7 +138,7 @@ int64_t mask_bytes(const MaskPattern& pattern, const AttentionProblem& problem) 
 
 int64_t least_build_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
                           const TileBackend& backend) {
-  if (pattern.is_selector()) return selector_bytes(pattern, problem).meanwhile;
+  if (pattern.is_selector()) return least_selector_bytes(pattern, problem, backend);
   switch (pattern.kind) {
     case PatternKind::vertical_slash: {
       const std::vector<int64_t> rows = sampled_rows(problem.num_queries(), pattern.rows);
@@ -158,7 +158,9 @@ Mask build_mask(const MaskPattern& pattern, const AttentionProblem& problem, int
   if (pattern.is_selector()) {
     const MemoryReservation reserved = resources.budget.reserve(
         selector_bytes(pattern, problem).meanwhile, "the blocks of mask " + pattern.text);
-    return selected_blocks(pattern, problem, batch, head, resources.stop);
+    return selected_blocks(
+        pattern, {problem, batch, head, resources.backend, resources.budget, resources.stop},
+        resources.scores);
   }
   const TokenGrid& grid = problem.key_tokens();
   const auto on_grid = [&](auto make) {

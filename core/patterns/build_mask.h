@@ -11,11 +11,16 @@
 
 namespace attnscope {
 
+class ScoreKeeper;
+
 /// The backend, budget and stop that building a mask uses. Borrows.
 struct MaskResources {
   const TileBackend& backend;
   MemoryBudget& budget;
   std::stop_token stop{};
+  /// Where selectors that differ in their budget alone share their scores; null: nowhere. The
+  /// caller keeps reserved what it holds between two masks.
+  ScoreKeeper* scores = nullptr;
 };
 
 /// The pattern as a mask of one head. Rows that are not video (text, references, audio …) keep

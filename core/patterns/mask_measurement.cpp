@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <memory>
 
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/mask/mask_cover.h"
 #include "core/problem/sampled_rows.h"
 #include "core/stream/row_stream.h"
 #include "core/stream/streaming_engine.h"
@@ -14,7 +16,9 @@ namespace {
 constexpr int64_t kMostTileRows = 64;
 
 MaskRecall::Wanted wanted_detail(const AttentionProblem& problem, const MaskMeasurement& how) {
-  return {true, how.outputs && static_cast<bool>(problem.v())};
+  return {.oracle = true,
+          .values = how.outputs && static_cast<bool>(problem.v()),
+          .best_blocks = how.best_blocks && how.exact};
 }
 
 /// Streams the task's rows through a probe; `progress` gets the share of it that is done.
@@ -22,7 +26,7 @@ std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mas
                                        MaskRecall::Wanted wanted, const MaskMeasurement& how,
                                        const std::function<void(double)>& progress) {
   const int workers = how.backend.workers();
-  const int64_t kept = MaskRecall::bytes(task, masks.size(), wanted, kMostTileRows, workers);
+  const int64_t kept = MaskRecall::bytes(task, masks, wanted, kMostTileRows, workers);
   const RowStream stream = plan_row_stream({&task, 1}, how.backend, how.budget, kept);
   auto probe =
       std::make_unique<MaskRecall>(task, masks, wanted, stream.request, workers, how.budget);
@@ -48,24 +52,28 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
   const std::vector<int64_t> some =
       sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
   const auto total = static_cast<double>(problem.num_queries());
-  const bool all_rows = how.exact || static_cast<int64_t>(some.size()) == problem.num_queries();
-  const double share = all_rows ? 1 : total / (total + static_cast<double>(some.size()));
+  const bool all_rows = how.exact || std::ssize(some) == problem.num_queries();
+  const double share = all_rows            ? 1
+                       : how.sampled_alone ? 0
+                                           : total / (total + static_cast<double>(some.size()));
   const auto tell = [&](double done) {
     if (progress) progress(done);
   };
-  const auto all = probe_rows(head, masks, all_rows ? detail : MaskRecall::Wanted(), how,
-                              [&](double done) { tell(done * share); });
-  std::unique_ptr<MaskRecall> sampled;
+  std::unique_ptr<MaskRecall> all, sampled;
+  if (all_rows || !how.sampled_alone) {
+    all = probe_rows(head, masks, all_rows ? detail : MaskRecall::Wanted(), how,
+                     [&](double done) { tell(done * share); });
+  }
+  HeadTask sample = head;
+  sample.row_list = some;
   if (!all_rows) {
-    HeadTask task = head;
-    task.row_list = some;
-    sampled = probe_rows(task, masks, detail, how,
+    sampled = probe_rows(sample, masks, detail, how,
                          [&](double done) { tell(share + done * (1 - share)); });
   }
   std::vector<MaskQuality> qualities;
   for (size_t m = 0; m < masks.size(); ++m) {
-    qualities.push_back(
-        summarise_mask(*all, sampled ? *sampled : *all, m, problem.num_keys(), detail.values));
+    qualities.push_back(summarise_mask(all ? *all : *sampled, sampled ? *sampled : *all, m,
+                                       problem.num_keys(), detail.values));
   }
   return qualities;
 }
@@ -83,6 +91,7 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
   const MaskRecall::Wanted recall;
   HeadTask sample = head;
   sample.row_list = some;
+  if (how.sampled_alone) return least(sample, detail);
   // The results of all rows stay in memory while the sampled rows are streamed.
   const int64_t results =
       MaskRecall::bytes(head, masks, recall, kMostTileRows, how.backend.workers());
@@ -90,19 +99,26 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
 }
 
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
-                                      const MaskMeasurement& how) {
-  const AttentionProblem& problem = *head.problem;
-  const MaskRecall::Wanted detail = wanted_detail(problem, how);
-  const std::vector<int64_t> some =
-      sampled_rows(problem.num_queries(), MaskMeasurement::kSampledRows);
-  HeadTask task = head;
-  task.row_list = some;
-  const auto sampled = probe_rows(task, masks, detail, how, [](double) {});
-  std::vector<MaskQuality> qualities;
-  for (size_t m = 0; m < masks.size(); ++m) {
-    qualities.push_back(summarise_mask(*sampled, *sampled, m, problem.num_keys(), detail.values));
+                                      MaskMeasurement how) {
+  how.sampled_alone = true;
+  return measure_masks(head, masks, how);
+}
+
+double visited_blocks(const HeadTask& head, const Mask& mask, std::optional<int64_t> block,
+                      const MaskMeasurement& how) {
+  constexpr int64_t kUsualBlock = 128, kSampledBlocks = 64;
+  const int64_t side = block.value_or(kUsualBlock);
+  const int64_t queries = head.problem->num_queries(), keys = head.problem->num_keys();
+  const int64_t rows = ceil_div(queries, side);
+  int64_t kept = 0, all = 0;
+  for (const int64_t row : sampled_rows(rows, how.exact ? rows : kSampledBlocks)) {
+    if (how.stop.stop_requested()) throw Error(ErrorCode::interrupted, "interrupted");
+    const IndexRange range{row * side, std::min((row + 1) * side, queries)};
+    const std::vector<uint8_t> found = kept_blocks(mask, head.batch, head.head, range, keys, side);
+    kept += std::count(found.begin(), found.end(), uint8_t{1});
+    all += std::ssize(found);
   }
-  return qualities;
+  return static_cast<double>(kept) / static_cast<double>(all);
 }
 
 }  // namespace attnscope

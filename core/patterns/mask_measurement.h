@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <vector>
@@ -23,6 +24,11 @@ struct MaskMeasurement {
   bool exact = false;
   /// Output errors, where the problem has V.
   bool outputs = true;
+  /// The recall of the best picks of as many blocks, where all rows are measured exactly.
+  bool best_blocks = false;
+  /// All from the sampled rows, recall and densities as well (those of picked blocks are exact): a
+  /// small part of the time. Not with `exact`.
+  bool sampled_alone = false;
 
   static constexpr int64_t kSampledRows = 256;
 };
@@ -38,9 +44,14 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
 /// Bytes that measure_masks() takes of the budget at least for so many masks.
 int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how);
 
-/// As measure_masks(), but of the sampled rows alone, densities and recall included; it takes a
-/// small part of the time.
+/// measure_masks() with MaskMeasurement::sampled_alone.
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
-                                      const MaskMeasurement& how);
+                                      MaskMeasurement how);
+
+/// The share of blocks of `block` × `block` tokens, 128 where nobody tells, of which the mask keeps
+/// anything: what a kernel of such blocks visits. Of 64 spread rows of blocks unless `how.exact`.
+/// Throws Error(interrupted) on a stop.
+double visited_blocks(const HeadTask& head, const Mask& mask, std::optional<int64_t> block,
+                      const MaskMeasurement& how);
 
 }  // namespace attnscope

@@ -162,53 +162,80 @@ std::vector<PatternGrammar> selectors() {
   const auto tile = [](const char* usual) { return Parameter{"tile", extents(&P::tile), usual}; };
   const Parameter order{"order", set_order};
   const Parameter window{"window", extents(&P::window)};
-  const Parameter tail{"tail", word_of<BlockTail>(&P::tail, {{"row", BlockTail::row},
-                                                             {"centroid", BlockTail::centroid},
-                                                             {"none", BlockTail::none}})};
+  const std::vector<std::pair<std::string, BlockRest>> rests{
+      {"renormalise", BlockRest::renormalise},
+      {"lost", BlockRest::lost},
+      {"row", BlockRest::row},
+      {"centroid", BlockRest::centroid},
+      {"coarse", BlockRest::coarse},
+      {"linear", BlockRest::linear}};
+  const Parameter tail{"tail", word_of<BlockRest>(&P::rest, {{"row", BlockRest::row},
+                                                             {"centroid", BlockRest::centroid},
+                                                             {"none", BlockRest::renormalise}})};
+  const Parameter rest{"rest", word_of<BlockRest>(&P::rest, rests)};
+  const Parameter gate{"gate", number(&P::gate, -kMostNumber, kMostNumber)};
   const Parameter variance{"variance",
                            word_of<bool>(&P::exact_variance, {{"diag", false}, {"exact", true}})};
-  P sol, subblock, vsa, sla, sparge, nabla, draft, ssta;
+  P sol, subblock, vsa, sla, sparge, nabla, draft, ssta, xattention, dfs, skip, oracle;
   sol.keep = sparge.keep = 0;
-  sol.block = subblock.block = sla.block = 64;
-  sol.tail = BlockTail::row;
-  subblock.keep = 0.25;
-  sla.text_rule = sparge.text_rule = TextRule::compete;
+  sol.block = subblock.block = sla.block = oracle.block = 64;
+  sol.rest = BlockRest::row;
+  subblock.keep = dfs.keep = 0.25;
+  for (P* const p : {&sla, &sparge, &xattention, &dfs, &skip}) p->text_rule = TextRule::compete;
   vsa.tile = {4, 4, 4};
   nabla.tile = {1, 8, 8};
   nabla.window = {0, 0, 0};
   draft.tile = {1, 8, 16};
-  return {{"sol",
-           K::sol,
-           {{"tau", number(&P::tau, -kMostNumber, kMostNumber), "1"},
-            keep(""),
-            tail,
-            variance,
-            block(""),
-            order,
-            text},
-           sol},
-          {"subblock",
-           K::subblock,
-           {keep("0.25"), {"cells", set_cells}, block(""), order, text},
-           subblock},
-          {"vsa", K::vsa, {keep("0.1"), tile("4x4x4")}, vsa},
-          {"sla", K::sla, {keep("0.1"), block(""), order, text}, sla},
-          {"sparge",
-           K::sparge,
-           {{"sim", number(&P::sim, -1, 1), "0.6"},
-            {"cdf", number(&P::cdf, 0, 1), "0.98"},
-            keep(""),
-            text},
-           sparge},
-          {"nabla", K::nabla, {{"p", share(&P::p, 1), "0.9"}, window, tile("")}, nabla},
-          {"draft", K::draft, {keep("0.1"), tile("")}, draft},
-          {"ssta",
-           K::ssta,
-           {{"blocks", whole(&P::blocks, 1)},
-            {"lambda", number(&P::lambda, 0, 1)},
-            window,
-            tile("6x8x8")},
-           ssta}};
+  dfs.order = TokenOrder::parse("hilbert");
+  skip.lambda = 0.001;
+  std::vector<PatternGrammar> all{
+      {"sol",
+       K::sol,
+       {{"tau", number(&P::tau, -kMostNumber, kMostNumber), "1"},
+        keep(""),
+        tail,
+        variance,
+        block(""),
+        order,
+        text},
+       sol},
+      {"subblock",
+       K::subblock,
+       {keep("0.25"), {"cells", set_cells}, block(""), order, text},
+       subblock},
+      {"vsa", K::vsa, {keep("0.1"), tile("4x4x4"), text}, vsa},
+      {"sla", K::sla, {keep("0.1"), block(""), order, text}, sla},
+      {"sparge",
+       K::sparge,
+       {{"sim", number(&P::sim, -1, 1), "0.6"},
+        {"cdf", number(&P::cdf, 0, 1), "0.98"},
+        keep(""),
+        text},
+       sparge},
+      {"nabla", K::nabla, {{"p", share(&P::p, 1), "0.9"}, window, tile("")}, nabla},
+      {"draft", K::draft, {keep("0.1"), tile("")}, draft},
+      {"ssta",
+       K::ssta,
+       {{"blocks", whole(&P::blocks, 1)},
+        {"lambda", number(&P::lambda, 0, 1)},
+        window,
+        tile("6x8x8")},
+       ssta},
+      {"xattention",
+       K::xattention,
+       {{"p", share(&P::p, 1), "0.9"}, {"stride", whole(&P::stride, 1)}, block(""), text},
+       xattention},
+      {"dfs", K::dfs, {keep("0.25"), block(""), order, text}, dfs},
+      {"skip-softmax",
+       K::skip_softmax,
+       {{"lambda", share(&P::lambda, 1), "0.001"}, block(""), order, text},
+       skip},
+      {"block-oracle", K::block_oracle, {keep("0.1"), block(""), order, text}, oracle}};
+  for (PatternGrammar& selector : all) {
+    selector.parameters.push_back(rest);
+    selector.parameters.push_back(gate);
+  }
+  return all;
 }
 
 const std::vector<PatternGrammar>& grammar() {
@@ -269,6 +296,7 @@ std::string pattern_called(const std::string& name, const std::string& where) {
     if (paper.name == name) throw usage_error(where + ": " + std::string(paper.advice));
   }
   if (name == "keysplit") return "subblock";
+  if (name == "blasst") return "skip-softmax";
   return name == "sta" ? "tiles" : name;
 }
 
@@ -308,6 +336,42 @@ void set_parameter(const PatternGrammar& grammar, MaskPattern& pattern, const st
   }
   if (names.empty()) throw usage_error(where + ": " + grammar.name + " takes no parameters");
   throw usage_error(where + ": " + grammar.name + " has no parameter " + key + hint(key, names));
+}
+
+/// Throws Error(usage) where values that are right alone contradict each other.
+void check_together(const MaskPattern& pattern, const std::function<bool(const char*)>& given,
+                    const std::string& where) {
+  if (given("keep") && given("blocks")) {
+    throw usage_error(where + ": keep and blocks both say how many blocks; give one");
+  }
+  for (const char* other : {"tau", "cdf"}) {
+    if (!given("keep") || !given(other)) continue;
+    throw usage_error(where + ": keep and " + other +
+                      " both say how many blocks are kept; give one");
+  }
+  if (given("tail") && given("rest")) {
+    throw usage_error(where + ": tail and rest both say what stands for dropped blocks; give one");
+  }
+  const bool branch = pattern.rest == BlockRest::coarse || pattern.rest == BlockRest::linear;
+  if (given("gate") && !branch) {
+    throw usage_error(where + ": gate is of rest=coarse and rest=linear");
+  }
+  const auto cut = [&](int64_t parts, const char* into) {
+    if (pattern.block % parts == 0) return;
+    throw usage_error(where + ": a block of " + std::to_string(pattern.block) +
+                      " tokens cannot be cut into " + std::to_string(parts) + into);
+  };
+  if (pattern.kind == PatternKind::subblock) {
+    for (const int64_t cells : pattern.cells) cut(cells, " equal cells");
+  }
+  if (pattern.kind == PatternKind::dfs) cut(pattern.cells[0], " equal cells");
+  if (pattern.kind == PatternKind::xattention && pattern.block % pattern.stride != 0) {
+    throw usage_error(where + ": a block of " + std::to_string(pattern.block) +
+                      " tokens is not made of strides of " + std::to_string(pattern.stride));
+  }
+  if (pattern.kind == PatternKind::vertical_slash && pattern.vertical + pattern.slash == 0) {
+    throw usage_error(where + ": vertical and slash are both 0");
+  }
 }
 
 }  // namespace
@@ -357,6 +421,10 @@ std::optional<int64_t> MaskPattern::own_block() const {
     case PatternKind::sol:
     case PatternKind::subblock:
     case PatternKind::sla:
+    case PatternKind::xattention:
+    case PatternKind::dfs:
+    case PatternKind::skip_softmax:
+    case PatternKind::block_oracle:
       return reorders() ? std::nullopt : std::optional(block);
     case PatternKind::sparge:
       return kSpargeKeys;  // its blocks of queries are two of these
@@ -393,22 +461,7 @@ MaskPattern parse_mask_pattern(std::string_view text, std::string_view option) {
                       (pattern.kind == PatternKind::natten ? ":TxHxW, a window of cells"
                                                            : ":N, N a number of tokens"));
   }
-  if (given("keep") && given("blocks")) {
-    throw usage_error(where + ": keep and blocks both say how many blocks; give one");
-  }
-  for (const char* other : {"tau", "cdf"}) {
-    if (!given("keep") || !given(other)) continue;
-    throw usage_error(where + ": keep and " + other +
-                      " both say how many blocks are kept; give one");
-  }
-  for (const int64_t cells : pattern.cells) {
-    if (pattern.kind != PatternKind::subblock || pattern.block % cells == 0) continue;
-    throw usage_error(where + ": a block of " + std::to_string(pattern.block) +
-                      " tokens cannot be cut into " + std::to_string(cells) + " equal cells");
-  }
-  if (pattern.kind == PatternKind::vertical_slash && pattern.vertical + pattern.slash == 0) {
-    throw usage_error(where + ": vertical and slash are both 0");
-  }
+  check_together(pattern, given, where);
   return pattern;
 }
 

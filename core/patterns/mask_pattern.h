@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/mask/neighbourhood.h"
+#include "core/mask/picked_blocks.h"
 #include "core/problem/token_order.h"
 
 namespace attnscope {
@@ -28,14 +29,18 @@ enum class PatternKind : uint8_t {
   topk,            ///< the blocks with the largest q̄·k̄
   topp,            ///< the fewest blocks whose softmax of q̄·k̄ reaches p
   // Selectors of kernels, as their code has them.
-  sol,       ///< Sol-Attn
-  subblock,  ///< SubBlock, also called KeySplit
-  vsa,       ///< Video Sparse Attention
-  sla,       ///< Sparse-Linear Attention's choice
-  sparge,    ///< SpargeAttn
-  nabla,     ///< NABLA of Kandinsky 5
-  draft,     ///< DraftAttention
-  ssta,      ///< Selective and Sliding Tile Attention of HunyuanVideo 1.5
+  sol,           ///< Sol-Attn
+  subblock,      ///< SubBlock, also called KeySplit
+  vsa,           ///< Video Sparse Attention
+  sla,           ///< Sparse-Linear Attention's choice
+  sparge,        ///< SpargeAttn
+  nabla,         ///< NABLA of Kandinsky 5
+  draft,         ///< DraftAttention
+  ssta,          ///< Selective and Sliding Tile Attention of HunyuanVideo 1.5
+  xattention,    ///< XAttention
+  dfs,           ///< DFSAttn
+  skip_softmax,  ///< skip-softmax, also called BLASST
+  block_oracle,  ///< the blocks with the most mass: no method, but what one could reach
 };
 
 /// Text, references and all else that is not video, in a pattern.
@@ -43,13 +48,6 @@ enum class TextRule : uint8_t {
   keep,    ///< all queries keep these keys, these queries all keys
   drop,    ///< queries of the video drop the keys of text
   compete  ///< tokens like any other
-};
-
-/// What a kernel puts in place of a block of keys that it drops.
-enum class BlockTail : uint8_t {
-  none,     ///< nothing: the kept weights are renormalised
-  row,      ///< one term at the logit of the block's mean key
-  centroid  ///< one at the logit that the block of queries has with it
 };
 
 /// SpargeAttn's blocks.
@@ -66,22 +64,27 @@ struct MaskPattern {
   std::array<int64_t, 3> tile{6, 8, 8};    ///< tiles and selectors of tiles: T x H x W cells
   std::array<int64_t, 3> window{3, 3, 3};  ///< tiles, nabla, ssta: in tiles; 0x0x0: none
   Neighbourhood neighbourhood;             ///< natten
-  int64_t block = 128;                     ///< block_causal, radial, topk, topp, sol, subblock, sla
+  int64_t block = 128;                     ///< of blocks in the order of the tokens
   double decay = 1;                        ///< radial
   int64_t sink = 0;                        ///< radial: first frames that are always kept
   int64_t vertical = 64;                   ///< vertical-slash: columns
   int64_t slash = 64;                      ///< vertical-slash: diagonals
   int64_t rows = 64;                       ///< vertical-slash: rows they are chosen from
-  double keep = 0.1;                   ///< topk, selectors: share of the key blocks; 0: no budget
-  int64_t blocks = 0;                  ///< topk, ssta: key blocks a row of blocks; 0: not told
-  double p = 0.9;                      ///< topp, nabla
-  double tau = 1;                      ///< sol: standard deviations that a score lies above
-  bool exact_variance = false;         ///< sol: with the keys' covariances, not a channel alone
-  BlockTail tail = BlockTail::none;    ///< sol
-  std::array<int64_t, 2> cells{4, 4};  ///< subblock: cells of a block of queries and of keys
-  double sim = 0.6, cdf = 0.98;        ///< sparge
-  double lambda = 0.7;                 ///< ssta: weight of likeness against redundancy
-  TokenOrder order;  ///< sol, subblock, sla: of the tokens that blocks are cut from
+  double keep = 0.1;            ///< topk, selectors: share of the key blocks; 0: no budget
+  int64_t blocks = 0;           ///< topk, ssta: key blocks a row of blocks; 0: not told
+  double p = 0.9;               ///< topp, nabla, xattention
+  double tau = 1;               ///< sol: standard deviations that a score lies above
+  bool exact_variance = false;  ///< sol: with the keys' covariances, not a channel alone
+  BlockRest rest = BlockRest::renormalise;  ///< selectors
+  double gate = 1;                          ///< selectors with a rest that is a branch
+  /// subblock: cells of a block of queries and of keys; dfs: the same of both.
+  std::array<int64_t, 2> cells{4, 4};
+  int64_t stride = 16;           ///< xattention: side of the squares that stand for a number
+  double sim = 0.6, cdf = 0.98;  ///< sparge
+  /// ssta: weight of likeness against redundancy; skip-softmax: the share of a row's maximum that a
+  /// block must reach.
+  double lambda = 0.7;
+  TokenOrder order;  ///< selectors without tiles: of the tokens that blocks are cut from
 
   /// Tokens of the blocks that the pattern is made of, or a kernel of it computes; nothing where
   /// it has none.

@@ -14,30 +14,11 @@ namespace attnscope {
 namespace {
 
 /// Keys that are classified, summed in float32 and multiplied with V at once.
-constexpr int64_t kBlockKeys = 256;
-constexpr size_t kLanes = 16;
-
-double add_lanes(const std::array<float, kLanes>& lanes) {
-  double sum = 0;
-  for (float lane : lanes) sum += double{lane};
-  return sum;
-}
-
-/// In lanes of at most 16 terms each.
-double sum_of(const float* weights, int64_t count) {
-  std::array<float, kLanes> lanes{};
-  int64_t j = 0;
-  for (; j + int64_t{kLanes} <= count; j += kLanes) {
-    for (size_t l = 0; l < kLanes; ++l) lanes[l] += weights[j + static_cast<int64_t>(l)];
-  }
-  for (size_t l = 0; j < count; ++j, ++l) lanes[l] += weights[j];
-  return add_lanes(lanes);
-}
+constexpr int64_t kBlockKeys = PickedGroup::kKeys;
 
 /// out += weight row · V, out and V [dv].
 void add_outputs(const float* weights, int64_t count, const float* values, size_t width,
                  std::vector<float>& out) {
-  std::fill(out.begin(), out.end(), 0.0f);
   for (int64_t j = 0; j < count; ++j, values += width) {
     if (weights[j] == 0) continue;
     for (size_t c = 0; c < width; ++c) out[c] += weights[j] * values[c];
@@ -47,6 +28,9 @@ void add_outputs(const float* weights, int64_t count, const float* values, size_
 void add_to(double* sums, const std::vector<float>& block) {
   for (size_t c = 0; c < block.size(); ++c) sums[c] += double{block[c]};
 }
+
+/// p·log₂(p / m), of which the limit at 0 is 0.
+double information(double p, double m) { return p > 0 ? p * std::log2(p / m) : 0; }
 
 }  // namespace
 
@@ -64,6 +48,11 @@ class MaskRecall::Worker {
     for (int64_t r = 0; r < rows_; ++r) queries_.push_back(tile.task->row_at(tile.rows.begin + r));
     neighbours_ = queries_.back() - queries_.front() + 1 == rows_;
     if (own_mask_) own_bias_.resize(bias_.size());
+    for (PickedGroup& group : p_.groups_) {
+      const auto pairs = static_cast<size_t>(rows_ * group.keys().size());
+      groups_.push_back({group, std::vector<double>(pairs), {}});
+      if (own_mask_) groups_.back().own.resize(pairs);
+    }
     if (p_.wanted_.values) {
       width_ = static_cast<size_t>(problem_.v().width());
       raw_values_.resize(static_cast<size_t>(kBlockKeys * problem_.v().row_bytes()));
@@ -82,14 +71,25 @@ class MaskRecall::Worker {
       const IndexRange block{begin, std::min(begin + kBlockKeys, keys)};
       if (p_.wanted_.values) read_values(block);
       take_block(block);
-      for (size_t m = 0; m < p_.masks_.size(); ++m) add_block(m, block);
+      for (size_t m = 0; m < p_.masks_.size(); ++m) {
+        if (p_.masks_[m].dropped() == nullptr) add_block(m, block);
+      }
+      for (GroupRows& rows : groups_) add_picked(rows, block);
     }
-    if (p_.wanted_.values) finish_outputs();
+    for (GroupRows& rows : groups_) finish_picked(rows);
+    finish_rows();
     if (p_.wanted_.oracle) find_oracles();
     if (!problem_.sinks().is_none()) divide_by_totals();
   }
 
  private:
+  /// Sums of the tile's rows over the blocks of a group.
+  struct GroupRows {
+    PickedGroup& group;
+    std::vector<double> masses;  ///< [rows, key blocks]
+    std::vector<int32_t> own;    ///< the same: keys that the call's own mask keeps
+  };
+
   bool has_weights() const { return tile_.chunks.front() != nullptr; }
   const float* row_weights(int64_t r) const {
     return reinterpret_cast<const float*>(tile_.chunks.front()) + r * p_.request_.chunk_cols;
@@ -144,9 +144,10 @@ class MaskRecall::Worker {
     }
     for (int64_t r = 0; r < rows_; ++r) {
       const auto row = static_cast<size_t>(r);
-      block_sums_[row] = has_weights() ? sum_of(row_weights(r) + block.begin, block.size()) : 0;
+      block_sums_[row] = has_weights() ? weight_sum(row_weights(r) + block.begin, block.size()) : 0;
       totals_[row] += block_sums_[row];
       if (!p_.wanted_.values || !has_weights()) continue;
+      std::fill(block_outputs_[row].begin(), block_outputs_[row].end(), 0.0f);
       add_outputs(row_weights(r) + block.begin, block.size(), values_.data(), width_,
                   block_outputs_[row]);
       add_to(output(p_.masks_.size(), r), block_outputs_[row]);
@@ -196,8 +197,9 @@ class MaskRecall::Worker {
     for (int64_t j = 0; j < block.size(); ++j) {
       kept_[static_cast<size_t>(j)] = bias[j] > kMasked ? weights[j] : 0.0f;
     }
-    row.recall += sum_of(kept_.data(), block.size());
+    row.recall += weight_sum(kept_.data(), block.size());
     if (!p_.wanted_.values) return;
+    std::fill(masked_output_.begin(), masked_output_.end(), 0.0f);
     add_outputs(kept_.data(), block.size(), values_.data(), width_, masked_output_);
     add_to(output(m, r), masked_output_);
   }
@@ -213,6 +215,84 @@ class MaskRecall::Worker {
       kept += (whole || own[j] > kMasked) && (bias == nullptr || bias[j] > kMasked) ? 1 : 0;
     }
     return kept;
+  }
+
+  /// The keys of a run that the call's own mask keeps; it lies in `block`.
+  int32_t own_kept_of(int64_t r, IndexRange run, IndexRange block) const {
+    if (own_class_ == TileClass::full) return static_cast<int32_t>(run.size());
+    if (own_class_ == TileClass::empty) return 0;
+    const float* const own = own_bias_.data() + r * kBlockKeys - block.begin;
+    return static_cast<int32_t>(
+        std::count_if(own + run.begin, own + run.end, [](float bias) { return bias > kMasked; }));
+  }
+
+  int64_t query_block(const PickedGroup& group, int64_t r) const {
+    return group.queries().of_token[static_cast<size_t>(queries_[static_cast<size_t>(r)])];
+  }
+
+  /// The block's keys, for all masks of a group.
+  void add_picked(GroupRows& rows, IndexRange block) {
+    const int64_t columns = rows.group.keys().size();
+    for (const PickedGroup::Slot& slot : rows.group.slots(block.begin / kBlockKeys)) {
+      for (int64_t r = 0; r < rows_; ++r) {
+        const auto place = static_cast<size_t>(r * columns + slot.block);
+        for (const IndexRange run : slot.tokens) {
+          if (own_mask_) rows.own[place] += own_kept_of(r, run, block);
+          if (has_weights()) {
+            rows.masses[place] += weight_sum(row_weights(r) + run.begin, run.size());
+          }
+        }
+        if (p_.wanted_.values && has_weights()) add_slot_output(rows.group, slot, r, block);
+      }
+    }
+  }
+
+  void add_slot_output(const PickedGroup& group, const PickedGroup::Slot& slot, int64_t r,
+                       IndexRange block) {
+    const int64_t query = query_block(group, r);
+    const auto keeps = [&](size_t member) {
+      return group.picks(member).row(query)[slot.block] != 0;
+    };
+    bool any = false;
+    for (size_t n = 0; n < group.members().size() && !any; ++n) any = keeps(n);
+    if (!any) return;
+    std::fill(masked_output_.begin(), masked_output_.end(), 0.0f);
+    for (const IndexRange run : slot.tokens) {
+      const float* const values =
+          values_.data() + static_cast<size_t>(run.begin - block.begin) * width_;
+      add_outputs(row_weights(r) + run.begin, run.size(), values, width_, masked_output_);
+    }
+    for (size_t n = 0; n < group.members().size(); ++n) {
+      if (keeps(n)) add_to(output(group.members()[n], r), masked_output_);
+    }
+  }
+
+  void finish_picked(GroupRows& rows) {
+    const PickedGroup& group = rows.group;
+    const auto columns = static_cast<size_t>(group.keys().size());
+    for (int64_t r = 0; r < rows_; ++r) {
+      const int64_t query = query_block(group, r);
+      const std::span<double> masses(rows.masses.data() + static_cast<size_t>(r) * columns,
+                                     columns);
+      for (size_t n = 0; n < group.members().size(); ++n) {
+        RowRecall& row = score(group.members()[n], r);
+        const uint8_t* const kept = group.picks(n).row(query);
+        for (size_t j = 0; j < columns; ++j) {
+          if (kept[j] == 0) continue;
+          row.kept += group.keys().lengths[j];
+          row.effective +=
+              own_mask_ ? rows.own[static_cast<size_t>(r) * columns + j] : group.keys().lengths[j];
+          row.recall += masses[j];
+          if (kept[j] == BlockPicks::kForced) row.forced += masses[j];
+        }
+      }
+      if (!p_.wanted_.best_blocks) continue;
+      const double total = totals_[static_cast<size_t>(r)];
+      if (!problem_.sinks().is_none() && total > 0) {
+        for (double& mass : masses) mass /= total;
+      }
+      rows.group.add_masses(query, masses);
+    }
   }
 
   /// The part of 1 that a row's sink has, which no mask takes away. Not 1 minus the rest: what a
@@ -232,47 +312,103 @@ class MaskRecall::Worker {
       if (total <= 0) continue;
       for (size_t m = 0; m < p_.masks_.size(); ++m) {
         RowRecall& row = score(m, r);
-        for (double* part : {&row.recall, &row.oracle, &row.effective_oracle}) *part /= total;
+        for (double* part : {&row.recall, &row.forced, &row.oracle, &row.effective_oracle}) {
+          *part /= total;
+        }
       }
     }
   }
 
-  /// Adds to a row's output what stands there for the blocks that the mask drops.
-  DroppedTerms::Sum add_dropped_terms(size_t m, int64_t r, std::span<double> out) {
-    const DroppedTerms* const terms = p_.masks_[m].dropped();
-    const double lse = tile_.norms[static_cast<size_t>(r)].lse();
-    if (terms == nullptr || std::isinf(lse)) return {};
+  /// The channels of a row's query; nothing where no mask wants them.
+  std::vector<double> query_channels(int64_t r) const {
+    const bool wanted = std::any_of(p_.masks_.begin(), p_.masks_.end(), [](const Mask& mask) {
+      return mask.dropped() != nullptr && mask.dropped()->needs_query();
+    });
+    if (!wanted) return {};
     const HeadTensor& q = problem_.q();
     const int64_t index = queries_[static_cast<size_t>(r)];
     std::vector<std::byte> raw(static_cast<size_t>(q.row_bytes()));
     std::vector<float> channels(static_cast<size_t>(q.width()));
     q.read_rows(tile_.task->batch, tile_.task->head, {index, index + 1}, raw.data());
     to_floats(q.dtype(), raw.data(), q.width(), channels.data());
-    const std::vector<double> query(channels.begin(), channels.end());
-    return terms->add(index, query, lse, out);
+    return {channels.begin(), channels.end()};
   }
 
-  /// Renormalises both outputs, so that a mask that keeps everything has no error at all.
-  void finish_outputs() {
+  /// Outputs and divergences of all rows.
+  void finish_rows() {
+    if (!p_.wanted_.values && !p_.wanted_.oracle) return;
     for (int64_t r = 0; r < rows_; ++r) {
-      const double* whole = output(p_.masks_.size(), r);
+      const std::vector<double> query = query_channels(r);
       const double sink = sink_share(r);
       const double total = totals_[static_cast<size_t>(r)] + sink;
       const double factor = total > 0 ? 1 / total : 0;
-      double& norm = p_.norms_[static_cast<size_t>(tile_.rows.begin + r)];
-      for (size_t c = 0; c < width_; ++c) norm += whole[c] * factor * whole[c] * factor;
-      for (size_t m = 0; m < p_.masks_.size(); ++m) {
-        RowRecall& row = score(m, r);
-        double* const masked = output(m, r);
-        const DroppedTerms::Sum terms = add_dropped_terms(m, r, {masked, width_});
-        const double mass = row.recall * terms.others + terms.mass;
-        const double masked_factor = mass > 0 ? 1 / (mass + sink * terms.others) : 0;
-        for (size_t c = 0; c < width_; ++c) {
-          const double difference = masked[c] * masked_factor - whole[c] * factor;
-          row.error += difference * difference;
-        }
+      std::vector<double> whole;
+      if (p_.wanted_.values) {
+        const double* const output_of_row = output(p_.masks_.size(), r);
+        for (size_t c = 0; c < width_; ++c) whole.push_back(output_of_row[c] * factor);
+        double& norm = p_.norms_[static_cast<size_t>(tile_.rows.begin + r)];
+        for (const double value : whole) norm += value * value;
       }
+      for (size_t m = 0; m < p_.masks_.size(); ++m) finish_row(m, r, {query, sink, factor}, whole);
     }
+  }
+
+  struct RowParts {
+    std::span<const double> query;
+    double sink = 0;    ///< of the row's mass
+    double factor = 0;  ///< makes all of it 1
+  };
+
+  /// Renormalises a mask's output as the whole one, so that a mask that keeps everything has no
+  /// error at all.
+  void finish_row(size_t m, int64_t r, const RowParts& parts, std::span<const double> whole) {
+    RowRecall& row = score(m, r);
+    const DroppedTerms* const dropped = p_.masks_[m].dropped();
+    const BlockRest rest = dropped == nullptr ? BlockRest::renormalise : dropped->rest;
+    const double lse = tile_.norms[static_cast<size_t>(r)].lse();
+    const int64_t index = queries_[static_cast<size_t>(r)];
+    DroppedTerms::Weights terms;
+    const bool has_terms = dropped != nullptr && dropped->has_terms() && !std::isinf(lse);
+    if (has_terms) terms = dropped->weights(index, parts.query, lse);
+    const double mass = row.recall * terms.sum.others + terms.sum.mass;
+    double factor = mass > 0 ? 1 / (mass + parts.sink * terms.sum.others) : 0;
+    if (rest == BlockRest::lost) factor = parts.factor;
+    if (has_terms && p_.wanted_.oracle && has_weights()) {
+      row.divergence = divergence(*dropped, terms, r, parts, factor);
+    }
+    if (!p_.wanted_.values) return;
+    const std::span<double> out(output(m, r), width_);
+    if (has_terms) dropped->add(terms, out);
+    for (double& value : out) value *= factor;
+    if (dropped != nullptr && parts.factor > 0) dropped->add_branch(index, parts.query, out);
+    for (size_t c = 0; c < width_; ++c) {
+      const double difference = out[c] - whole[c];
+      row.error += difference * difference;
+      row.product += out[c] * whole[c];
+      row.length += out[c] * out[c];
+    }
+  }
+
+  /// Of the row's distribution from that in which terms share their weight among their keys.
+  double divergence(const DroppedTerms& dropped, const DroppedTerms::Weights& terms, int64_t r,
+                    const RowParts& parts, double factor) const {
+    const BlockPicks& picks = *dropped.picks;
+    const int64_t index = queries_[static_cast<size_t>(r)];
+    const uint8_t* const kept = picks.row(picks.queries.of_token[static_cast<size_t>(index)]);
+    const float* const weights = row_weights(r);
+    const double left = terms.sum.others * factor;
+    double sum = 0;
+    const auto add = [&](double p, double q) {
+      const double middle = (p + q) / 2;
+      sum += (information(p, middle) + information(q, middle)) / 2;
+    };
+    for (int64_t j = 0; j < problem_.num_keys(); ++j) {
+      const auto block = static_cast<size_t>(picks.keys.of_token[static_cast<size_t>(j)]);
+      const double weight = weights[j];
+      add(weight * parts.factor, kept[block] != 0 ? weight * left : terms.of_key[block] * factor);
+    }
+    add(parts.sink * parts.factor, parts.sink * left);
+    return sum;
   }
 
   void find_oracles() {
@@ -302,6 +438,7 @@ class MaskRecall::Worker {
   std::vector<float> values_, masked_output_;
   std::vector<std::vector<float>> block_outputs_;
   std::vector<double> outputs_;  ///< [mask, and all keys][row][dv]
+  std::vector<GroupRows> groups_;
 };
 
 int64_t MaskRecall::bytes(const HeadTask& task, size_t masks, Wanted wanted, int64_t tile_rows,
@@ -322,17 +459,40 @@ int64_t MaskRecall::bytes(const HeadTask& task, size_t masks, Wanted wanted, int
   return *total;
 }
 
+int64_t MaskRecall::bytes(const HeadTask& task, std::span<const Mask> masks, Wanted wanted,
+                          int64_t tile_rows, int workers) {
+  return bytes(task, masks.size(), wanted, tile_rows, workers) +
+         PickedGroup::bytes(masks, wanted.best_blocks) +
+         PickedGroup::row_bytes(masks) * tile_rows * workers;
+}
+
 MaskRecall::MaskRecall(const HeadTask& task, std::span<const Mask> masks, Wanted wanted,
                        const TileRequest& request, int workers, MemoryBudget& budget)
-    : masks_(masks),
+    : task_(task),
+      masks_(masks),
       wanted_(wanted),
       request_(request),
       num_rows_(task.num_rows()),
-      reservation_(budget.reserve(bytes(task, masks.size(), wanted, request.chunk_rows, workers),
+      reservation_(budget.reserve(bytes(task, masks, wanted, request.chunk_rows, workers),
                                   "the scores of masks")),
+      groups_(PickedGroup::of(masks, wanted.best_blocks)),
       scores_(masks.size() * static_cast<size_t>(num_rows_)),
       norms_(wanted.values ? static_cast<size_t>(num_rows_) : 0),
       masked_(static_cast<size_t>(num_rows_)) {}
+
+std::optional<double> MaskRecall::best_block_recall(size_t mask) const {
+  for (const PickedGroup& group : groups_) {
+    const std::vector<size_t>& members = group.members();
+    const auto found = std::find(members.begin(), members.end(), mask);
+    if (found == members.end()) continue;
+    const std::optional<double> mass =
+        group.best_mass(static_cast<size_t>(found - members.begin()));
+    const auto live = std::count(masked_.begin(), masked_.end(), uint8_t{0});
+    if (!mass || live == 0) return std::nullopt;
+    return *mass / static_cast<double>(live);
+  }
+  return std::nullopt;
+}
 
 void MaskRecall::consume(const Tile& tile) {
   for (int64_t r = 0; r < tile.rows.size(); ++r) {

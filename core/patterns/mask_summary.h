@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -27,19 +29,33 @@ struct MaskQuality {
   int64_t masked_rows = 0;   ///< the call's own mask leaves nothing: in no mean or quantile
   int64_t empty_rows = 0;    ///< other rows, of which M leaves nothing: recall 0
   int64_t sampled_rows = 0;  ///< rows behind oracle and output errors
+
+  // Of the lab alone.
+  std::optional<double> recall_stderr;        ///< of recall_sampled; nothing where exact
+  std::optional<double> best_block_recall;    ///< the best recall at as many blocks a row of blocks
+  std::optional<double> output_cosine;        ///< of O_M and O, all sampled rows as one vector
+  std::optional<double> output_error_stderr;  ///< of output_error_mean; nothing where exact
+  std::optional<double> forced_mass;  ///< mean over rows of the mass of blocks that are not chosen
+  std::optional<double> divergence;   ///< JS(P‖P_M), bits, where terms stand for what is dropped
+  std::optional<double> visited;      ///< pairs of blocks that a kernel computes, of all
+  std::optional<int64_t> ties;        ///< pairs that rounding may decide
+  /// ‖O_M − O‖/‖O‖ of the queries of each segment that has any.
+  std::vector<std::pair<std::string, double>> segment_errors;
 };
 
 /// Where MaskQuality holds a number. int64_t is a count, an optional one may be undefined.
 using MaskMember = std::variant<double MaskQuality::*, std::optional<double> MaskQuality::*,
-                                int64_t MaskQuality::*>;
+                                int64_t MaskQuality::*, std::optional<int64_t> MaskQuality::*>;
 
 /// A number of MaskQuality for whoever writes, reads or lists all of them.
 struct MaskField {
   std::string_view name, long_name;
   MaskMember member;
 };
-/// Every number of MaskQuality, in the order in which they are written.
+/// The numbers of `mask`, in the order in which they are written.
 std::span<const MaskField> mask_fields();
+/// Those of the lab.
+std::span<const MaskField> lab_fields();
 /// The number; nothing where it is undefined.
 std::optional<double> number_of(const MaskQuality& quality, const MaskField& field);
 

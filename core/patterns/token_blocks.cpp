@@ -23,6 +23,33 @@ void require_finite_row(std::span<const double> row, const HeadTensor& tensor, i
   }
 }
 
+/// Tiles of the video, and behind them blocks of at most `most` tokens of each other range.
+TokenBlocks cut_tiles(const TokenGrid& tokens, std::array<int64_t, 3> tile, int64_t most,
+                      bool exempt_others) {
+  const std::array<int64_t, 3> tiles = tiles_of(tokens, tile);
+  TokenBlocks blocks;
+  blocks.of_token.resize(static_cast<size_t>(tokens.tokens()));
+  blocks.lengths.resize(static_cast<size_t>(tiles[0] * tiles[1] * tiles[2]));
+  blocks.exempt.resize(blocks.lengths.size());
+  const IndexRange video = tokens.video_range();
+  for (int64_t token = video.begin; token < video.end; ++token) {
+    const LatentCoord at = *tokens.coord(token);
+    const int64_t number = (at.t / tile[0] * tiles[1] + at.y / tile[1]) * tiles[2] + at.x / tile[2];
+    blocks.of_token[static_cast<size_t>(token)] = static_cast<int32_t>(number);
+    ++blocks.lengths[static_cast<size_t>(number)];
+  }
+  for (const IndexRange range : tokens.outside_video()) {
+    for (int64_t begin = range.begin; begin < range.end; begin += most) {
+      const int64_t end = std::min(begin + most, range.end);
+      std::fill(blocks.of_token.begin() + begin, blocks.of_token.begin() + end,
+                static_cast<int32_t>(blocks.size()));
+      blocks.lengths.push_back(end - begin);
+      blocks.exempt.push_back(exempt_others ? 1 : 0);
+    }
+  }
+  return blocks;
+}
+
 }  // namespace
 
 TokenBlocks consecutive_blocks(const TokenGrid& tokens, int64_t block, const PlaceOrder& order,
@@ -51,25 +78,11 @@ std::array<int64_t, 3> tiles_of(const TokenGrid& tokens, std::array<int64_t, 3> 
 }
 
 TokenBlocks tile_blocks(const TokenGrid& tokens, std::array<int64_t, 3> tile) {
-  const std::array<int64_t, 3> tiles = tiles_of(tokens, tile);
-  TokenBlocks blocks;
-  blocks.of_token.resize(static_cast<size_t>(tokens.tokens()));
-  blocks.lengths.resize(static_cast<size_t>(tiles[0] * tiles[1] * tiles[2]));
-  blocks.exempt.resize(blocks.lengths.size());
-  const IndexRange video = tokens.video_range();
-  for (int64_t token = video.begin; token < video.end; ++token) {
-    const LatentCoord at = *tokens.coord(token);
-    const int64_t number = (at.t / tile[0] * tiles[1] + at.y / tile[1]) * tiles[2] + at.x / tile[2];
-    blocks.of_token[static_cast<size_t>(token)] = static_cast<int32_t>(number);
-    ++blocks.lengths[static_cast<size_t>(number)];
-  }
-  for (const IndexRange range : tokens.outside_video()) {
-    std::fill(blocks.of_token.begin() + range.begin, blocks.of_token.begin() + range.end,
-              static_cast<int32_t>(blocks.size()));
-    blocks.lengths.push_back(range.size());
-    blocks.exempt.push_back(1);
-  }
-  return blocks;
+  return cut_tiles(tokens, tile, tokens.tokens(), true);
+}
+
+TokenBlocks packed_tiles(const TokenGrid& tokens, std::array<int64_t, 3> tile, bool exempt_others) {
+  return cut_tiles(tokens, tile, tile[0] * tile[1] * tile[2], exempt_others);
 }
 
 std::vector<double> block_means(const HeadTensor& tensor, int64_t batch, int64_t head,

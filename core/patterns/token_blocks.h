@@ -21,6 +21,8 @@ TokenBlocks consecutive_blocks(const TokenGrid& tokens, int64_t block, const Pla
 /// Tiles of `tile` cells of the video's grid, which must be known, row-major; those at the far
 /// edges are smaller. Behind them stands an exempt block for each range of other tokens.
 TokenBlocks tile_blocks(const TokenGrid& tokens, std::array<int64_t, 3> tile);
+/// The same with the ranges of other tokens cut into blocks as large as a tile, exempt or not.
+TokenBlocks packed_tiles(const TokenGrid& tokens, std::array<int64_t, 3> tile, bool exempt_others);
 /// Tiles along each axis of the video's grid.
 std::array<int64_t, 3> tiles_of(const TokenGrid& tokens, std::array<int64_t, 3> tile);
 

@@ -63,8 +63,8 @@ class MaskTree {
       if (list.size() == 1 || !child.has_terms()) continue;
       throw file_error(file_, place,
                        child.name_ +
-                           ": terms stand for what it drops, which no other mask can be "
-                           "joined with (tail=none goes without them)");
+                           ": it is more than a mask, which no other mask can be "
+                           "joined with (rest=renormalise goes without them)");
     }
     return choice;
   }
@@ -116,7 +116,7 @@ std::optional<int64_t> MaskChoice::own_block() const {
 }
 
 bool MaskChoice::has_terms() const {
-  if (kind_ == Kind::pattern) return pattern_.tail != BlockTail::none;
+  if (kind_ == Kind::pattern) return pattern_.rest != BlockRest::renormalise;
   return children_.size() == 1 && children_.front().has_terms();
 }
 

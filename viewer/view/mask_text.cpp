@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
-#include "core/patterns/block_selectors.h"
+#include "core/patterns/block_rules.h"
 #include "core/patterns/build_mask.h"
 #include "core/patterns/mask_pattern.h"
 
@@ -118,12 +118,17 @@ std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenG
     case PatternKind::vsa:
     case PatternKind::sla:
     case PatternKind::draft:
+    case PatternKind::dfs:
+    case PatternKind::block_oracle:
       return {{"keep", p.keep, std::min(0.01, p.keep), 1, false}};
     case PatternKind::sparge:
       if (p.keep > 0) return {{"sim", p.sim, -1, 1, false}, {"keep", p.keep, 0.01, 1, false}};
       return {{"sim", p.sim, -1, 1, false}, {"cdf", p.cdf, std::min(0.01, p.cdf), 1, false}};
     case PatternKind::nabla:
+    case PatternKind::xattention:
       return {{"p", p.p, 0.01, 1, false}};
+    case PatternKind::skip_softmax:
+      return {{"lambda", p.lambda, std::min(0.0001, p.lambda), 1, false}};
     case PatternKind::ssta:
       return {whole("blocks", p.blocks > 0 ? p.blocks : usual_ssta_blocks(keys), 1, kMostSlider),
               {"lambda", p.lambda, 0, 1, false}};

@@ -8,6 +8,7 @@
 #include "core/mask/picked_blocks.h"
 #include "core/patterns/build_mask.h"
 #include "core/patterns/mask_measurement.h"
+#include "tests/core/patterns/selector_case.h"
 #include "tests/core/products/product_case.h"
 #include "tests/support/backend/fake_backend.h"
 #include "tests/support/catch.h"
@@ -17,44 +18,6 @@ using namespace attnscope;
 using namespace attnscope::test;
 
 namespace {
-
-constexpr std::array<int64_t, 3> kGrid{6, 8, 16};
-constexpr int64_t kText = 40, kTokens = kText + 6 * 8 * 16, kWidth = 16;
-
-/// Multiples of 1/256 that are alike in runs of 40 tokens, as neighbours in a video are.
-std::vector<float> channels(uint32_t seed) {
-  uint32_t state = seed;
-  const auto next = [&](uint32_t most) {
-    state = 1664525 * state + 1013904223;
-    return static_cast<int>((state >> 8) % (2 * most + 1)) - static_cast<int>(most);
-  };
-  constexpr int64_t kRun = 40;
-  std::vector<int> base;
-  for (int64_t i = 0; i < (kTokens + kRun - 1) / kRun * kWidth; ++i) base.push_back(next(300));
-  std::vector<float> values;
-  for (int64_t t = 0; t < kTokens; ++t) {
-    for (int64_t c = 0; c < kWidth; ++c) {
-      const int own = base[static_cast<size_t>(t / kRun * kWidth + c)] + next(100);
-      values.push_back(static_cast<float>(own) / 256.0f);
-    }
-  }
-  return values;
-}
-
-AttentionProblem::Parts parts_of_call() {
-  AttentionProblem::Parts parts;
-  const auto tensor = [](const char* name, uint32_t seed) {
-    return HeadTensor(make_tensor(name, DType::f32, {1, 1, kTokens, kWidth}, channels(seed)),
-                      Layout::bhsd);
-  };
-  parts.q = tensor("q", 1);
-  parts.k = tensor("k", 2);
-  parts.v = tensor("v", 3);
-  parts.query_tokens = parts.key_tokens = TokenGrid::video(kTokens, kGrid, kText, TextPlace::start);
-  parts.id.kind = CallKind::joint;
-  parts.name = "test";
-  return parts;
-}
 
 struct Case {
   std::string pattern;
@@ -178,52 +141,6 @@ const std::vector<Case> kCases{
      "1111111111111111111111111",
      0.281639055, 0.292369705, 1.073906958}};
 
-Mask built(const std::string& text, const AttentionProblem& problem) {
-  const FakeBackend backend;
-  MemoryBudget budget(int64_t{64} << 20);
-  return build_mask(parse_mask_pattern(text, "--mask"), problem, 0, 0, {backend, budget});
-}
-
-/// The tokens that stand for the blocks: for each block one.
-std::vector<int64_t> first_tokens(const std::string& pattern, size_t blocks) {
-  std::vector<int64_t> tokens;
-  const auto tiles = [&](std::array<int64_t, 3> tile) {
-    for (int64_t t = 0; t < kGrid[0]; t += tile[0]) {
-      for (int64_t y = 0; y < kGrid[1]; y += tile[1]) {
-        for (int64_t x = 0; x < kGrid[2]; x += tile[2]) {
-          tokens.push_back(kText + (t * kGrid[1] + y) * kGrid[2] + x);
-        }
-      }
-    }
-    tokens.push_back(0);
-  };
-  if (pattern.starts_with("vsa")) tiles({4, 4, 4});
-  if (pattern.starts_with("nabla")) tiles({1, 8, 8});
-  if (pattern.starts_with("draft")) tiles({1, 8, 16});
-  if (pattern.starts_with("ssta")) tiles({2, 4, 4});
-  const int64_t block = (kTokens + 63) / 64 == static_cast<int64_t>(blocks) ? 64 : 128;
-  for (int64_t token = 0; tokens.size() < blocks; token += block) tokens.push_back(token);
-  return tokens;
-}
-
-std::vector<std::string> rows_of(const std::string& text) {
-  std::vector<std::string> rows(1);
-  for (const char c : text) {
-    if (c == ' ') {
-      rows.emplace_back();
-    } else {
-      rows.back() += c;
-    }
-  }
-  return rows;
-}
-
-bool keeps(const Mask& mask, int64_t query, int64_t key) {
-  float bias = 0;
-  mask.fill_bias(0, 0, {&query, 1}, {key, key + 1}, &bias, 1);
-  return bias > kMasked;
-}
-
 std::string refusal(const std::string& pattern, const AttentionProblem& problem) {
   try {
     built(pattern, problem);
@@ -323,7 +240,7 @@ TEST_CASE("selectors refuse calls that they are not of") {
   parts = parts_of_call();
   parts.score.cap = 30;
   const AttentionProblem capped = AttentionProblem::make(std::move(parts));
-  CHECK(refusal("sol", capped).find("tail=none") != std::string::npos);
+  CHECK(refusal("sol", capped).find("rest=renormalise") != std::string::npos);
   CHECK(refusal("sol:tail=none", capped).empty());
   CHECK(refusal("subblock", capped).empty());
 }
@@ -508,7 +425,8 @@ TEST_CASE("terms for dropped blocks do not go with edits, and a pattern says so"
   const AttentionProblem problem = AttentionProblem::make(parts_of_call());
   const Mask mask = built("sol", problem);
   REQUIRE(mask.dropped() != nullptr);
-  CHECK(built("sol:tail=none", problem).dropped() == nullptr);
+  CHECK(built("sol:tail=none", problem).dropped()->rest == BlockRest::renormalise);
+  CHECK(built("sol:rest=lost", problem).dropped()->rest == BlockRest::lost);
   CHECK((mask & Mask::causal()).dropped() == nullptr);
   CHECK_THROWS_AS(edited_mask(mask, {{0, 8, 0, 8, true}}), Error);
   const auto told = [](const std::string& text) {

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "cli/run/head_run_options.h"
+
+namespace attnscope {
+
+/// The values of the options of `attnscope lab`.
+struct LabOptions : HeadRunOptions {
+  std::vector<std::string> edits;
+  int64_t block = 0;
+  bool exact = false;
+};
+
+/// Adds them all.
+void add_lab_options(CommandParser& command, LabOptions& options);
+
+}  // namespace attnscope
