@@ -43,9 +43,11 @@ IndexRange chosen_range(const TokenBlocks& blocks) {
 
 /// The rules are of calls in which every query may see every key.
 void require_open(const MaskPattern& pattern, const AttentionProblem& problem, int64_t batch,
-                  int64_t head, const TokenBlocks& query_side, const TokenBlocks& key_side) {
-  const IndexRange queries = chosen_range(query_side), keys = chosen_range(key_side);
-  if (queries.empty() || keys.empty() || problem.mask().is_none()) return;
+                  int64_t head) {
+  if (problem.mask().is_none()) return;
+  const IndexRange queries = chosen_range(query_blocks_of(pattern, problem));
+  const IndexRange keys = chosen_range(key_blocks_of(pattern, problem));
+  if (queries.empty() || keys.empty()) return;
   if (problem.mask().classify(batch, head, queries, keys) == TileClass::full) return;
   refuse(pattern, problem,
          "has a mask of its own (" + problem.mask().describe() +
@@ -225,8 +227,7 @@ void check_selector(const MaskPattern& pattern, const AttentionProblem& problem,
   }
   check_order(pattern, problem);
   if (has_tiles(pattern)) check_tiles(pattern, problem);
-  require_open(pattern, problem, 0, head, query_blocks_of(pattern, problem),
-               key_blocks_of(pattern, problem));
+  require_open(pattern, problem, 0, head);
 }
 
 SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem& problem) {
@@ -271,8 +272,7 @@ bool reads_map(const MaskPattern& pattern) {
 
 Mask selected_blocks(const MaskPattern& pattern, const ScoredHead& head, ScoreKeeper* keeper) {
   check_selector(pattern, head.problem, head.head);
-  require_open(pattern, head.problem, head.batch, head.head, query_blocks_of(pattern, head.problem),
-               key_blocks_of(pattern, head.problem));
+  require_open(pattern, head.problem, head.batch, head.head);
   ScoreKeeper alone;
   const std::shared_ptr<const ScoredBlocks> scored =
       (keeper != nullptr ? *keeper : alone).get(pattern, head);

@@ -2,8 +2,9 @@
 
 #include <cstdint>
 
+#include "core/mask/picked_blocks.h"
 #include "core/patterns/block_scores.h"
-#include "core/patterns/scored_blocks.h"
+#include "core/patterns/scored_head.h"
 
 namespace attnscope {
 

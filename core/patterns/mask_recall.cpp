@@ -48,7 +48,11 @@ class MaskRecall::Worker {
     for (int64_t r = 0; r < rows_; ++r) queries_.push_back(tile.task->row_at(tile.rows.begin + r));
     neighbours_ = queries_.back() - queries_.front() + 1 == rows_;
     if (own_mask_) own_bias_.resize(bias_.size());
+    whole_of_.assign(p_.masks_.size(), p_.masks_.size());
     for (PickedGroup& group : p_.groups_) {
+      for (const size_t mask : group.members()) {
+        whole_of_[mask] = p_.masks_.size() + 1 + groups_.size();
+      }
       const auto pairs = static_cast<size_t>(rows_ * group.keys().size());
       groups_.push_back({group, std::vector<double>(pairs), {}});
       if (own_mask_) groups_.back().own.resize(pairs);
@@ -59,7 +63,8 @@ class MaskRecall::Worker {
       values_.resize(static_cast<size_t>(kBlockKeys) * width_);
       block_outputs_.assign(static_cast<size_t>(rows_), std::vector<float>(width_));
       masked_output_.resize(width_);
-      outputs_.resize((p_.masks_.size() + 1) * static_cast<size_t>(rows_) * width_);
+      outputs_.resize((p_.masks_.size() + 1 + p_.groups_.size()) * static_cast<size_t>(rows_) *
+                      width_);
     }
   }
 
@@ -83,6 +88,11 @@ class MaskRecall::Worker {
   }
 
  private:
+  /// True where a mask is not made of picked blocks.
+  bool has_others() const {
+    return std::find(whole_of_.begin(), whole_of_.end(), p_.masks_.size()) != whole_of_.end();
+  }
+
   /// Sums of the tile's rows over the blocks of a group.
   struct GroupRows {
     PickedGroup& group;
@@ -146,7 +156,7 @@ class MaskRecall::Worker {
       const auto row = static_cast<size_t>(r);
       block_sums_[row] = has_weights() ? weight_sum(row_weights(r) + block.begin, block.size()) : 0;
       totals_[row] += block_sums_[row];
-      if (!p_.wanted_.values || !has_weights()) continue;
+      if (!p_.wanted_.values || !has_weights() || !has_others()) continue;
       std::fill(block_outputs_[row].begin(), block_outputs_[row].end(), 0.0f);
       add_outputs(row_weights(r) + block.begin, block.size(), values_.data(), width_,
                   block_outputs_[row]);
@@ -250,20 +260,16 @@ class MaskRecall::Worker {
   void add_slot_output(const PickedGroup& group, const PickedGroup::Slot& slot, int64_t r,
                        IndexRange block) {
     const int64_t query = query_block(group, r);
-    const auto keeps = [&](size_t member) {
-      return group.picks(member).row(query)[slot.block] != 0;
-    };
-    bool any = false;
-    for (size_t n = 0; n < group.members().size() && !any; ++n) any = keeps(n);
-    if (!any) return;
     std::fill(masked_output_.begin(), masked_output_.end(), 0.0f);
     for (const IndexRange run : slot.tokens) {
       const float* const values =
           values_.data() + static_cast<size_t>(run.begin - block.begin) * width_;
       add_outputs(row_weights(r) + run.begin, run.size(), values, width_, masked_output_);
     }
+    add_to(output(whole_of_[group.members().front()], r), masked_output_);
     for (size_t n = 0; n < group.members().size(); ++n) {
-      if (keeps(n)) add_to(output(group.members()[n], r), masked_output_);
+      if (group.picks(n).row(query)[slot.block] == 0) continue;
+      add_to(output(group.members()[n], r), masked_output_);
     }
   }
 
@@ -341,16 +347,21 @@ class MaskRecall::Worker {
       const std::vector<double> query = query_channels(r);
       const double sink = sink_share(r);
       const double total = totals_[static_cast<size_t>(r)] + sink;
-      const double factor = total > 0 ? 1 / total : 0;
-      std::vector<double> whole;
-      if (p_.wanted_.values) {
-        const double* const output_of_row = output(p_.masks_.size(), r);
-        for (size_t c = 0; c < width_; ++c) whole.push_back(output_of_row[c] * factor);
-        double& norm = p_.norms_[static_cast<size_t>(tile_.rows.begin + r)];
-        for (const double value : whole) norm += value * value;
-      }
-      for (size_t m = 0; m < p_.masks_.size(); ++m) finish_row(m, r, {query, sink, factor}, whole);
+      const RowParts parts{query, sink, total > 0 ? 1 / total : 0};
+      if (p_.wanted_.values) divide_whole(r, parts.factor);
+      for (size_t m = 0; m < p_.masks_.size(); ++m) finish_row(m, r, parts);
     }
+  }
+
+  /// The whole outputs: one for each way in which they are added up, so that a mask that keeps
+  /// everything has no error at all.
+  void divide_whole(int64_t r, double factor) {
+    for (size_t w = p_.masks_.size(); w <= p_.masks_.size() + groups_.size(); ++w) {
+      for (size_t c = 0; c < width_; ++c) output(w, r)[c] *= factor;
+    }
+    const double* const whole = output(p_.masks_.empty() ? 0 : whole_of_.front(), r);
+    double& norm = p_.norms_[static_cast<size_t>(tile_.rows.begin + r)];
+    for (size_t c = 0; c < width_; ++c) norm += whole[c] * whole[c];
   }
 
   struct RowParts {
@@ -359,9 +370,7 @@ class MaskRecall::Worker {
     double factor = 0;  ///< makes all of it 1
   };
 
-  /// Renormalises a mask's output as the whole one, so that a mask that keeps everything has no
-  /// error at all.
-  void finish_row(size_t m, int64_t r, const RowParts& parts, std::span<const double> whole) {
+  void finish_row(size_t m, int64_t r, const RowParts& parts) {
     RowRecall& row = score(m, r);
     const DroppedTerms* const dropped = p_.masks_[m].dropped();
     const BlockRest rest = dropped == nullptr ? BlockRest::renormalise : dropped->rest;
@@ -381,6 +390,7 @@ class MaskRecall::Worker {
     if (has_terms) dropped->add(terms, out);
     for (double& value : out) value *= factor;
     if (dropped != nullptr && parts.factor > 0) dropped->add_branch(index, parts.query, out);
+    const double* const whole = output(whole_of_[m], r);
     for (size_t c = 0; c < width_; ++c) {
       const double difference = out[c] - whole[c];
       row.error += difference * difference;
@@ -437,7 +447,10 @@ class MaskRecall::Worker {
   std::vector<std::byte> raw_values_;
   std::vector<float> values_, masked_output_;
   std::vector<std::vector<float>> block_outputs_;
-  std::vector<double> outputs_;  ///< [mask, and all keys][row][dv]
+  /// Of each mask which of the outputs is that of all keys.
+  std::vector<size_t> whole_of_;
+  /// [masks, all keys for those that are not made of picked blocks, and for each group][row][dv]
+  std::vector<double> outputs_;
   std::vector<GroupRows> groups_;
 };
 
@@ -450,7 +463,7 @@ int64_t MaskRecall::bytes(const HeadTask& task, size_t masks, Wanted wanted, int
   if (wanted.values) {
     const int64_t width = task.problem->v().width();
     worker += kBlockKeys * (task.problem->v().row_bytes() + width * 4);
-    worker += (mask_count + 2) * tile_rows * width * 8;
+    worker += (2 * mask_count + 2) * tile_rows * width * 8;
   }
   const auto results = checked_mul(task.num_rows(), result_row);
   const auto under_way = checked_mul(worker, workers);

@@ -2,27 +2,16 @@
 
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
-#include "core/base/memory_budget.h"
 #include "core/mask/picked_blocks.h"
 #include "core/patterns/block_scores.h"
 #include "core/patterns/mask_pattern.h"
+#include "core/patterns/scored_head.h"
 #include "core/problem/attention_problem.h"
-#include "core/stream/tile_backend.h"
 
 namespace attnscope {
-
-/// A head, and what reading its map takes. Borrows.
-struct ScoredHead {
-  const AttentionProblem& problem;
-  int64_t batch = 0, head = 0;
-  const TileBackend& backend;
-  MemoryBudget& budget;
-  std::stop_token stop;
-};
 
 /// All that a selector computes of a head before its rule decides: it holds for every budget. A
 /// value.
