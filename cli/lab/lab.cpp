@@ -37,7 +37,9 @@ class LabRun final : public ChoiceRun {
   int64_t record_bytes() const override { return std::ssize(edits_) * (4 << 10); }
   int64_t kept_bytes(const HeadTask& task) override;
   int64_t measuring_bytes(const HeadTask& task) override {
-    return least_measurement_bytes(task, edits_.size(), how());
+    MaskMeasurement least = how();
+    least.sampled_alone = !o_.exact;
+    return least_measurement_bytes(task, edits_.size(), least);
   }
   void check_output(const OutputFileOptions& file) override {
     if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
@@ -60,14 +62,7 @@ class LabRun final : public ChoiceRun {
       print_lab_table(all_lines());
     }
   }
-  MaskMeasurement how() {
-    return {.backend = backend(),
-            .budget = budget(),
-            .stop = stop(),
-            .exact = o_.exact,
-            .best_blocks = o_.exact,
-            .sampled_alone = !o_.exact};
-  }
+  MaskMeasurement how() { return {backend(), budget(), stop(), o_.exact}; }
 
   const LabOptions& o_;
   std::vector<std::string> edits_;
@@ -127,13 +122,13 @@ OrderedJson LabRun::measure_head(const HeadTask& head,
                                  const std::function<void(double)>& progress) {
   const MemoryReservation reserved = budget().reserve(kept_bytes(head), "the edits of a head");
   ScoreKeeper keeper;
-  const std::vector<Mask> masks = build(head, &keeper);
-  std::vector<MaskQuality> found = measure_masks(head, masks, how(), progress);
+  std::vector<MeasuredEdit> edits;
+  for (Mask& mask : build(head, &keeper)) {
+    edits.push_back({std::move(mask), choices()[edits.size()].own_block()});
+  }
+  const std::vector<MaskQuality> found = measure_edits(head, edits, how(), progress);
   OrderedJson lines = OrderedJson::array();
-  for (size_t m = 0; m < masks.size(); ++m) {
-    if (!found[m].visited) {
-      found[m].visited = visited_blocks(head, masks[m], choices()[m].own_block(), how());
-    }
+  for (size_t m = 0; m < edits.size(); ++m) {
     lines.push_back(
         lab_row(head_name(head.problem->id(), head.batch, head.head), edits_[m], found[m]));
   }
@@ -153,7 +148,7 @@ Command add_lab_command(CLI::App& app) {
   LabOptions& o = *options;
   CommandParser command(
       app, "lab",
-      "what a sparse kernel's choice of blocks costs every head, and what stands in for the rest");
+      "what a kernel's choice of blocks costs every head, and what stands in for the rest");
   add_lab_options(command, o);
   command.footer(
       "Examples:\n"

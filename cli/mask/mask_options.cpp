@@ -16,7 +16,7 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
           "or a FILE.json that joins masks by \"and\" and \"or\". Names: {} (topk: or blocks=N).\n"
           "From spatial on they keep rows and keys that are not video (up to topp text=drop: no\n"
           "text keys; sla and sparge unless text=compete stays). From sol on they are kernels'\n"
-          "own selectors (docs/masks.md)")
+          "own selectors (docs/lab.md)")
       .words(mask_pattern_words())
       .one_value_each()
       .type_name("MASK");

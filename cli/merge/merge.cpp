@@ -127,7 +127,7 @@ int merge_export(const MergeOptions& o, const Console& console) {
 }
 
 /// The kinds of output that parts can be of.
-enum class PartKind : uint8_t { maps, stats, masks, volumes, captures, metrics };
+enum class PartKind : uint8_t { maps, stats, masks, edits, volumes, captures, metrics };
 
 /// Of tables that have no .json.
 void refuse_printed_json(const MergeOptions& o) {
@@ -139,6 +139,7 @@ PartKind kind_of(const std::string& part) {
   if (holds_metrics(part)) return PartKind::metrics;
   if (is_table_json(part, "stats")) return PartKind::stats;
   if (is_table_json(part, "mask")) return PartKind::masks;
+  if (is_table_json(part, "lab")) return PartKind::edits;
   if (is_volume_file(part)) return PartKind::volumes;
   if (is_export_file(part)) {
     return read_manifest(part).product == "stats" ? PartKind::stats : PartKind::maps;
@@ -147,8 +148,8 @@ PartKind kind_of(const std::string& part) {
   throw file_error(
       part, "",
       fs::exists(part, error)
-          ? "is nothing that --shard writes (an export; stats as .json or .h5, mask as "
-            ".json, query as .h5; a folder of convert's), and no metrics of attnscope.probe"
+          ? "is nothing that --shard writes (an export; stats as .json or .h5, mask and "
+            "lab as .json, query as .h5; a folder of convert's), and no metrics of attnscope.probe"
           : "is not there");
 }
 
@@ -181,7 +182,7 @@ void print_whole(const MergeOptions& o, PartKind kind, const std::vector<fs::pat
     return;
   }
   const JoinedTable whole =
-      kind == PartKind::masks ? join_masks(parts, how) : join_stats(parts, how);
+      kind == PartKind::stats ? join_stats(parts, how) : join_masks(parts, how);
   if (o.dry_run) return;
   o.json ? print_json(whole.json, true) : print_text(whole.csv);
 }
@@ -191,7 +192,7 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   if (o.resume) throw usage_error("--resume is for maps: numbers are joined at once");
   if (!o.sort.empty() && kind != PartKind::stats) throw usage_error("--sort is for stats");
   if (!o.sync && kind == PartKind::volumes) {
-    throw usage_error("--no-sync is for maps, stats, masks and metrics");
+    throw usage_error("--no-sync is for maps, stats, masks, edits and metrics");
   }
   if (!o.sort.empty() && o.out.ends_with(".h5")) {
     throw usage_error("--sort: an .h5 has its heads in the capture's order (-o X.json or X.csv)");
@@ -200,11 +201,12 @@ int merge_tables(const MergeOptions& o, PartKind kind, const Console& console) {
   const TableMerge how{o.mixed, o.sort, o.dry_run};
   MergeResult result;
   const char* const what = kind == PartKind::masks     ? "mask"
+                           : kind == PartKind::edits   ? "lab"
                            : kind == PartKind::volumes ? "query"
                                                        : "stats";
   if (o.csv) {
     print_whole(o, kind, parts, how);
-  } else if (kind == PartKind::masks) {
+  } else if (kind == PartKind::masks || kind == PartKind::edits) {
     result = merge_masks(parts, o.out, how, {.force = o.force, .sync = o.sync});
   } else if (kind == PartKind::volumes) {
     MemoryBudget budget(memory_limit({}));

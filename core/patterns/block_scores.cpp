@@ -173,10 +173,12 @@ std::vector<int64_t> best_first(std::span<const double> row, int64_t count) {
   std::vector<int64_t> order(row.size());
   std::iota(order.begin(), order.end(), int64_t{0});
   const auto past = order.begin() + std::min<int64_t>(count, std::ssize(order));
-  std::partial_sort(order.begin(), past, order.end(), [&](int64_t a, int64_t b) {
+  const auto better = [&](int64_t a, int64_t b) {
     const double x = row[static_cast<size_t>(a)], y = row[static_cast<size_t>(b)];
     return x != y ? x > y : a < b;
-  });
+  };
+  if (past != order.end()) std::nth_element(order.begin(), past, order.end(), better);
+  std::sort(order.begin(), past, better);
   order.erase(past, order.end());
   return order;
 }

@@ -104,6 +104,20 @@ std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask
   return measure_masks(head, masks, how);
 }
 
+std::vector<MaskQuality> measure_edits(const HeadTask& head, std::span<const MeasuredEdit> edits,
+                                       MaskMeasurement how,
+                                       const std::function<void(double)>& progress) {
+  how.best_blocks = how.exact;
+  how.sampled_alone = !how.exact;
+  std::vector<Mask> masks;
+  for (const MeasuredEdit& edit : edits) masks.push_back(edit.mask);
+  std::vector<MaskQuality> found = measure_masks(head, masks, how, progress);
+  for (size_t m = 0; m < found.size(); ++m) {
+    if (!found[m].visited) found[m].visited = visited_blocks(head, masks[m], edits[m].block, how);
+  }
+  return found;
+}
+
 double visited_blocks(const HeadTask& head, const Mask& mask, std::optional<int64_t> block,
                       const MaskMeasurement& how) {
   constexpr int64_t kUsualBlock = 128, kSampledBlocks = 64;

@@ -48,6 +48,17 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
 std::vector<MaskQuality> sample_masks(const HeadTask& head, std::span<const Mask> masks,
                                       MaskMeasurement how);
 
+/// A mask, and the blocks that a kernel of it computes, in tokens; nothing: it has none of its own.
+struct MeasuredEdit {
+  Mask mask;
+  std::optional<int64_t> block;
+};
+/// The numbers of the lab for each edit: of all rows with `how.exact`, with the recall of the best
+/// blocks, else of the sampled ones. Otherwise as measure_masks().
+std::vector<MaskQuality> measure_edits(const HeadTask& head, std::span<const MeasuredEdit> edits,
+                                       MaskMeasurement how,
+                                       const std::function<void(double)>& progress = {});
+
 /// The share of blocks of `block` × `block` tokens, 128 where nobody tells, of which the mask keeps
 /// anything: what a kernel of such blocks visits. Of 64 spread rows of blocks unless `how.exact`.
 /// Throws Error(interrupted) on a stop.

@@ -14,7 +14,7 @@
 
 namespace attnscope {
 
-/// The sparse patterns that have names. docs/masks.md has their formulas and sources.
+/// The sparse patterns that have names. docs/lab.md has their formulas and sources.
 enum class PatternKind : uint8_t {
   none,            ///< keeps everything
   causal,          ///< key ≤ query
@@ -97,7 +97,7 @@ struct MaskPattern {
   bool is_selector() const { return kind >= PatternKind::sol; }
 };
 
-/// "NAME[:key=value,…]", as docs/masks.md lists them; `option` is how messages name it ("--mask").
+/// "NAME[:key=value,…]", as docs/lab.md lists them; `option` is how messages name it ("--mask").
 /// Throws Error(usage) naming the nearest word where a name or key is unknown, and the valid range
 /// where a value is not in it.
 MaskPattern parse_mask_pattern(std::string_view text, std::string_view option);

@@ -31,7 +31,7 @@ struct SavedHead {
 };
 
 /// Of what the blocks in X.npy are. They stand beside it as X.npy.json ("attnscope-blocks/1",
-/// docs/masks.md), so that X.npy is nothing but the array. A value.
+/// docs/lab.md), so that X.npy is nothing but the array. A value.
 struct BlockMaskFacts {
   std::string capture = {};       ///< its base name
   std::string capture_hash = {};  ///< of all heads of the call; empty: not known

@@ -143,15 +143,16 @@ WholeStats whole_stats(const std::vector<fs::path>& parts, const TableMerge& how
   return whole;
 }
 
-/// The attnscope-mask/1 of all heads.
+/// The attnscope-mask/1 or attnscope-lab/1 of all heads.
 OrderedJson whole_masks(const std::vector<fs::path>& parts, const TableMerge& how) {
   OrderedJson heads = OrderedJson::array();
-  const OrderedJson about =
-      join_json_parts(parts, "mask", how.mixed, [&](const OrderedJson& head, const fs::path& path) {
+  const std::string product = is_table_json(parts.front(), "lab") ? "lab" : "mask";
+  const OrderedJson about = join_json_parts(
+      parts, product, how.mixed, [&](const OrderedJson& head, const fs::path& path) {
         if (!head.is_object()) throw file_error(path.string(), "heads", "is no list of heads");
         heads.push_back(head);
       });
-  OrderedJson whole{{"format", "attnscope-mask/1"}};
+  OrderedJson whole{{"format", "attnscope-" + product + "/1"}};
   whole.update(about);
   whole["heads"] = std::move(heads);
   return whole;

@@ -12,7 +12,7 @@
 
 namespace attnscope {
 
-/// True of a .json of numbers of heads that says that it is of `product`: "stats" or "mask".
+/// True of a .json of numbers of heads that says that it is of `product`: "stats", "mask" or "lab".
 bool is_table_json(const std::filesystem::path& path, std::string_view product);
 
 /// How numbers are joined.
@@ -40,8 +40,8 @@ MergeResult merge_stats(const std::vector<std::filesystem::path>& parts,
                         const std::filesystem::path& out, const TableMerge& how,
                         OutputFileOptions options);
 
-/// Writes what masks keep of all heads that parts of it have (.json) as .json or .csv; otherwise as
-/// merge_stats().
+/// Writes what masks keep, or edits cost, of all heads that parts of it have (.json) as .json or
+/// .csv; otherwise as merge_stats().
 MergeResult merge_masks(const std::vector<std::filesystem::path>& parts,
                         const std::filesystem::path& out, const TableMerge& how,
                         OutputFileOptions options);

@@ -45,6 +45,20 @@ std::string heads_csv(const OrderedJson& heads, const std::vector<std::string>& 
   return text;
 }
 
+/// The rows with numbers by name, {"a": {"b": 1}}, as numbers of their own: {"a.b": 1}.
+OrderedJson with_flat_numbers(const OrderedJson& rows) {
+  OrderedJson flat = OrderedJson::array();
+  for (const OrderedJson& row : rows) {
+    OrderedJson& line = flat.emplace_back(OrderedJson::object());
+    for (const auto& [name, value] : row.items()) {
+      if (!value.is_object()) line[name] = value;
+      if (!value.is_object()) continue;
+      for (const auto& [part, number] : value.items()) line[name + "." + part] = number;
+    }
+  }
+  return flat;
+}
+
 std::vector<std::string> stats_columns(std::span<const HeadRecord> records, bool nearest) {
   const auto any = [&](auto has) { return std::any_of(records.begin(), records.end(), has); };
   std::vector<std::string> names{"class"};
@@ -115,8 +129,9 @@ std::string stats_csv(std::span<const HeadRecord> records, bool nearest) {
   return heads_csv(heads, stats_columns(records, nearest));
 }
 
-std::string mask_csv(const OrderedJson& heads) {
-  if (heads.empty()) return "";
+std::string mask_csv(const OrderedJson& rows) {
+  if (rows.empty()) return "";
+  const OrderedJson heads = with_flat_numbers(rows);
   std::vector<std::string> numbers;
   for (const OrderedJson& head : heads) {
     for (const auto& [name, value] : head.items()) {

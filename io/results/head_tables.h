@@ -18,7 +18,7 @@ OrderedJson stats_json(const OrderedJson& about, std::span<const HeadRecord> rec
 /// The texts of their .csv files (RFC 4180), of which a line is a head, or a head and a mask: its
 /// name and its numbers, undefined ones empty; `nearest`: with the heads nearest to it.
 std::string stats_csv(std::span<const HeadRecord> records, bool nearest = false);
-std::string mask_csv(const OrderedJson& heads);
+std::string mask_csv(const OrderedJson& rows);
 
 /// Both create `path`, which must not exist, as `extension` says, and throw Error(file): ".json"
 /// or ".csv".
@@ -27,8 +27,8 @@ std::string mask_csv(const OrderedJson& heads);
 /// where any head has it.
 void write_stats_table(const OrderedJson& about, std::span<const HeadRecord> records,
                        std::string_view extension, const std::filesystem::path& path);
-/// `masks`, an "attnscope-mask/1" (docs/masks.md), or all that its heads say; a line is a head and
-/// a mask.
+/// `masks`, an "attnscope-mask/1" or "attnscope-lab/1" (docs/lab.md), or all that its heads say; a
+/// line is a head and a mask.
 void write_mask_table(const OrderedJson& masks, std::string_view extension,
                       const std::filesystem::path& path);
 

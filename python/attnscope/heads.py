@@ -222,7 +222,7 @@ class Head:
         self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None
     ) -> MaskQuality:
         """The quality of a sparse mask for this head: recall, the best possible recall at the same density, the
-        error of the output (docs/masks.md). mask: "spatial:frames=1", "topk:keep=0.1", a FILE.npy (with `block`, unless
+        error of the output (docs/lab.md). mask: "spatial:frames=1", "topk:keep=0.1", a FILE.npy (with `block`, unless
         mask --save wrote it; one of another head warns), a FILE.json, as --mask takes them. exact: oracle and output
         errors on all rows, not on 256."""
         return self.masks([mask], block=block, exact=exact, progress=progress)[0]

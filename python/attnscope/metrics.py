@@ -127,7 +127,7 @@ class Metrics:
 
     def masks(self) -> np.ndarray:
         """A structured array, a record a mask of each head: the fields of stats() before class, sparse_mask, and the
-        numbers of docs/masks.md. pandas.DataFrame() takes it. Usage error where no "mask:…" was measured."""
+        numbers of docs/lab.md. pandas.DataFrame() takes it. Usage error where no "mask:…" was measured."""
         rows, names = [], []
         for call, run, item, head in self._heads():
             names = names or [n for n in call.arrays if n.startswith(_MASK)]

@@ -135,7 +135,7 @@ class CallTable(Sequence[Mapping[str, Any]]):
 
 @dataclass(frozen=True)
 class MaskQuality:
-    """The numbers of one mask for one head; None where a number is not defined. Meanings: docs/masks.md."""
+    """The numbers of one mask for one head; None where a number is not defined. Meanings: docs/lab.md."""
 
     mask: str
     density: float

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/patterns/edit_sweep.h"
 #include "io/pictures/colormap.h"
 #include "python/native/call_numbers.h"
 #include "python/native/opened_capture.h"
@@ -126,9 +127,9 @@ nb::list call_stats(const CallHandle& call, const Engine& engine,
   return record_list(records);
 }
 
-nb::dict quality_dict(const MaskQuality& quality) {
+nb::dict quality_dict(const MaskQuality& quality, std::span<const MaskField> fields) {
   nb::dict result;
-  for (const MaskField& field : mask_fields()) {
+  for (const MaskField& field : fields) {
     std::visit(
         [&](auto member) { result[std::string(field.name).c_str()] = or_none(quality.*member); },
         field.member);
@@ -137,23 +138,33 @@ nb::dict quality_dict(const MaskQuality& quality) {
 }
 
 nb::list call_masks(const CallHandle& call, const Engine& engine, int64_t batch, int64_t head,
-                    const std::vector<std::string>& masks, int64_t block, bool exact,
+                    const std::vector<std::string>& masks, int64_t block, bool exact, bool lab,
                     const nb::object& progress) {
   std::vector<MaskQuality> qualities;
   std::vector<std::string> others;
   run_watched(
       [&](RunWatch& watch) {
         EngineRun run(engine, watch);
-        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact}, run, &others);
+        qualities = measure_masks_of(call, {batch, head}, {masks, block, exact, lab}, run, &others);
       },
       progress);
   for (const std::string& line : others) {
     if (PyErr_WarnEx(PyExc_UserWarning, line.c_str(), 1) < 0) throw nb::python_error();
   }
   nb::list result;
-  for (const MaskQuality& quality : qualities) result.append(quality_dict(quality));
+  for (const MaskQuality& quality : qualities) {
+    nb::dict numbers = quality_dict(quality, lab ? lab_fields() : mask_fields());
+    if (lab) {
+      nb::dict segments;
+      for (const auto& [name, error] : quality.segment_errors) segments[name.c_str()] = error;
+      numbers["output_error_by_segment"] = segments;
+    }
+    result.append(numbers);
+  }
   return result;
 }
+
+std::vector<std::string> swept(const std::string& text) { return swept_edits(text, "edit"); }
 
 nb::bytes colours(const std::string& name) {
   const auto map = parse_colormap(name);
@@ -174,9 +185,11 @@ void bind_numbers(nb::module_& module) {
   nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
       .def("stats", call_stats, "engine"_a, "heads"_a, "words"_a, progress, "A dict a head.")
       .def("masks", call_masks, "engine"_a, "batch"_a, "head"_a, "masks"_a, "block"_a, "exact"_a,
-           progress, "A dict a mask.");
+           "lab"_a, progress, "A dict a mask.");
   module.def("capture_stats", capture_stats, "capture"_a, "engine"_a, "words"_a, progress,
              "A dict a head that the words choose.");
+  module.def("swept_edits", swept, "text"_a,
+             "The edits that lists and ranges of values stand for.");
   module.def("colours", colours, "name"_a, "256 colours of a colour map, a byte a channel.");
   nb::list fields;
   for (const HeadField& field : head_fields()) {

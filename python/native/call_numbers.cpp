@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/heads/head_record_sink.h"
 #include "core/patterns/mask_measurement.h"
+#include "core/patterns/scored_blocks.h"
 #include "core/problem/signed_weights.h"
 #include "core/stream/logit_check.h"
 #include "io/masks/mask_choice.h"
@@ -165,7 +166,7 @@ std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlac
   run.check_values(tasks);
   const SelectedHead head{place.batch, place.head, {&place.head, 1}};
   std::vector<MaskChoice> choices;
-  int64_t bytes = 0;
+  int64_t bytes = 0, scores = 0;
   for (const std::string& text : words.masks) {
     BlockSize block;
     if (words.block > 0) block.told = words.block;
@@ -176,15 +177,23 @@ std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlac
       others->push_back("mask " + one_line(text) + ": is the mask of " + other);
     }
     bytes += choices.back().bytes(problem);
+    if (words.lab)
+      scores = std::max(scores, choices.back().least_build_bytes(problem, run.backend()));
   }
-  const MemoryReservation reserved = run.budget().reserve(bytes, "the masks of a head");
-  std::vector<Mask> masks;
+  const MemoryReservation reserved = run.budget().reserve(bytes + scores, "the masks of a head");
+  ScoreKeeper keeper;
+  const MaskResources resources{run.backend(), run.budget(), run.watch().stop(),
+                                words.lab ? &keeper : nullptr};
+  const MaskMeasurement how{run.backend(), run.budget(), run.watch().stop(), words.exact};
+  const auto progress = [&](double share) { run.watch().progress(share); };
+  std::vector<MeasuredEdit> edits;
   for (const MaskChoice& choice : choices) {
-    masks.push_back(choice.build(problem, head, {run.backend(), run.budget(), run.watch().stop()}));
+    edits.push_back({choice.build(problem, head, resources), choice.own_block()});
   }
-  return measure_masks(tasks.front(), masks,
-                       {run.backend(), run.budget(), run.watch().stop(), words.exact},
-                       [&](double share) { run.watch().progress(share); });
+  if (words.lab) return measure_edits(tasks.front(), edits, how, progress);
+  std::vector<Mask> masks;
+  for (const MeasuredEdit& edit : edits) masks.push_back(edit.mask);
+  return measure_masks(tasks.front(), masks, how, progress);
 }
 
 }  // namespace attnscope

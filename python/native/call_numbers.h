@@ -40,6 +40,7 @@ struct MaskWords {
   std::vector<std::string> masks;
   int64_t block = 0;  ///< of masks from files; 0: not given
   bool exact = false;
+  bool lab = false;  ///< the numbers of `attnscope lab`, whose lists and ranges are told apart
 };
 /// Measures how much of a head each mask keeps, in the masks' order. `others`, where it is not
 /// null, gets a line for each mask whose blocks are of another head. Throws as the command does.

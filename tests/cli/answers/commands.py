@@ -157,6 +157,11 @@ NUMBERS = cases(
     mask dump {ONE} --mask temporal --dry-run
     mask tiny --mask temporal -o kept-{{shard}}.json --shard 0/2
     mask tiny --mask temporal -o kept-{{shard}}.json --shard 1/2
+    lab dump {ONE} --edit sol:tau=0.5/1 --edit vsa:keep=0.2,tile=1x4x4 --edit spatial
+    lab dump {ONE} --edit block-oracle:keep=0.2,block=32 --edit dense --exact -o lab.json
+    lab dump {ONE} --edit blocks.npy --dry-run
+    lab tiny --edit sla:keep=0.1..0.5:3,rest=row -o edits-{{shard}}.json --shard 0/2
+    lab tiny --edit sla:keep=0.1..0.5:3,rest=row -o edits-{{shard}}.json --shard 1/2
     merge kept-0-of-2.json kept-1-of-2.json -o kept.json
     merge kept-0-of-2.json kept-1-of-2.json -o -
     bench --head 256x32 --case row --repeats 1
