@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .errors import make_error
+from .errors import KindError, make_error
 from .heads import Call
 from .native import _native, take_engine
 from .places import Places
 from .progress import Progress
+from .reopening import arrays_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,7 +80,10 @@ def _host(array: Any, name: str) -> Any:
             f"{name}: lies on a device (DLPack {device}) and has no way to the host", "usage"
         )
     if isinstance(array, np.ndarray) or not hasattr(array, "__dlpack__"):
-        array = np.asarray(array)
+        try:
+            array = np.asarray(array)
+        except (TypeError, ValueError) as error:
+            raise KindError(f"{name}: expected an array (got {type(array).__name__}: {error})") from None
         if array.dtype.name == "bfloat16":  # ml_dtypes'
             return array
         if array.dtype.kind not in "fb" or not array.dtype.isnative:
@@ -95,8 +99,28 @@ def _host(array: Any, name: str) -> Any:
     return array
 
 
+def _require_numbers(array: Any, name: str) -> None:
+    """Refuses what has no numbers in rows and columns, in the place of the errors of who made it."""
+    torch = sys.modules.get("torch")
+    problem = ""
+    if array is None:
+        problem = "nothing"
+    elif torch is not None and isinstance(array, torch.Tensor):
+        if array.is_meta:
+            problem = "a tensor of the device meta, which has no numbers"
+        elif array.is_nested or array.is_quantized:
+            problem = "a nested tensor" if array.is_nested else "a quantized tensor"
+        elif array.layout != torch.strided:
+            problem = f"a sparse tensor ({array.layout}): .to_dense() makes an array of it"
+    elif hasattr(array, "toarray") and hasattr(array, "nnz"):
+        problem = f"a sparse {type(array).__name__}: .toarray() makes an array of it"
+    if problem:
+        raise KindError(f"{name}: expected an array (got {problem})")
+
+
 def _take(array: Any, name: str, bf16: list[str], engine: Engine | None = None) -> Any:
     """The array as the compiled part takes it. engine: what computes with it; None: the host does."""
+    _require_numbers(array, name)
     if hasattr(array, "detach"):
         array = array.detach()
     array = as_stored(array)
@@ -143,12 +167,14 @@ def call(
     and keys are the same tokens. name: how messages call it. options: memory, threads, backend, vram, tf32, as
     attnscope.open(). The arrays must not change while they are used. Raises attnscope.Error.
     """
+    told = {**options, "scale": scale, "mask": mask, "score": score, "softcap": softcap, "sinks": sinks}
+    told.update(layout=layout, grid=grid, text=text, name=name)
     engine = take_engine(options)
     if options:
         raise make_error(f"unknown option {next(iter(options))}", "usage")
     bf16: list[str] = []
     arrays = [
-        None if array is None else _take(array, each, bf16, engine)
+        None if array is None and each == "v" else _take(array, each, bf16, engine)
         for array, each in ((q, "q"), (k, "k"), (v, "v"))
     ]
     words = {"name": name, "score": score, "layout": layout, "text": text}
@@ -167,7 +193,8 @@ def call(
         mask_array = _take(mask, "mask", bf16)
     sink_array = None if sinks is None else _sinks(sinks)
     words["bf16"] = ",".join(bf16)
-    return Call(_native.array_call(*arrays, mask_array, words, sink_array), engine)
+    made = _native.array_call(*arrays, mask_array, words, sink_array)
+    return Call(made, engine, origin=(arrays_call, (q, k, v, told)))
 
 
 def _shaped(q: Any, made: Call, layout: str, result: np.ndarray) -> np.ndarray:

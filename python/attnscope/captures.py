@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from .errors import make_error
+from .errors import AbsentError, KindError, PlaceError, make_error, python_words
 from .exports import Export
 from .facts import counted, place_text, told_facts
 from .heads import Call, Head, stats_words
 from .metrics import Metrics, open_metrics
 from .native import _native, selection_word, take_engine, word
 from .progress import Progress, Reporter
+from .reopening import Closable, call_of, capture_of
 from .tables import CallTable, stats_table
 
 
@@ -26,9 +28,36 @@ _SELECTION = frozenset(
 )
 
 
+_Opened = TypeVar("_Opened")
+Kind = Literal["capture", "export", "metrics"]
+
+
+@overload
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    kind: Literal["capture"],
+    check: bool = True,
+    progress: Progress = None,
+    **options: Any,
+) -> Capture: ...
+@overload
+def open(path: str | os.PathLike[str], *, kind: Literal["export"], progress: Progress = None) -> Export: ...
+@overload
+def open(path: str | os.PathLike[str], *, kind: Literal["metrics"], progress: Progress = None) -> Metrics: ...
+@overload
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    kind: None = None,
+    check: bool = True,
+    progress: Progress = None,
+    **options: Any,
+) -> Capture: ...
 def open(  # noqa: A001 - attnscope.open, as one says it
     path: str | os.PathLike[str] | None = None,
     *,
+    kind: Kind | None = None,
     check: bool = True,
     progress: Progress = None,
     **options: Any,
@@ -43,6 +72,9 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     memory="512MiB" (of each piece of work; results come on top), threads, backend, vram, tf32; cache="none" or a
     folder for row sums. check: compare a few recorded outputs with what is computed, as every command does.
 
+    kind: "capture", "export" or "metrics", by which type checkers know what this gives (a capture, unless it is
+    given); a file that is another kind is a usage error. None: whatever it is. `with` closes it.
+
     An export (weights, rows or logits, also an unfinished one) opens as an Export, without options, and what probe()
     wrote as Metrics: a table, or the .part of a run that has not ended.
 
@@ -50,19 +82,44 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     understood, and where outputs differ. Raises attnscope.Error: "file" for what is malformed or shapes maps
     without being understood, "usage" for options that cannot be meant.
     """
-    if path is not None and _native.holds_metrics(os.fspath(path)):
-        if options:
-            raise make_error(
-                f"{os.fspath(path)}: holds metrics, for which {next(iter(options))} means nothing", "usage"
-            )
-        return open_metrics(path)
-    if path is not None and _native.is_export(os.fspath(path)):
-        if options:
-            raise make_error(
-                f"{os.fspath(path)}: is an export, for which {next(iter(options))} means nothing", "usage"
-            )
-        with Reporter("open", progress) as report:
-            return Export(os.fspath(path), _native.open_export(os.fspath(path), report))
+    if kind not in (None, "capture", "export", "metrics"):
+        raise make_error(f'kind {kind!r}: expected "capture", "export" or "metrics"', "usage")
+    if path is not None:
+        name = os.fspath(path)
+        if _native.holds_metrics(name):
+            return _plain(name, "metrics", kind, options, lambda: open_metrics(name))
+        if _native.is_export(name):
+            return _plain(name, "export", kind, options, lambda: _open_export(name, progress))
+    if kind not in (None, "capture"):
+        raise make_error(f"{path}: is a capture, not {_article(kind)}", "usage")
+    return _open_capture(path, check, progress, options)
+
+
+def _article(kind: str) -> str:
+    return {"capture": "a capture", "export": "an export"}.get(kind, kind)
+
+
+def _plain(
+    path: str, found: Kind, kind: Kind | None, options: Mapping[str, Any], make: Callable[[], _Opened]
+) -> _Opened:
+    """What takes no options."""
+    if kind not in (None, found):
+        raise make_error(f"{path}: is {_article(found)}, not {_article(kind)}", "usage")
+    if options:
+        holds = "holds metrics" if found == "metrics" else "is an export"
+        raise make_error(f"{path}: {holds}, for which {next(iter(options))} means nothing", "usage")
+    return make()
+
+
+def _open_export(path: str, progress: Progress) -> Export:
+    with Reporter("open", progress) as report:
+        return Export(path, _native.open_export(path, report))
+
+
+def _open_capture(
+    path: str | os.PathLike[str] | None, check: bool, progress: Progress, options: dict[str, Any]
+) -> Capture:
+    recipe = (None if path is None else os.path.abspath(path), dict(options))
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
     told = told_facts(options.pop("as_", None) or {})
@@ -82,25 +139,34 @@ def open(  # noqa: A001 - attnscope.open, as one says it
     with Reporter("open", progress) as report:
         opened = _native.open_capture(words, engine, report)
     for warning in opened.warnings:
-        warnings.warn(warning, stacklevel=2)
-    return Capture(opened, engine, cache)
+        warnings.warn(python_words(warning), stacklevel=3)
+    return Capture(opened, engine, cache, recipe)
 
 
-class Capture:
+class Capture(Closable):
     """An open capture. path, calls (a table), notes (what was guessed and overridden), warnings.
 
     cap[step, layer, branch, slot] is a call; what is None or left out may be anything, as long as one call is left:
-    cap[10, 3], cap[10, 3, "cond"], cap[None, 3, None, "attn1"]. A number alone, cap.call(0), counts the calls.
+    cap[10, 3], cap[10, 3, "cond"], cap[None, 3, None, "attn1"], cap["cond"]. A layer outside the main stack is named
+    by its block. Negative steps and layers count from the last: cap[-1, 3, "cond"] is of the last step. A negative
+    number alone, cap[-1], counts calls, as cap.call(-1) does. It is pickled as its path and options.
     """
 
-    def __init__(self, opened: _native.Capture, engine: _native.Engine, cache: str) -> None:
+    def __init__(
+        self,
+        opened: _native.Capture,
+        engine: _native.Engine,
+        cache: str,
+        recipe: tuple[str | None, dict[str, Any]],
+    ) -> None:
+        self._recipe = recipe
         self._opened = opened
         self._engine = engine
         self._cache = cache
         self.path = opened.path
         self._folder = _folder_of(Path(opened.path))
-        self.notes: list[str] = opened.notes
-        self.warnings: list[str] = opened.warnings
+        self.notes: list[str] = [python_words(note) for note in opened.notes]
+        self.warnings: list[str] = [python_words(warning) for warning in opened.warnings]
         self.calls = CallTable([opened.call(i).facts() for i in range(len(opened))])
 
     def __repr__(self) -> str:
@@ -115,14 +181,31 @@ class Capture:
     def call(self, number: int) -> Call:
         """The call with this place in `calls`."""
         if not -len(self) <= number < len(self):
-            raise make_error(f"call {number}: {self.path} has calls 0 to {len(self) - 1}", "usage")
-        return Call(self._opened.call(number % len(self)), self._engine, cache=self._cache, folder=self._folder)
+            raise PlaceError(f"call {number}: {self.path} has calls 0 to {len(self) - 1}")
+        number %= len(self)
+        return self._call(number, list(range(self.calls[number]["batch"])))
+
+    def _call(self, number: int, items: list[int]) -> Call:
+        origin = (call_of, (self, number, items))
+        return Call(self._opened.call(number), self._engine, items, self._cache, self._folder, origin)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (capture_of, self._recipe)
+
+    def __dir__(self) -> list[str]:
+        named = {name for name in (*dir(type(self)), *vars(self)) if not name.startswith("_")}
+        return sorted(named)
 
     def __getitem__(self, key: Any) -> Call:
-        parts = key if isinstance(key, tuple) else (key,)
+        parts = key if isinstance(key, tuple) else (None, None, key) if isinstance(key, str) else (key,)
         if len(parts) > 4:
             raise make_error(f"cap[{key!r}]: expected step, layer, branch, slot", "usage")
-        step, layer, branch, slot = (list(parts) + [None] * 4)[:4]
+        step, layer, branch, slot = (_part(part, key) for part in (*parts, *[None] * (4 - len(parts))))
+        if not isinstance(key, tuple) and isinstance(step, int) and step < 0:
+            return self.call(step)
+        places = [counted(facts) for facts in self.calls]
+        step = _from_last(step, [own for own, _, _ in places], "steps", self.path)
+        layer = _from_last(layer, [own for _, own, _ in places if own is not None], "layers", self.path)
         found = []
         for number, facts in enumerate(self.calls):
             items = [i for i in range(facts["batch"]) if branch in (None, _branch(facts, i))]
@@ -134,12 +217,12 @@ class Capture:
             if matches and items:
                 found.append((number, items))
         if len(found) != 1:
-            raise make_error(self._complaint(parts, [number for number, _ in found]), "usage")
-        number, items = found[0]
-        return Call(self._opened.call(number), self._engine, items, self._cache, self._folder)
+            complaint = self._complaint(key, [number for number, _ in found])
+            raise make_error(complaint, "usage") if found else AbsentError(complaint)
+        return self._call(*found[0])
 
-    def _complaint(self, parts: tuple[Any, ...], found: list[int]) -> str:
-        asked = ", ".join(repr(part) for part in parts)
+    def _complaint(self, key: Any, found: list[int]) -> str:
+        asked = ", ".join(map(repr, key)) if isinstance(key, tuple) else repr(key)
         if not found:
             places = [counted(c) for c in self.calls]
             steps = sorted({step for step, _, _ in places})
@@ -160,13 +243,7 @@ class Capture:
         kind, blocks="single*", slots, chunks, batch. Warns of what they name and the capture lacks. Usage error where
         nothing is left."""
         return [
-            Call(
-                self._opened.call(number),
-                self._engine,
-                sorted({item for item, _ in heads}),
-                self._cache,
-                self._folder,
-            )
+            self._call(number, sorted({item for item, _ in heads}))
             for number, heads in self._chosen(selection)
         ]
 
@@ -187,7 +264,7 @@ class Capture:
         with Reporter("where", None) as report:
             chosen, missing = self._opened.select({**words, "cache": self._cache}, self._engine, report)
         for line in missing:
-            warnings.warn(line, stacklevel=3)
+            warnings.warn(python_words(line), stacklevel=3)
         return chosen
 
     def stats(self, *, progress: Progress = None, **options: Any) -> np.ndarray:
@@ -217,6 +294,30 @@ def _folder_of(path: Path) -> Path | None:
     if path.name == "capture.json":
         return path.parent
     return path if path.is_dir() else None
+
+
+def _part(part: Any, key: Any) -> Any:
+    """An element of cap[…] as a number, a name or None."""
+    if part is None or isinstance(part, str):
+        return part
+    try:
+        if isinstance(part, (bool, np.bool_)):
+            raise TypeError
+        return operator.index(part)
+    except TypeError:
+        raise KindError(
+            f"cap[{key!r}]: expected a step, a layer, a branch, a slot (numbers and names; select() gives several calls)"
+        ) from None
+
+
+def _from_last(part: Any, numbers: Sequence[int], name: str, path: str) -> Any:
+    """The number that a negative one means among those that are there."""
+    if not isinstance(part, int) or part >= 0:
+        return part
+    there = sorted(set(numbers))
+    if -part > len(there):
+        raise PlaceError(f"{part}: {path} has {len(there)} {name} ({_list(there)})")
+    return there[part]
 
 
 def _branch(facts: Any, item: int) -> str:

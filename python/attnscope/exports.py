@@ -11,13 +11,14 @@ from .errors import make_error
 from .facts import counted, place_text
 from .places import Places, choose
 from .progress import Progress, Reporter
+from .reopening import Closable
 from .views import HeadView, show_stored
 
 if TYPE_CHECKING:
     from . import _native
 
 
-class Export:
+class Export(Closable):
     """An open export (also an unfinished one). path; heads: a dict of facts a head: step, layer, branch, kind, block,
     slot, batch, head, product, dtype (how entries are stored), lse (whether it is there), mask, rows (how many),
     keys (the capture's, half-open). ex[step, layer, branch, slot] is the list of heads that this means; what is None

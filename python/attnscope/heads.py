@@ -11,15 +11,17 @@ interpreter's lock does not hold up.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 
 import numpy as np
 
-from .errors import make_error
+from .errors import KindError, PlaceError, make_error
 from .facts import counted, place_text
-from .native import selection_word, word
+from .indexing import take
+from .native import free_memory, selection_word, word
 from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
@@ -29,6 +31,11 @@ from .views import HeadView, show_head
 if TYPE_CHECKING:
     from . import _native
 
+    Float32 = np.ndarray[Any, np.dtype[np.float32]]
+    Float64 = np.ndarray[Any, np.dtype[np.float64]]
+
+
+_ROWS_AT_ONCE = 64  # that iterating over a head computes
 
 class Call:
     """One attention call: of a capture, or of arrays.
@@ -47,8 +54,12 @@ class Call:
         items: Sequence[int] | None = None,
         cache: str = "",
         folder: Path | None = None,
+        origin: tuple[Callable[..., Call], tuple[Any, ...]] | None = None,
     ) -> None:
+        """origin: a function and its arguments that make this call, which is pickled as these."""
         self._call = call
+        self._origin = origin
+        self._name: str | None = None  # of reopening.content_name()
         self._engine = engine
         self._cache = cache
         self._folder = folder  # of its capture, where that is one
@@ -63,6 +74,14 @@ class Call:
         except KeyError:
             raise AttributeError(f"a call has no {name!r} (facts: {', '.join(self.facts)})") from None
 
+    def __dir__(self) -> list[str]:
+        return sorted({*self.facts, "facts", *_public(type(self))})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._origin is None:
+            raise KindError(f"{self.facts['name']}: cannot be pickled: nothing tells where it is from")
+        return self._origin
+
     def __repr__(self) -> str:
         f = self.facts
         where = place_text(f)
@@ -71,11 +90,10 @@ class Call:
         return f"<Call {where}: {f['heads']} heads, {f['queries']} × {f['keys']}, {f['dtype']}>"
 
     def head(self, number: int, batch: int | None = None) -> Head:
-        """A head by its number from 0. `batch`: which batch item, where the call has several of this branch."""
-        if not 0 <= number < self.facts["heads"]:
-            raise make_error(
-                f"head {number}: {self.facts['name']} has heads 0 to {self.facts['heads'] - 1}", "usage"
-            )
+        """A head by its number from 0, or from the last by −1. `batch`: which batch item, where the call has several
+        of this branch."""
+        heads, items = self.facts["heads"], self.facts["batch"]
+        number = _counted(number, heads, "head", f"{self.facts['name']} has heads 0 to {heads - 1}")
         if batch is None:
             if len(self._items) != 1:
                 raise make_error(
@@ -84,10 +102,8 @@ class Call:
                     "usage",
                 )
             batch = self._items[0]
-        elif not 0 <= batch < self.facts["batch"]:
-            raise make_error(
-                f"batch {batch}: {self.facts['name']} has items 0 to {self.facts['batch'] - 1}", "usage"
-            )
+        else:
+            batch = _counted(batch, items, "batch", f"{self.facts['name']} has items 0 to {items - 1}")
         return Head(self, batch, number)
 
     def __iter__(self) -> Iterator[Head]:
@@ -140,7 +156,12 @@ class Call:
 
 
 class Head:
-    """One head of one batch item of a call. shape: (Nq, Nk)."""
+    """One head of one batch item of a call: call, batch, number, branch. As an array it is its weights, float32
+    [Nq, Nk], of which only what an index names is computed: head[3:5, :226]. Indices mean what they mean in NumPy
+    (attnscope.indexing.take), and the bits are those of weights(). It is immutable, and pickled as where it is from:
+    the capture's path and options, or its arrays."""
+
+    ndim = 2
 
     def __init__(self, call: Call, batch: int, number: int) -> None:
         self.call = call
@@ -148,6 +169,66 @@ class Head:
         self.number = number
         self.shape = (int(call.facts["queries"]), int(call.facts["keys"]))
         self._place = [(batch, number)]
+
+    @property
+    def dtype(self) -> np.dtype[np.float32]:
+        return np.dtype(np.float32)
+
+    @property
+    def size(self) -> int:
+        return self.shape[0] * self.shape[1]
+
+    @property
+    def nbytes(self) -> int:
+        """Of the whole map, had it to be held."""
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    @overload
+    def __getitem__(self, key: tuple[SupportsIndex, SupportsIndex]) -> np.float32: ...
+    @overload
+    def __getitem__(self, key: Any) -> Float32: ...
+    def __getitem__(self, key: Any) -> Any:
+        return take(lambda rows, cols: self.weights(rows, cols), self.shape, key)
+
+    def __iter__(self) -> Iterator[Float32]:
+        for begin in range(0, len(self), _ROWS_AT_ONCE):
+            yield from self.weights(slice(begin, begin + _ROWS_AT_ONCE))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The whole map. ResourceError (a MemoryError) where the machine's free memory does not hold it."""
+        if copy is False:
+            raise make_error("a head is computed: there is no array of it without a copy", "usage")
+        kind = np.dtype(np.float32 if dtype is None else dtype)
+        free, row = free_memory(), self.shape[1] * (4 if kind == np.float32 else 4 + kind.itemsize)
+        if len(self) * row > free:
+            raise make_error(
+                f"{self.call.facts['name']}: the whole map of {len(self)} × {self.shape[1]} takes "
+                f"{len(self) * row:,} bytes, and {free:,} are free: {free // row} rows would fit (head[:{free // row}])",
+                "resource",
+            )
+        return self.weights().astype(kind, copy=False)
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """Of the whole map: torch.as_tensor(head)."""
+        return np.asarray(self).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def __dir__(self) -> list[str]:
+        return sorted({"batch", "call", "number", "shape", *_public(type(self))})
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Head, (self.call, self.batch, self.number))
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        """What dask names arrays by: heads of the same places of the same files have one name."""
+        from .reopening import content_name
+
+        return (*content_name(self.call), self.batch, self.number)
 
     @property
     def branch(self) -> str | None:
@@ -164,21 +245,21 @@ class Head:
             f"{self.shape[0]} × {self.shape[1]}>"
         )
 
-    def weights(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> np.ndarray:
+    def weights(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> Float32:
         """float32 [rows, cols]: softmax(scale·q·kᵀ + bias) over all keys (or what the call's score is), with the
         bits of an export. rows, cols: None for all, a number (whose axis is left out), a slice, numbers in any
         order, or an array of bool; negative numbers count from the end."""
         return self.call._entries(self._place, rows, cols, False, progress)[0]
 
-    def logits(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> np.ndarray:
+    def logits(self, rows: Places = None, cols: Places = None, *, progress: Progress = None) -> Float32:
         """float32 [rows, cols]: scale·q·k + bias; masked entries are −inf. Rows and columns as weights()."""
         return self.call._entries(self._place, rows, cols, True, progress)[0]
 
-    def lse(self, rows: Places = None, *, progress: Progress = None) -> np.ndarray:
+    def lse(self, rows: Places = None, *, progress: Progress = None) -> Float64:
         """float64 [rows]: the natural log of each row's sum of exp(logits); −inf where all keys are masked."""
         return self.call._lse(self._place, rows, progress)[0]
 
-    def output(self, rows: Places = None, *, progress: Progress = None) -> np.ndarray:
+    def output(self, rows: Places = None, *, progress: Progress = None) -> Float32:
         """float32 [rows, dv]: weights times v. Usage error where v was not recorded."""
         return self.call._outputs(self._place, rows, progress)[0]
 
@@ -196,9 +277,9 @@ class Head:
     ) -> Volume:
         """float32 [T, H, W]: the attention of one token over the video, the mean of several.
 
-        place: a video token (t, y, x), or words as --query takes them: "5,0:30,10:12", "ref1:0,3,4"; several
-        words are several tokens. index: places of the sequence; text_token: numbers within the text, or words of the
-        prompt. at: a pixel of the decoded video, dict(frame=40, x=352, y=240) or as --at takes it; where nothing
+        place: a video token, query(3, 5, 6) or query((3, 5, 6)), or words: "5,0:30,10:12", "ref1:0,3,4"; several
+        words or tuples are several tokens. index: places of the sequence; text_token: numbers within the text, or words of the
+        prompt. at: a pixel of the decoded video, dict(frame=40, x=352, y=240) or "frame=40,x=352,y=240"; where nothing
         tells what a token covers, with cell=(4, 16, 16). reverse: who attends to it instead. domain: "all", "video", "text" or "frame": the keys that rows
         are normalised over. weighting: "value" multiplies by the norms of the keys' v. segment: of a token map,
         instead of its video. Without a grid the result is [tokens]. .text and .segments of the result have the
@@ -211,7 +292,7 @@ class Head:
             parts = self.call._call.query(self.call._engine, self._place, words, report)[0]
         return Volume.of(parts["video"], parts["text"], parts["segments"])
 
-    def pooled(self, block: int, *, progress: Progress = None) -> tuple[np.ndarray, np.ndarray]:
+    def pooled(self, block: int, *, progress: Progress = None) -> tuple[Float32, Float32]:
         """(max, mean), float32 [⌈Nq / block⌉, ⌈Nk / block⌉] each, of the weights in blocks of block × block: exact,
         over the weights that exist (blocks at the far edges have fewer)."""
         with Reporter("pooled", progress) as report:
@@ -262,16 +343,33 @@ class Head:
         return map_picture(self.shape, lambda block: self.pooled(block, progress=False)[1])
 
 
+def _public(kind: type) -> list[str]:
+    return [name for name in dir(kind) if not name.startswith("_")]
+
+
+def _counted(number: Any, count: int, name: str, valid: str) -> int:
+    """A number from 0, where negative ones count from the end."""
+    try:
+        if isinstance(number, (bool, np.bool_)):
+            raise TypeError
+        found = operator.index(number)
+    except TypeError:
+        raise KindError(f"{name}: expected a whole number (got {number!r})") from None
+    if not -count <= found < count:
+        raise PlaceError(f"{name} {found}: {valid}")
+    return found % count
+
+
 def _query_words(
     place: tuple[Any, ...],
     index: int | Sequence[int] | None,
     text_token: str | int | Sequence[str | int] | None,
     at: str | Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    if place and all(not isinstance(part, str) for part in place):
+    if place and all(not isinstance(part, (str, tuple, list, np.ndarray)) for part in place):
         coords = [word(place)]
     else:
-        coords = [word(part) for part in place]
+        coords = [word(part.tolist() if isinstance(part, np.ndarray) else part) for part in place]
     indices = [] if index is None else [index] if isinstance(index, (int, np.integer)) else list(index)
     texts = (
         [] if text_token is None else [text_token] if isinstance(text_token, (int, str)) else list(text_token)

@@ -13,6 +13,7 @@ import numpy as np
 from .errors import make_error
 from .facts import place_text
 from .native import _native
+from .reopening import Closable
 from .tables import NUMBERS, frame_of
 
 _PLACE = ("step", "layer", "branch", "kind", "batch", "head", "block", "slot", "chunk")
@@ -66,7 +67,7 @@ class MetricCall:
             ) from None
 
 
-class Metrics:
+class Metrics(Closable):
     """A table of metrics. path, options (a dict: what all runs share), runs (a dict each: run, prompt, seed, complete,
     seconds, steps …), calls (a MetricCall each).
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import make_error
+from .errors import engine_error, make_error
 
 try:
     from . import _native
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __version__ = _native.version()
 PROGRAMS = Path(__file__).resolve().parent / "bin"
 
-_native.set_error_maker(make_error)
+_native.set_error_maker(engine_error)
 _native.set_program(os.fspath(PROGRAMS / "attnscope"))
 # The CUDA module, where the wheel was built with it: looked for beside the host's program otherwise.
 if "ATTNSCOPE_CUDA_MODULE" not in os.environ and (PROGRAMS / "attnscope_cuda.so").exists():
@@ -55,6 +55,11 @@ def engine(
         "" if vram is None else str(vram),
         bool(tf32),
     )
+
+
+def free_memory() -> int:
+    """Bytes that this process can still take."""
+    return int(_native.available_memory())
 
 
 def take_engine(options: dict[str, Any]) -> Engine:

@@ -80,6 +80,10 @@ class Volume(np.ndarray):
         self.text = np.empty(0, np.float32)
         self.segments = {}
 
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        """A reduction to one number is NumPy's number."""
+        return array[()] if array.ndim == 0 else super().__array_wrap__(array, context)
+
     def _repr_png_(self) -> bytes | None:
         if self.ndim != 3 or self.size == 0:
             return None

@@ -9,7 +9,7 @@ from typing import Any, Union
 
 import numpy as np
 
-from .errors import make_error
+from .errors import PlaceError, make_error
 
 #: One place, a slice, a range, a list or array of places, or an array of bool; None: all.
 Places = Union[int, slice, range, Sequence[int], "np.ndarray[Any, Any]", None]
@@ -65,7 +65,7 @@ def choose(places: Places, count: int, what: str) -> Chosen:
 def _within(array: np.ndarray, count: int, what: str) -> np.ndarray:
     outside = array[(array < -count) | (array >= count)]
     if outside.size:
-        raise make_error(f"{what}: {outside[0]} is outside (valid 0 to {count - 1})", "usage")
+        raise PlaceError(f"{what}: {outside[0]} is outside (valid 0 to {count - 1})")
     return np.where(array < 0, array + count, array)
 
 

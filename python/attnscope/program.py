@@ -16,6 +16,7 @@ from .facts import told_facts
 from .pictures import Picture
 
 PROGRAM = Path(__file__).resolve().parent / "bin" / "attnscope"
+_NAME = "attnscope: "
 _CODES = {1: "failure", 2: "usage", 3: "difference", 4: "interrupted"}
 # Options of which several are several words; of others a list is one word with commas.
 _REPEATED = frozenset({"mask", "query", "index", "text_token", "threshold", "own_mask", "as_", "ignore"})
@@ -63,17 +64,52 @@ def words(command: str, inputs: tuple[Any, ...], options: Mapping[str, Any]) -> 
     return line
 
 
-def _pass_on(stream: Any, said: list[str], quiet: bool) -> None:
-    for line in stream:
-        said.append(line)
-        if not quiet:
+class _Narration:
+    """What a program tells on standard error, passed on line by line. Its last line, which may be the error that
+    becomes an exception, waits a moment for the program's end."""
+
+    _WAIT = 0.5  # seconds
+
+    def __init__(self, quiet: bool) -> None:
+        self.said: list[str] = []
+        self._quiet = quiet
+        self._held = ""
+        self._lock = threading.Lock()
+
+    def follow(self, stream: Any) -> None:
+        for line in stream:
+            self.pass_on()
+            self.said.append(line)
+            if not line.startswith(_NAME):
+                self._write(line)
+                continue
+            with self._lock:
+                self._held = line
+            timer = threading.Timer(self._WAIT, self.pass_on)
+            timer.daemon = True
+            timer.start()
+
+    def pass_on(self) -> None:
+        with self._lock:
+            held, self._held = self._held, ""
+        self._write(held)
+
+    def error(self) -> str:
+        """The last thing that the program told under its name, which is not shown any more if it has not been."""
+        with self._lock:
+            self._held = ""
+        last = next((line for line in reversed(self.said) if line.startswith(_NAME)), "")
+        return last.removeprefix(_NAME).rstrip("\n")
+
+    def _write(self, line: str) -> None:
+        if not self._quiet:
             sys.stderr.write(line)
 
 
 def command(name: str, *inputs: Any, quiet: bool = False, **options: Any) -> str:
     """Runs a command of the command line and gives its standard output: attnscope.command("info", "dump/",
-    json=True). What it tells on standard error goes to sys.stderr, unless quiet. Raises attnscope.Error with its
-    text; Ctrl-C ends it as it does at a terminal, so that --resume goes on with what is kept."""
+    json=True). What it tells on standard error goes to sys.stderr, unless quiet; its error is raised alone, as
+    attnscope.Error; Ctrl-C ends it as it does at a terminal, so that --resume goes on with what is kept."""
     _require_program()
     if quiet:
         options["quiet"] = True
@@ -85,8 +121,8 @@ def command(name: str, *inputs: Any, quiet: bool = False, **options: Any) -> str
         text=True,
         errors="replace",
     )
-    said: list[str] = []
-    narrator = threading.Thread(target=_pass_on, args=(process.stderr, said, quiet), daemon=True)
+    narration = _Narration(quiet)
+    narrator = threading.Thread(target=narration.follow, args=(process.stderr,), daemon=True)
     narrator.start()
     try:
         output = process.stdout.read()  # type: ignore[union-attr]
@@ -100,12 +136,9 @@ def command(name: str, *inputs: Any, quiet: bool = False, **options: Any) -> str
         process.stdout.close()  # type: ignore[union-attr]
         process.stderr.close()  # type: ignore[union-attr]
     if process.returncode != 0:
-        last = next((line for line in reversed(said) if line.startswith("attnscope: ")), "")
-        text = last.removeprefix("attnscope: ").rstrip("\n")
-        raise make_error(
-            text or f"attnscope {name} ended with {process.returncode}",
-            _CODES.get(process.returncode, "failure"),
-        )
+        text = narration.error() or f"attnscope {name} ended with {process.returncode}"
+        raise make_error(text, _CODES.get(process.returncode, "failure"))
+    narration.pass_on()
     return output
 
 

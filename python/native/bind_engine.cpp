@@ -6,6 +6,7 @@
 #include <new>
 #include <string>
 
+#include "cli/common/system_memory.h"
 #include "core/base/error.h"
 #include "core/base/failure_text.h"
 #include "core/base/version.h"
@@ -80,6 +81,7 @@ void bind_engine(nb::module_& module) {
   module.def(
       "reads_device_memory", [] { return cuda_reader() != nullptr; },
       "Whether the memory of CUDA devices can be read here at all.");
+  module.def("available_memory", &available_memory, "Bytes that this process can still take.");
   nb::class_<Engine>(module, "Engine")
       .def(
           "__init__",

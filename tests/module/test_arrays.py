@@ -1,6 +1,7 @@
 """Parts of maps from arrays, of every type and layout, against double precision."""
 
 import unittest
+from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -133,6 +134,28 @@ class Types(unittest.TestCase):
             self.assertEqual(raised.exception.code, "usage")
         with self.assertRaisesRegex(attnscope.Error, "q: .*f32.*k: .*f16|f16.*f32|f32.*f16"):
             attnscope.weights(np.zeros((4, 8), np.float32), np.zeros((4, 8), np.float16))
+
+
+    def test_things_without_numbers(self) -> None:
+        q = torch.zeros(4, 8)
+        sparse = SimpleNamespace(toarray=None, nnz=0)
+        for wrong, words in (
+            (q.to("meta"), "device meta, which has no numbers"),
+            (q.to_sparse(), "a sparse tensor .torch.sparse_coo.: .to_dense.. makes"),
+            (q.to_sparse_csr(), "sparse_csr"),
+            (torch.quantize_per_tensor(q, 0.1, 0, torch.qint8), "a quantized tensor"),
+            (sparse, "a sparse SimpleNamespace: .toarray"),
+            (None, "got nothing"),
+            (object(), r"got \|O"),
+            ("q.pt", "got <U4"),
+            ([[1.0, 2.0], [3.0]], "expected an array .got list"),
+        ):
+            for arrays, name in (((wrong, q), "q"), ((q, wrong), "k")):
+                with self.subTest(words=words, name=name), self.assertRaisesRegex(attnscope.Error, words) as raised:
+                    attnscope.weights(*arrays)
+                self.assertTrue(str(raised.exception).startswith(f"{name}: "), raised.exception)
+                self.assertNotIn("\n", str(raised.exception))
+                self.assertEqual(raised.exception.code, "usage")
 
 
 class Layouts(unittest.TestCase):

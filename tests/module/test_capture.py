@@ -107,9 +107,9 @@ class Calls(unittest.TestCase):
             (lambda: attnscope.open(SAMPLE, grid=(7, 12, 13)), "has 1108 tokens", "usage"),
             (lambda: attnscope.open(), "a CAPTURE is needed", "usage"),
             (lambda: self.cap.stats(layer=3), "unknown option layer; did you mean layers", "usage"),
-            (lambda: self.cap.stats(layers="9"), "--layers 9", "usage"),
+            (lambda: self.cap.stats(layers="9"), "layers=9", "usage"),
             (lambda: self.cap[10, 0].head(4), "heads 0 to 3", "usage"),
-            (lambda: self.cap[10, 0].head(0).query(9, 0, 0), "--query 9,0,0", "usage"),
+            (lambda: self.cap[10, 0].head(0).query(9, 0, 0), "query=9,0,0", "usage"),
             (lambda: self.cap[10, 0].head(0).mask("spatail:frames=1"), "spatail", "usage"),
         ):
             with self.subTest(words=words), self.assertRaisesRegex(attnscope.Error, words) as raised:
@@ -196,7 +196,7 @@ class Maps(unittest.TestCase):
         pixel = {"frame": 3, "x": 13, "y": 10, "cell": (1, 2, 2)}
         np.testing.assert_array_equal(self.head.query(at=pixel), volume)
         np.testing.assert_array_equal(self.head.query(at="frame=3,x=13,y=10,cell=1x2x2"), volume)
-        with self.assertRaisesRegex(attnscope.Error, "is not known; give --preset NAME"):
+        with self.assertRaisesRegex(attnscope.Error, "is not known; give preset=NAME"):
             self.head.query(at={"frame": 3, "x": 13, "y": 10})
         with self.assertRaisesRegex(attnscope.Error, "expected frame=F,x=X,y=Y"):
             self.head.query(at={"frame": 3, "column": 13})
@@ -354,7 +354,7 @@ class Known(unittest.TestCase):
     def test_told_facts(self) -> None:
         call = self.open(as_={"layer": 17, "step": 25, "branch": ["cond"], "model": "m"})[25, 17]
         self.assertEqual((call.step, call.layer, call.branches, call.model), (25, 17, ["cond"], "m"))
-        with self.assertRaisesRegex(attnscope.Error, "--as layr=17: no such fact, did you mean layer"):
+        with self.assertRaisesRegex(attnscope.Error, "as_ layr=17: no such fact, did you mean layer"):
             self.open(as_={"layr": 17})
         with self.assertRaisesRegex(attnscope.Error, "expected a whole number"):
             self.open(as_={"layer": -1})
@@ -376,7 +376,7 @@ class Beside(unittest.TestCase):
 
     def test_what_shapes_maps(self) -> None:
         path = self.save(head_mask=np.float32([2, 4]))
-        with self.assertRaisesRegex(attnscope.Error, "head_mask: weights of heads .* --ignore head_mask") as raised:
+        with self.assertRaisesRegex(attnscope.Error, "head_mask: weights of heads .* ignore head_mask") as raised:
             attnscope.open(path)
         self.assertEqual(raised.exception.code, "file")
         with warnings.catch_warnings():

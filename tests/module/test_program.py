@@ -1,5 +1,6 @@
 """The program that the package brings."""
 
+import io
 import pickle
 import shutil
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import attnscope
 from attnscope import program
@@ -56,12 +58,21 @@ class Words(unittest.TestCase):
         self.assertEqual(raised.exception.code, "usage")
         with self.assertRaises(attnscope.Error) as in_process:
             attnscope.open(SAMPLE).stats(layers=9)
-        self.assertEqual(str(in_process.exception), str(raised.exception))
+        self.assertEqual(str(in_process.exception), str(raised.exception).replace("--layers 9", "layers=9"))
         again = pickle.loads(pickle.dumps(raised.exception))
         self.assertEqual(
             (str(again), again.code, type(again)), (str(raised.exception), "usage", type(raised.exception))
         )
         self.assertIsInstance(again, ValueError)
+
+    def test_an_error_is_told_once(self) -> None:
+        with mock.patch("sys.stderr", io.StringIO()) as shown, self.assertRaises(attnscope.Error) as raised:
+            attnscope.command("stats", SAMPLE, layers="nonsense")
+        self.assertIn("nonsense", str(raised.exception))
+        self.assertNotIn("nonsense", shown.getvalue())
+        with tempfile.TemporaryDirectory() as folder, mock.patch("sys.stderr", io.StringIO()) as shown:
+            attnscope.command("export", SAMPLE, product="lse", layers=0, out=f"{folder}/lse.h5")
+        self.assertIn("lse.h5", shown.getvalue().splitlines()[-1])  # what went well is told to the end
 
     def test_files_that_are_made(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
