@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -17,10 +17,15 @@ from .facts import counted, place_text, told_facts
 from .heads import Call, Head, stats_words
 from .metrics import Metrics, open_metrics
 from .native import _native, selection_word, take_engine, word
+from .optional import require
 from .progress import Progress, Reporter
 from .reopening import Closable, call_of, capture_of
 from .tables import CallTable, stats_table
 
+if TYPE_CHECKING:
+    from xarray import DataArray
+
+    from .stores import MapStore
 
 # The options that choose heads, among those of what measures them.
 _SELECTION = frozenset(
@@ -257,6 +262,24 @@ class Capture(Closable):
             for number, heads in self._chosen(selection)
             for item, head in heads
         ]
+
+    def to_xarray(self, **selection: Any) -> DataArray:
+        """The maps of the heads that selection words choose, as heads() has them, as an xarray.DataArray as
+        Head.to_xarray() gives it: dims step, layer, branch, head, query, key where there is a map for each of them;
+        where there is not, dims map, query, key, with coordinates along `map`. Coordinates of tokens that differ
+        between maps are left out. Usage error where maps differ in shape."""
+        require("xarray", "to_xarray()")
+        from .labelled import maps_array
+
+        return maps_array(self.heads(**selection), self.path)
+
+    def zarr(self, **selection: Any) -> MapStore:
+        """The maps of the heads that selection words choose, as heads() has them, as a read-only store of Zarr with a
+        group a head, each as Head.zarr() gives it: step10_layer3_cond_head2."""
+        require("zarr", "zarr()", 3)
+        from .stores import maps_store
+
+        return maps_store(self.heads(**selection))
 
     def _chosen(self, selection: Mapping[str, Any]) -> list[tuple[int, list[tuple[int, int]]]]:
         """Numbers of calls, each with its (batch item, head); called by what the user calls."""

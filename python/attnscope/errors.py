@@ -44,6 +44,13 @@ class ResourceError(Error, MemoryError):
     """An Error of code "resource"."""
 
 
+class MissingPackage(Error, ImportError):
+    """A package that this needs is not installed, or too old."""
+
+    def __init__(self, text: str, code: str = "unavailable") -> None:
+        super().__init__(text, code)
+
+
 def make_error(text: str, code: str) -> Error:
     return {"usage": UsageError, "resource": ResourceError}.get(code, Error)(text, code)
 

@@ -22,6 +22,7 @@ from .errors import KindError, PlaceError, make_error
 from .facts import counted, place_text
 from .indexing import take
 from .native import free_memory, selection_word, word
+from .optional import require
 from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
@@ -29,7 +30,10 @@ from .tables import MaskQuality, stats_table
 from .views import HeadView, show_head
 
 if TYPE_CHECKING:
+    from xarray import DataArray
+
     from . import _native
+    from .stores import MapStore
 
     Float32 = np.ndarray[Any, np.dtype[np.float32]]
     Float64 = np.ndarray[Any, np.dtype[np.float64]]
@@ -298,6 +302,27 @@ class Head:
         with Reporter("pooled", progress) as report:
             largest, mean = self.call._call.pooled(self.call._engine, self._place, block, report)
         return largest[0], mean[0]
+
+    def to_xarray(self) -> DataArray:
+        """The map as an xarray.DataArray with dims query and key, of which what is read is computed then, each time
+        (.load() keeps it). Coordinates query_t, query_y, query_x (−1 outside the video), query_text and query_word (a
+        text token's number and word), query_segment of a token map, and key_… likewise, as far as tokens have them, are
+        indexes: .sel(query_t=3, key_word="red"); and step, layer, branch, head. Needs xarray (MissingPackage, an
+        ImportError, where it is not here)."""
+        require("xarray", "to_xarray()")
+        from .labelled import head_array
+
+        return head_array(self)
+
+    def zarr(self) -> MapStore:
+        """The map as a read-only store of Zarr (version 3), whose chunks are computed when they are read:
+        zarr.open_group(head.zarr()), xarray.open_zarr(head.zarr()). Arrays: `tiles` in chunks of 512 × 512, `rows` of
+        64 × 4096, both weights() to the bit; 1/max, 1/mean, 2/max …: blocks of 2, 4, … tokens a side. Needs zarr 3
+        (MissingPackage, an ImportError, where it is not here)."""
+        require("zarr", "zarr()", 3)
+        from .stores import MapStore
+
+        return MapStore({"": self})
 
     def mask(
         self, mask: str, *, block: int = 0, exact: bool = False, progress: Progress = None

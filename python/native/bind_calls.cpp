@@ -16,6 +16,7 @@
 #include "python/native/call_maps.h"
 #include "python/native/call_numbers.h"
 #include "python/native/opened_capture.h"
+#include "python/native/result_array.h"
 
 namespace attnscope {
 namespace {
@@ -71,6 +72,41 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["file"] = call.file.string();
   facts["name"] = p.name();
   return facts;
+}
+
+nb::object numbers(const std::vector<int32_t>& values) {
+  return ResultArray<int32_t>({std::ssize(values)}, values, "tokens").to_numpy();
+}
+
+/// Where each token of the queries or of the keys is: int32 arrays t, y, x of the video, text (its
+/// number there) and segment (of a token map: which of `segments`); −1 where it is in none.
+nb::dict tokens_of(const CallHandle& call, bool keys) {
+  const TokenGrid& tokens = keys ? call.problem().key_tokens() : call.problem().query_tokens();
+  const auto count = static_cast<size_t>(tokens.tokens());
+  std::vector<int32_t> t(count, -1), y(t), x(t), text(t), segment(t);
+  const IndexRange words = tokens.text_range();
+  for (size_t i = 0; i < count; ++i) {
+    const auto index = static_cast<int64_t>(i);
+    if (const auto coord = tokens.coord(index)) {
+      t[i] = static_cast<int32_t>(coord->t);
+      y[i] = static_cast<int32_t>(coord->y);
+      x[i] = static_cast<int32_t>(coord->x);
+    }
+    if (index >= words.begin && index < words.end) {
+      text[i] = static_cast<int32_t>(index - words.begin);
+    }
+    if (tokens.has_map()) segment[i] = static_cast<int32_t>(tokens.segment_number(index));
+  }
+  nb::dict result;
+  result["t"] = numbers(t);
+  result["y"] = numbers(y);
+  result["x"] = numbers(x);
+  result["text"] = numbers(text);
+  result["segment"] = numbers(segment);
+  nb::list segments;
+  for (const TokenSegment& each : tokens.segments()) segments.append(each.name);
+  result["segments"] = segments;
+  return result;
 }
 
 /// Calls by their numbers, each with its (batch item, head).
@@ -138,6 +174,7 @@ void bind_captures(nb::module_& module) {
 void bind_calls(nb::module_& module) {
   nb::class_<CallHandle>(module, "Call")
       .def("facts", facts_of, "Everything that is known of the call, by name.")
+      .def("tokens", tokens_of, "keys"_a, "Where each token of the queries or keys is.")
       .def_prop_ro(
           "capture_path",
           [](const CallHandle& call) {

@@ -65,6 +65,42 @@ nb::object entries(const CallHandle& call, const Engine& engine, const Heads& he
   });
 }
 
+/// float64 [rows, 2], sum and exponent; [0, 2] where the score has no normalisers.
+nb::object row_norms(const CallHandle& call, const Engine& engine, int64_t batch, int64_t head,
+                     const nb::object& rows, const Progress& progress) {
+  const Places row_places = places_of(rows);
+  return compute(engine, progress, [&](EngineRun& run) {
+    const std::vector<RowNorm> norms = row_norms_of(call, {batch, head}, row_places, run);
+    ResultArray<double> pairs({static_cast<int64_t>(norms.size()), 2}, call.problem().name());
+    double* to = pairs.data();
+    for (const RowNorm& norm : norms) {
+      *to++ = norm.sum;
+      *to++ = static_cast<double>(norm.exponent);
+    }
+    return pairs;
+  });
+}
+
+using NormPairs =
+    nb::ndarray<nb::ro, const double, nb::shape<-1, 2>, nb::c_contig, nb::device::cpu>;
+
+nb::object known_entries(const CallHandle& call, const Engine& engine, int64_t batch, int64_t head,
+                         const nb::object& rows, const nb::object& cols, const NormPairs& pairs,
+                         const Progress& progress) {
+  const Places row_places = places_of(rows), col_places = places_of(cols);
+  std::vector<RowNorm> norms;
+  for (size_t i = 0; i < pairs.shape(0); ++i) {
+    norms.push_back({pairs.data()[2 * i], static_cast<int64_t>(pairs.data()[2 * i + 1])});
+  }
+  if (!norms.empty() && std::ssize(norms) != row_places.size()) {
+    throw usage_error("norms of " + std::to_string(norms.size()) + " rows for " +
+                      std::to_string(row_places.size()));
+  }
+  return compute(engine, progress, [&](EngineRun& run) {
+    return known_entries_of(call, {batch, head}, row_places, col_places, norms, run);
+  });
+}
+
 nb::object lse(const CallHandle& call, const Engine& engine, const Heads& heads,
                const nb::object& rows, const Progress& progress) {
   const Places row_places = places_of(rows);
@@ -176,6 +212,10 @@ void bind_maps(nb::module_& module) {
   nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
       .def("entries", entries, "engine"_a, "heads"_a, "rows"_a, "cols"_a, "logits"_a, progress,
            "float32 [heads, rows, cols].")
+      .def("row_norms", row_norms, "engine"_a, "batch"_a, "head"_a, "rows"_a, progress,
+           "float64 [rows, 2]: what known_entries() takes.")
+      .def("known_entries", known_entries, "engine"_a, "batch"_a, "head"_a, "rows"_a, "cols"_a,
+           "norms"_a, progress, "float32 [1, rows, cols]: weights, with norms of these very rows.")
       .def("lse", lse, "engine"_a, "heads"_a, "rows"_a, progress, "float64 [heads, rows].")
       .def("outputs", outputs, "engine"_a, "heads"_a, "rows"_a, progress,
            "float32 [heads, rows, channels].")

@@ -144,6 +144,22 @@ std::vector<RowNorm> norms_of(std::span<const HeadTask> tasks, EngineRun& run) {
   return norms;
 }
 
+/// The runs of columns of every head, head by head. norms: [heads, rows], or empty.
+std::vector<HeadTask> entry_tasks(const CallHandle& call, std::span<const HeadPlace> heads,
+                                  const Places& rows, std::span<const ColumnRun> runs,
+                                  std::span<const RowNorm> norms) {
+  std::vector<HeadTask> tasks;
+  for (size_t h = 0; h < heads.size(); ++h) {
+    for (const ColumnRun& columns : runs) {
+      tasks.push_back(head_task(call, heads[h], rows, columns.keys));
+      if (norms.empty()) continue;
+      const auto count = static_cast<size_t>(rows.size());
+      tasks.back().known_norms = norms.subspan(h * count, count);
+    }
+  }
+  return tasks;
+}
+
 }  // namespace
 
 ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace> heads,
@@ -161,17 +177,28 @@ ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace>
   std::vector<RowNorm> norms;
   if (runs.size() > 1 && needs_norms(call.problem().score(), quantity))
     norms = norms_of(whole, run);
-  std::vector<HeadTask> tasks;
-  for (size_t h = 0; h < heads.size(); ++h) {
-    for (const ColumnRun& columns : runs) {
-      tasks.push_back(head_task(call, heads[h], rows, columns.keys));
-      if (norms.empty()) continue;
-      const auto count = static_cast<size_t>(rows.size());
-      tasks.back().known_norms = std::span(norms).subspan(h * count, count);
-    }
-  }
   EntrySink sink(quantity, rows.size(), cols.size(), runs, result.data());
-  run.run(tasks, sink);
+  run.run(entry_tasks(call, heads, rows, runs, norms), sink);
+  return result;
+}
+
+std::vector<RowNorm> row_norms_of(const CallHandle& call, const HeadPlace& head, const Places& rows,
+                                  EngineRun& run) {
+  if (rows.size() == 0) return {};
+  const std::vector<HeadTask> tasks = row_tasks(call, {&head, 1}, rows);
+  run.check_values(tasks);
+  if (!needs_norms(call.problem().score(), Quantity::weights)) return {};
+  return norms_of(tasks, run);
+}
+
+ResultArray<float> known_entries_of(const CallHandle& call, const HeadPlace& head,
+                                    const Places& rows, const Places& cols,
+                                    std::span<const RowNorm> norms, EngineRun& run) {
+  ResultArray<float> result({1, rows.size(), cols.size()}, call.problem().name());
+  if (rows.size() == 0 || cols.size() == 0) return result;
+  const std::vector<ColumnRun> runs = column_runs(cols);
+  EntrySink sink(Quantity::weights, rows.size(), cols.size(), runs, result.data());
+  run.run(entry_tasks(call, {&head, 1}, rows, runs, norms), sink);
   return result;
 }
 

@@ -46,6 +46,14 @@ struct Places {
 ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace> heads,
                               const Places& rows, const Places& cols, Quantity quantity,
                               EngineRun& run);
+/// [rows] of one head: what known_entries_of() takes; empty where the score has no normalisers.
+std::vector<RowNorm> row_norms_of(const CallHandle& call, const HeadPlace& head, const Places& rows,
+                                  EngineRun& run);
+/// [1, rows, cols] of one head, whose norms of these rows are known: the bits of entries_of()'s
+/// weights, without another pass over all keys. q and k are not looked through again.
+ResultArray<float> known_entries_of(const CallHandle& call, const HeadPlace& head,
+                                    const Places& rows, const Places& cols,
+                                    std::span<const RowNorm> norms, EngineRun& run);
 /// [heads, rows]: ln of the rows' normalisers; −inf where a row is masked.
 ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> heads,
                            const Places& rows, EngineRun& run);

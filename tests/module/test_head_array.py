@@ -255,7 +255,7 @@ class Places(unittest.TestCase):
     def test_what_the_tab_key_finds(self) -> None:
         call, head = self.cap[10, 2], self.cap[10, 2].head(0)
         self.assertLessEqual({"layer", "grid", "prompt", "facts", "head", "stats", "records"}, set(dir(call)))
-        self.assertLessEqual({"number", "shape", "weights", "query", "branch"}, set(dir(head)))
+        self.assertLessEqual({"number", "shape", "weights", "query", "to_xarray", "branch"}, set(dir(head)))
         self.assertLessEqual({"path", "calls", "stats", "heads"}, set(dir(self.cap)))
         self.assertLessEqual({"open", "weights", "probe", "Error"}, set(dir(attnscope)))
         for thing in (call, head, self.cap, attnscope):

@@ -1,6 +1,6 @@
 """What type checkers know of the package: checked by test_types.py, never run."""
 
-from typing import assert_type
+from typing import Any, assert_type
 
 import numpy as np
 import torch
@@ -42,3 +42,5 @@ try:
     attnscope.call(q, q, grid=(1, 2, 2)).head(0)
 except attnscope.Error as error:
     assert_type(error.code, str)
+lazy: Any = head.to_xarray()
+store: Any = head.zarr()
