@@ -35,6 +35,6 @@ def _find_package() -> None:
 _find_package()
 
 from attnscope.capture import *  # noqa: E402, F403
-from attnscope.capture import Capture, CaptureError, capture, estimate, record, wrap  # noqa: E402
+from attnscope.capture import Capture, CaptureError, capture, estimate, install, record, wrap  # noqa: E402
 
-__all__ = ["Capture", "CaptureError", "capture", "estimate", "record", "wrap"]
+__all__ = ["Capture", "CaptureError", "capture", "estimate", "install", "record", "wrap"]

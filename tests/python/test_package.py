@@ -54,7 +54,8 @@ class Package(CaptureTest):
         for name in NAMES:
             self.assertTrue(hasattr(attnscope_capture, name), name)
         self.assertEqual(
-            attnscope_capture.__all__, ["Capture", "CaptureError", "capture", "estimate", "record", "wrap"]
+            attnscope_capture.__all__,
+            ["Capture", "CaptureError", "capture", "estimate", "install", "record", "wrap"],
         )
 
 

@@ -132,7 +132,7 @@ class Page(CaptureTest):
         names |= {"model": model, "timesteps": (9.0, 5.0), "nothing": None, "x": tokens(0, "cond")}
         names |= {"tokenizer": Words(), "ids": IDS[1:], "capture": attnscope_capture.capture}
         names |= {"chunks": 1, "first": 1560, "past": 4680, "kv_cache": torch.randn(1, 0, 8)}
-        self.assertEqual(len(python), 8)
+        self.assertEqual(len(python), 9)
         for number, block in enumerate(python):
             if SEVERAL in block:  # test_every_command has torchrun start it
                 continue

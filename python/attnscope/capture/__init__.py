@@ -18,7 +18,8 @@ k [B, Hkv, Nk, d], v [B, Hkv, Nk, dv]. A grid is (T, H, W) in tokens, row-major.
 heads count from 0. Sizes are bytes.
 
 Other entries: record() for one call of a bare function, capture(None, …) for every call in a block,
-estimate() for the size of a dump before it is made, wrap() for an attention function of one's own.
+estimate() for the size of a dump before it is made, wrap() for an attention function of one's own, install()
+for servers, where no with-block fits.
 """
 
 from .call_size import CallSize
@@ -31,6 +32,7 @@ from .files import FORMAT, FORMAT_2, FolderLock, clear_folder, make_folder, read
 from .forward import Forward
 from .grids import Grid
 from .hooks import wrap
+from .install import install
 from .layouts import Layout
 from .masks import MASK_LIMIT, chosen_mask, stored_mask
 from .models import LAYOUTS
@@ -89,6 +91,7 @@ __all__ = [
     "estimate",
     "frames_per_latent",
     "head_range",
+    "install",
     "key_head_range",
     "kind_test",
     "largest_named",

@@ -57,6 +57,7 @@ READ_DISPATCHED = ("query", "key", "value", "attn_mask", "is_causal", "dropout_p
 
 # The functions of models' own files, which transformers takes where no other is asked for.
 EAGER = "eager"
+INTERFACE = "attnscope"  # the recorder's own function in transformers' table
 
 
 def is_exchanged(given: Mapping[str, Any]) -> bool:
@@ -132,6 +133,8 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     shaping = _unread(given, (*READ_NAMED, *NEUTRAL_NAMED))
     if name == "sdpa":
         shaping = [n for n in shaping if n in SHAPING]
+    elif name == INTERFACE:  # what sdpa does not know it leaves out, too
+        shaping = [n for n in shaping if n in SHAPING and n not in STATED]
     else:
         shaping = [n for n in shaping if n not in STATED]
     if "flash" in name and given.get("sliding_window") is not None:
@@ -157,7 +160,7 @@ def transformers_call(name: str, module: Any, given: Mapping[str, Any], result: 
     dropout = float(given.get("dropout") or 0.0)
     out, scale = result[0].transpose(1, 2), given.get("scaling")
     call = Call(q, k, v, out, mask, dropout, causal, scale, source, _approximation(name, q.dtype))
-    return replace(call, cap=_cap(given.get("softcap")), sinks=_sinks(given, q.shape[1]))
+    return replace(call, cap=_cap(given.get("softcap")), sinks=sinks_of(given, q.shape[1]))
 
 
 def _cap(given: Any) -> float:
@@ -175,7 +178,7 @@ def _with_bias(mask: Any, bias: Any, keys: int) -> Any:
     return bias.masked_fill(~mask, -torch.inf) if mask.dtype == torch.bool else bias + mask
 
 
-def _sinks(given: Mapping[str, Any], heads: int) -> torch.Tensor | None:
+def sinks_of(given: Mapping[str, Any], heads: int) -> torch.Tensor | None:
     """[1 or B, H, 1 or N] of a sink, of those of the heads, [H] or [B, H], or of queries, [B, H, N] or [B, H, N, 1]."""
     found = given.get("sinks") if given.get("sinks") is not None else given.get("s_aux")
     if found is None:
@@ -236,4 +239,4 @@ def own_call(
     dropout, causal = float(found.get("dropout") or 0.0), bool(found.get("causal", False))
     mask, scale = found.get("mask"), found.get("scale")
     call = Call(q, k, v, out, mask, dropout, causal, scale, source, approximation)
-    return replace(call, cap=_cap(found.get("cap")), sinks=_sinks(found, q.shape[1]))
+    return replace(call, cap=_cap(found.get("cap")), sinks=sinks_of(found, q.shape[1]))
