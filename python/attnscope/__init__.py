@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from .exports import StoredHead as StoredHead
     from .heads import Call as Call
     from .heads import Head as Head
+    from .looks import Look as Look
+    from .looks import look as look
     from .metrics import Metrics as Metrics
     from .pictures import Picture as Picture
     from .pictures import Volume as Volume
@@ -43,7 +45,9 @@ if TYPE_CHECKING:
     from .program import export as export
     from .program import render as render
     from .program import view as view
+    from .reports import Report as Report
     from .views import HeadView as HeadView
+    from .words import Words as Words
 
     __version__: str
 
@@ -55,16 +59,20 @@ _HOMES = {
     "Export": "exports",
     "Head": "heads",
     "HeadView": "views",
+    "Look": "looks",
     "Metrics": "metrics",
     "Picture": "pictures",
     "Probe": "probes",
+    "Report": "reports",
     "StoredHead": "exports",
     "Volume": "pictures",
+    "Words": "words",
     "__version__": "native",
     "call": "arrays",
     "command": "program",
     "export": "program",
     "logits": "arrays",
+    "look": "looks",
     "lse": "arrays",
     "open": "captures",
     "output": "arrays",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import operator
 import os
 import warnings
@@ -20,7 +21,9 @@ from .native import _native, selection_word, take_engine, word
 from .optional import require
 from .progress import Progress, Reporter
 from .reopening import Closable, call_of, capture_of
+from .reports import Report, report
 from .tables import CallTable, stats_table
+from .words import Words, words_of_heads
 
 if TYPE_CHECKING:
     from xarray import DataArray
@@ -168,6 +171,7 @@ class Capture(Closable):
         self._opened = opened
         self._engine = engine
         self._cache = cache
+        self._given = recipe[1]  # the options that it was opened with
         self.path = opened.path
         self._folder = _folder_of(Path(opened.path))
         self.notes: list[str] = [python_words(note) for note in opened.notes]
@@ -176,6 +180,9 @@ class Capture(Closable):
 
     def __repr__(self) -> str:
         return f"<Capture {self.path}: {len(self)} calls>"
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(repr(self)[1:-1])}</p>{self.calls._repr_html_()}"
 
     def __len__(self) -> int:
         return len(self.calls)

@@ -26,6 +26,7 @@ from .optional import require
 from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
+from .shown import table as shown_table
 from .tables import MaskQuality, stats_table
 from .views import HeadView, show_head
 
@@ -92,6 +93,10 @@ class Call:
         if f["slot"]:
             where += f", {f['slot']}"
         return f"<Call {where}: {f['heads']} heads, {f['queries']} × {f['keys']}, {f['dtype']}>"
+
+    def _repr_html_(self) -> str:
+        told = {name: value for name, value in self.facts.items() if value is not None and name != "tokens"}
+        return shown_table(["fact", "value"], [[name, value] for name, value in told.items()])
 
     def head(self, number: int, batch: int | None = None) -> Head:
         """A head by its number from 0, or from the last by −1. `batch`: which batch item, where the call has several

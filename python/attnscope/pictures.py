@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import html
 import os
 import struct
 import zlib
@@ -12,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from .native import _native
+from .shown import Shown
 
 OCTAVES = 16  # below the largest value, that colours tell apart
 _SIDE = 512  # pixels of a picture's longer side, about
@@ -28,6 +31,12 @@ def png(values: np.ndarray, *, colours: str = "viridis", octaves: float = OCTAVE
     table = np.frombuffer(_native.colours(colours), np.uint8).reshape(256, 3)
     factor = max(1, _SIDE // max(1, *index.shape))
     return _encode(table[index.repeat(factor, 0).repeat(factor, 1)])
+
+
+def heat(values: np.ndarray, largest: float, colours: str = "inferno") -> bytes:
+    """A PNG of values ≥ 0, [rows, columns], on a linear scale up to `largest`, a pixel each."""
+    index = (255 * np.clip(np.nan_to_num(values / largest if largest > 0 else values * 0), 0, 1)).astype(np.uint8)
+    return _encode(np.frombuffer(_native.colours(colours), np.uint8).reshape(256, 3)[index])
 
 
 def _encode(pixels: np.ndarray) -> bytes:
@@ -84,6 +93,16 @@ class Volume(np.ndarray):
         """A reduction to one number is NumPy's number."""
         return array[()] if array.ndim == 0 else super().__array_wrap__(array, context)
 
+    def show(self) -> Shown:
+        """Shows the frames at once in a notebook; elsewhere a line. .save("film.png") of what it gives writes them."""
+        picture = self._repr_png_()
+        at = tuple(map(int, np.unravel_index(int(np.argmax(self)), self.shape))) if self.size else ()
+        largest = f"largest {float(np.max(self)):.3g} at {at}" if self.size else "empty"
+        line = f"<Volume {' × '.join(map(str, self.shape))}: sum {float(np.sum(self)):.3g}, {largest}>"
+        data = "" if picture is None else base64.b64encode(picture).decode()
+        fragment = f'<img alt="{line[1:-1]}" src="data:image/png;base64,{data}">' if data else html.escape(line)
+        return Shown(line, fragment, png=picture).display()
+
     def _repr_png_(self) -> bytes | None:
         if self.ndim != 3 or self.size == 0:
             return None
@@ -112,6 +131,4 @@ class Picture(os.PathLike[str]):
     def _repr_html_(self) -> str | None:
         if self.path.suffix != ".gif":
             return None
-        import base64
-
         return f'<img src="data:image/gif;base64,{base64.b64encode(self.path.read_bytes()).decode()}">'

@@ -9,9 +9,32 @@ from typing import Any
 import numpy as np
 
 from .native import _native
+from .shown import table as shown_table
 
 _COUNTS = ("rows", "masked_rows")
 NUMBERS = ("forward", "of_step")  # of a call whose step or branch nobody told; else −1
+
+
+_ROWS = 40  # of a table that a notebook shows
+
+
+class HeadTable(np.ndarray):
+    """A structured array with a record a head, which shows itself as a table in notebooks."""
+
+    def __getitem__(self, key: Any) -> Any:
+        part = super().__getitem__(key)
+        return part.view(np.ndarray) if isinstance(part, HeadTable) and part.dtype.names is None else part
+
+    def _repr_html_(self) -> str | None:
+        names = self.dtype.names
+        if names is None or self.ndim != 1:
+            return None
+        rows = [list(record) for record in self[:_ROWS].tolist()]
+        return shown_table(list(names), rows, _more(len(self) - _ROWS, "heads"))
+
+
+def _more(count: int, what: str) -> str:
+    return f"… {count} more {what}" if count > 0 else ""
 
 
 def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np.ndarray:
@@ -31,7 +54,7 @@ def stats_table(records: list[dict[str, Any]], options: Mapping[str, Any]) -> np
     for name, _ in columns:
         missing: Any = {"i": -1, "U": ""}.get(table.dtype[name].kind, np.nan)
         table[name] = [missing if record[name] is None else record[name] for record in records]
-    return table
+    return table.view(HeadTable)
 
 
 def _text_type(records: list[dict[str, Any]], name: str) -> str:
@@ -113,7 +136,7 @@ class CallTable(Sequence[Mapping[str, Any]]):
         return rows, max(0, len(self) - most)
 
     def __repr__(self) -> str:
-        rows, more = self._cells(40)
+        rows, more = self._cells(_ROWS)
         widths = [max(len(line[i]) for line in [list(self.SHOWN), *rows]) for i in range(len(self.SHOWN))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -122,15 +145,8 @@ class CallTable(Sequence[Mapping[str, Any]]):
         return "\n".join(lines + ([f"… {more} more calls"] if more else []))
 
     def _repr_html_(self) -> str:
-        import html
-
-        rows, more = self._cells(40)
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.SHOWN)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
-        )
-        note = f"<p>… {more} more calls</p>" if more else ""
-        return f"<table><tr>{head}</tr>{body}</table>{note}"
+        rows, more = self._cells(_ROWS)
+        return shown_table(list(self.SHOWN), rows, _more(more, "calls"))
 
 
 @dataclass(frozen=True)
@@ -155,3 +171,7 @@ class MaskQuality:
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        numbers = self.as_dict()
+        return shown_table(list(numbers), [list(numbers.values())])

@@ -14,6 +14,7 @@ import numpy as np
 from .errors import make_error
 from .pictures import png
 from .progress import Progress, Reporter, notebook_shell
+from .saving import save_new
 
 _MOST_STRIDE = 1 << 20
 _SIDE = 512  # pixels of a picture's longer side, about
@@ -95,20 +96,7 @@ class HeadView:
             data = self.png
         else:
             raise make_error(f'{path}: the name must end in .html or .png (got "{path.suffix}")', "usage")
-        if self._folder is not None and self._folder.resolve() in path.resolve().parents:
-            raise make_error(
-                f"{path}: would stand in {self._folder}, which is read: nothing is written into a capture (give the "
-                "output another folder)",
-                "file",
-            )
-        try:
-            with open(path, "wb" if force else "xb") as file:
-                file.write(data)
-        except FileExistsError:
-            raise make_error(f"{path}: is there already (force=True replaces it)", "usage") from None
-        except OSError as error:
-            raise make_error(f"{path}: {error.strerror}", "file") from error
-        return path
+        return save_new(path, data, force, self._folder)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         shell = notebook_shell()

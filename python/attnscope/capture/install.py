@@ -176,12 +176,12 @@ def install(model: Any = None, **options: Any) -> Installed | None:
     set or not. options: of capture(), which those of the variable replace.
 
     The capture is complete when the process ends or the result is closed; of a process that was killed, what was
-    recorded opens. Raises CaptureError, of one line, for a variable that cannot be meant, where one is installed already
-    and where capture() would; then nothing is replaced.
+    recorded opens. Raises CaptureError, of one line, for a variable that cannot be meant, where one is installed
+    already and where capture() would; then nothing is replaced.
     """
     if model is None or "transformers" in sys.modules:
         if not register_attention() and model is None:
-            raise CaptureError("install: without a model it waits for one of transformers, which is not installed here")
+            raise CaptureError("install: without a model it waits for one of transformers: that is not here")
     text = os.environ.get(VARIABLE, "")
     if not text.strip():
         return None

@@ -83,8 +83,8 @@ def capped_attention(
     sinks: torch.Tensor | None,
 ) -> torch.Tensor:
     """[B, H, Nq, dv] in q's type: softmax(cap·tanh(scale·QKᵀ/cap) + bias, mask)·V, rows with the sink's logit in
-    their sums, in float32; a cap of 0 is none. mask: bool (may be attended to) or a bias, [B or 1, H or 1, Nq or 1, Nk];
-    sinks: [B or 1, H, Nq or 1]. Of a row without keys and sink the result is 0."""
+    their sums, in float32; a cap of 0 is none. mask: bool (may be attended to) or a bias, [B or 1, H or 1, Nq or 1,
+    Nk]; sinks: [B or 1, H, Nq or 1]. Of a row without keys and sink the result is 0."""
     group = q.shape[1] // k.shape[1]
     k, v = (t.float().repeat_interleave(group, 1) for t in (k, v))
     keys = torch.arange(k.shape[2], device=q.device)
@@ -100,7 +100,8 @@ def capped_attention(
             part = part[:, :, rows] if part.shape[2] > 1 else part
             logits = logits.masked_fill(~part, -torch.inf) if part.dtype == torch.bool else logits + part.float()
         if causal:
-            logits = logits.masked_fill(keys > torch.arange(rows.start, rows.stop, device=q.device)[:, None], -torch.inf)
+            own = torch.arange(rows.start, rows.stop, device=q.device)[:, None]
+            logits = logits.masked_fill(keys > own, -torch.inf)
         parts.append(_with_sinks(logits, sinks, rows) @ v)
     return torch.cat(parts, 2).to(q.dtype)
 

@@ -135,6 +135,11 @@ class Writer:
         """Is a call of this capture beside those that are listed, or on its way to the disk?"""
         return bool(self._held) or (self._handed and self._error is None)
 
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for the disk, about, beside one that is being written."""
+        return self._jobs.qsize() if self._thread.is_alive() else 0
+
     def add(self, name: str, entry: dict[str, Any]) -> None:
         """Puts an entry into one of the lists; it may change until the capture ends."""
         self.lists[name].append(entry)
