@@ -99,6 +99,11 @@ def kept_entries(call: Recorded) -> torch.Tensor:
         return j <= i
     if word == "tensor":
         return call["mask"]
+    if word == "window":
+        before, behind = map(int, number.split(","))
+        apart = j - i - (keys - queries)
+        left = apart >= -before if before >= 0 else True
+        return left & (apart <= behind) if behind >= 0 else left & torch.ones_like(apart, dtype=torch.bool)
     if word == "block_causal":
         return j // int(number) <= i // int(number)
     if word == "blocks":

@@ -63,7 +63,11 @@ STRUCTURES: dict[str, tuple[str, torch.Tensor]] = {
     "blocks of 64": ("blocks", spread(some_blocks(5, 5), 64)),
     "blocks of each item and head": ("blocks", spread(some_blocks(2, 4, 5, 5), 64)),
     "all rows alike": ("tensor", VALID.repeat(N, 1)),
-    "a window": ("tensor", (I - J).abs() < 20),
+    "a window": ("window:19,19", (I - J).abs() < 20),
+    "a sliding window": ("window:19,0", (J <= I) & (I - J < 20)),
+    "a window that is open": ("window:-1,30", J <= I + 30),
+    "each token itself": ("window:0,0", I == J),
+    "a window beside the token": ("tensor", (J < I) & (I - J < 20) | (J == 0)),
     "anything": ("tensor", torch.rand(N, N, generator=torch.Generator().manual_seed(1)) > 0.5),
 }
 
@@ -126,11 +130,25 @@ class Structures(CaptureTest):
         with self.refused("above the limit"):
             stored_mask(mask, [0, 1], (2, 4), (N, N), torch.float32, 0)
 
+    def test_windows_of_more_keys_than_queries(self) -> None:
+        """Those are counted from the last token of both, whose place the query's is."""
+        apart = torch.arange(N + 60)[None] - I - 60
+        for fact, mask in (
+            ("window:50,0", (apart >= -50) & (apart <= 0)),
+            ("window:-1,0", apart <= 0),
+            ("window:7,-1", apart >= -7),
+            ("window:3,4", (apart >= -3) & (apart <= 4)),
+        ):
+            call = self.recorded(mask)
+            self.assertEqual(call.facts["mask"], fact)
+            self.check_same(call, mask)
+
     def test_other_numbers_of_keys(self) -> None:
         keys = torch.arange(170)[None]
         for fact, mask in (
             ("block_causal:60", keys // 60 <= I // 60),
             ("causal", keys <= I),
+            ("tensor", (I - 30 <= keys) & (keys <= I)),
             ("tensor", pairs(VALID)[:, :170]),
             ("blocks", spread(some_blocks(5, 5), 64)[:, :170]),
         ):
@@ -219,6 +237,7 @@ class Blocks(CaptureTest):
             ("blocks", None, lambda b, h, i, j: (i // 128 + 2 * (j // 128)) % 3 != 1),
             ("blocks", 2, lambda b, h, i, j: (i // 128 + 2 * (j // 128) + h) % 3 != 1),
             ("blocks", None, lambda b, h, i, j: (i // 64 + j // 64) % 3 != 1),
+            ("window:20,20", None, lambda b, h, i, j: (i - j).abs() <= 20),
             ("tensor", 2, lambda b, h, i, j: (i - j).abs() <= 20 + h),
         ):
             mask = create_block_mask(function, None, heads, N, N, device="cpu")

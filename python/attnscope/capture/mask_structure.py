@@ -38,7 +38,7 @@ def find_structure(entries: MaskEntries, sizes: tuple[tuple[int, int], ...]) -> 
     same_rows = _same_rows(entries)
     if same_rows is not None:
         return StoredMask({"mask": "tensor"}, {"mask": same_rows})
-    found = _block_causal(entries)
+    found = _block_causal(entries) or _window(entries)
     if found is None and entries.shape[2] == entries.shape[3]:
         found = _valid_pairs(entries) or _segments(entries)
     for height, width in sizes:
@@ -99,6 +99,29 @@ def _block_causal(entries: MaskEntries) -> StoredMask | None:
     if not _is(entries, expected):
         return None
     return StoredMask({"mask": f"block_causal:{block}" if block > 1 else "causal"}, {})
+
+
+def _window(entries: MaskEntries) -> StoredMask | None:
+    """The keys around the query's own place, counted from the last token: the first row tells how many are behind it,
+    the last how many before it."""
+    _, _, queries, keys = entries.shape
+    shift = keys - queries
+    first, last = entries.rows(0, 0, 0, 1)[0], entries.rows(0, 0, queries - 1, queries)[0]
+    if shift < 0 or not bool(first[shift]) or not bool(last[keys - 1]):
+        return None
+    behind = keys - 1 - int(first.flip(0).int().argmax()) - shift
+    before = keys - 1 - int(last.int().argmax())
+    places = torch.arange(keys, device=first.device)
+
+    def expected(_item: int, first: int, end: int) -> torch.Tensor:
+        apart = places - torch.arange(first + shift, end + shift, device=places.device)[:, None]
+        return (apart >= -before) & (apart <= behind)
+
+    if not _is(entries, expected):
+        return None
+    # As many keys as there are before the last query, or behind the first, are all.
+    left = -1 if before == keys - 1 else before
+    return StoredMask({"mask": f"window:{left},{-1 if behind == queries - 1 else behind}"}, {})
 
 
 def _valid_pairs(entries: MaskEntries) -> StoredMask | None:
