@@ -513,9 +513,11 @@ class Images(Models):
         (call,) = read_capture(self.folder / "d")
         self.assertEqual(call.facts["queries"], [{"name": "tokens", "modality": "other", "count": 22}])
         self.assertIn("22 queries are not the 19 tokens of the joint sequence", self.said.getvalue())
-        with torch.no_grad(), capture(model, self.folder / "e", layers=0):
-            model(**{**more, "img_shapes": 3})
-        self.assertIn("has other arguments than its token layout expects", self.said.getvalue())
+        for number, shapes in enumerate((3, [torch.ones(3, 2)])):  # of the second, no number is one
+            self.said.truncate(self.said.seek(0))
+            with torch.no_grad(), capture(model, self.folder / f"e{number}", layers=0):
+                model(**{**more, "img_shapes": shapes})
+            self.assertIn("has other arguments than its token layout expects", self.said.getvalue())
 
 
 if __name__ == "__main__":

@@ -60,7 +60,9 @@ class MapTeller:
             return None
         try:
             return self._with_grid(module, layout.sequences(module, given))
-        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        except CaptureError:
+            raise
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
             self._say(
                 f"{type(module).__name__}: its forward has other arguments than its token layout expects "
                 f"({type(error).__name__}: {error}): its tokens are recorded as other"
