@@ -99,7 +99,8 @@ class Texts(LoopTest):
             pipe.run(lambda text: text, ("uncond", "cond", "cond"))
         calls = [c for c in read_capture(self.folder / "d") if c.facts["layer"] == 0]
         told = [(c.facts["step"], *c.facts.get("branches", [c.facts.get("of_step")])) for c in calls]
-        self.assertEqual(sorted(told, key=str), sorted([(i, b) for i in range(3) for b in ("uncond", "cond", 2)], key=str))
+        expected = [(i, b) for i in range(3) for b in ("uncond", "cond", 2)]
+        self.assertEqual(sorted(told, key=str), sorted(expected, key=str))
 
     def test_text_that_may_be_of_both_branches_tells_nothing(self) -> None:
         class Joined(Pipeline):
@@ -162,7 +163,9 @@ class Components(LoopTest):
         torch.manual_seed(1)
         sizes = dict(num_layers=2, attention_head_dim=16, num_attention_heads=2, intermediate_size=32, adaln_dim=8)
         parts = {
-            name: Ideogram4Transformer2DModel(in_channels=4, llm_features_dim=12, mrope_section=(4, 2, 2), **sizes).eval()
+            name: Ideogram4Transformer2DModel(
+                in_channels=4, llm_features_dim=12, mrope_section=(4, 2, 2), **sizes
+            ).eval()
             for name in ("transformer", "unconditional_transformer")
         }
         return types.SimpleNamespace(**parts, components=parts, scheduler=Scheduler())
@@ -187,7 +190,10 @@ class Components(LoopTest):
         with torch.no_grad(), capture(pipe, self.folder / "both", branch="all", strict=True):
             self.run_steps(pipe)
         calls = read_capture(self.folder / "both")
-        rows = {(c.facts["step"], c.facts["branches"][0], c.facts["extra"]["transformer"], c["q"].shape[2]) for c in calls}
+        rows = {
+            (c.facts["step"], c.facts["branches"][0], c.facts["extra"]["transformer"], c["q"].shape[2])
+            for c in calls
+        }
         names = (("cond", "transformer", 9), ("uncond", "unconditional_transformer", 6))
         self.assertEqual(rows, {(i, *name) for i in range(3) for name in names})
         with torch.no_grad(), capture(pipe, self.folder / "one", steps="1", layers=0, strict=True):

@@ -283,7 +283,8 @@ class Stitched(CaptureTest):
                 cap.begin_step(2)  # writes the cache
                 model(clean, positions, [slice(0, None)])
         calls = self.stitch("n")
-        self.assertEqual([(c.facts["step"], c.facts["layer"]) for c in calls], [(s, l) for s in range(3) for l in (0, 1)])
+        places = [(c.facts["step"], c.facts["layer"]) for c in calls]
+        self.assertEqual(places, [(step, layer) for step in range(3) for layer in (0, 1)])
         for call in calls[:4]:
             self.assertEqual([s["name"] for s in call.facts["keys"]], ["cached", "video"])
             self.assertEqual(call["k"].shape[2], (4 + 6) * FRAME)

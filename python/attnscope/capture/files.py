@@ -128,7 +128,8 @@ def clear_folder(folder: Path, force: bool) -> None:
     if not force:
         raise CaptureError(f"{folder}: already holds a capture; choose another folder or pass force=True")
     # A recorder that was killed has left files called .held or .part.
-    for pattern in ("step*.safetensors*", "forward*.safetensors*", "frame*.png*", "capture.json", "capture.json" + PART):
+    calls = ("step*.safetensors*", "forward*.safetensors*")
+    for pattern in (*calls, "frame*.png*", "capture.json", "capture.json" + PART):
         for file in folder.glob(pattern):
             file.unlink(missing_ok=True)
 

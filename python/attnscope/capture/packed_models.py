@@ -32,7 +32,8 @@ def _minimax_h3(model: Any, a: Given) -> Sequences:
     last = sounds[-1] if sounds else (0, [])
     made = [last] if sounds and (not films or _made(places, last, starts[-1])) else []
     number = 0
-    for start in sorted({*starts[:-1], *(first for first, _ in sounds[: len(sounds) - len(made)])}):  # what is made comes last
+    # What is made comes last.
+    for start in sorted({*starts[:-1], *(first for first, _ in sounds[: len(sounds) - len(made)])}):
         film = next((grid for first, grid in films if first == start), None)
         before = next(((first, n) for first, n in sounds if first + sum(n) == start), None)
         # A sound that begins with the film behind it is the film's own.
