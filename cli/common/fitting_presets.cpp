@@ -1,6 +1,7 @@
 #include "cli/common/fitting_presets.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -20,7 +21,9 @@ std::vector<FittingPreset> fitting_presets(const AttentionProblem& problem) {
     const TokenGrid grid = TokenGrid::video(preset.cells() + (cross ? 0 : preset.text.count),
                                             preset.grid, cross ? 0 : preset.text.count,
                                             cross ? TextPlace::none : preset.text.place);
-    fitting.push_back({std::string(preset.name), grid.grid_text(),
+    const std::string tiles =
+        preset.has_tiles() ? fmt::format(" in tiles of {}", fmt::join(preset.tile, "x")) : "";
+    fitting.push_back({std::string(preset.name), grid.grid_text() + tiles,
                        cross ? std::string("all") : grid.text_text()});
   }
   return fitting;

@@ -100,11 +100,13 @@ CallFacts with_preset(CallFacts facts, const HeadTensors& heads, const std::stri
     throw usage_error(option + " has " + count + ", but " + facts.name() + " has " +
                       std::to_string(queries) + " queries and " + std::to_string(keys) + " keys");
   }
-  if (preset.part_tokens() > 0 && !cross) {
+  if (preset.is_map() && !cross) {
     if (facts.has("grid") || facts.has("text")) {
-      throw usage_error(option +
-                        " has other tokens before its video, which a grid and a text beside it " +
-                        "cannot say: " + facts.name() + " states them; give --preset alone");
+      throw usage_error(
+          option +
+          (preset.has_tiles() ? " has its cells in tiles" : " has other tokens before its video") +
+          ", which a grid and a text beside it cannot say: " + facts.name() +
+          " states them; give --preset alone");
     }
     set_map(facts, preset, *text, "preset");
     return facts;

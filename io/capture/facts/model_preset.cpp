@@ -18,6 +18,7 @@ constexpr VideoGeometry kWan22{1, 4, 32};
 constexpr VideoGeometry kOpenSora2{1, 4, 16};
 constexpr VideoGeometry kImage{1, 1, 16};
 constexpr VideoGeometry kHunyuan15{1, 4, 16};  ///< a VAE of 16×16 pixels, no patches
+constexpr VideoGeometry kKVae{1, 4, 16};       ///< the same
 constexpr VideoGeometry kHunyuanImage{1, 1, 32};
 constexpr VideoGeometry kMiniMaxH3{1, 4, 32, 5};  ///< 17 frames are five latent frames
 
@@ -28,6 +29,7 @@ constexpr int64_t kRoundLength = 1024;
 // latent grid after patching at the resolution named. Those of 2025 and 2026 are what the classes
 // and pipelines of diffusers 0.42 have by default, and the scripts there that convert checkpoints
 // (HunyuanVideo-1.5, Cosmos 2.5, LTX-2, SkyReels-V2); Kandinsky 5's are its own configurations.
+// FLUX.3 has modular blocks there alone.
 constexpr ModelPreset kPresets[] = {
     {"cogvideox-2b",
      "49 frames, 480x720",
@@ -115,6 +117,16 @@ constexpr ModelPreset kPresets[] = {
      kVae4x8,
      true},
     {"kandinsky-6", "121 frames, 512x768", 60, 32, 128, {31, 32, 48}, kNoText, 512, kVae4x8, true},
+    // A tile of the video, in whose frames attention's blocks of 8×8 cells stand together.
+    {.name = "kandinsky-6-sr",
+     .about = "121 frames, 512x768",
+     .layers = 32,
+     .heads = 28,
+     .head_dim = 64,
+     .grid = {31, 32, 48},
+     .text = kNoText,
+     .geometry = kKVae,
+     .tile = {1, 8, 8}},
     {"chronoedit", "5 frames, 480x832", 40, 40, 128, {2, 30, 52}, kNoText, 512, kVae4x8},
     {"anyflow", "81 frames, 480x832", 40, 40, 128, {21, 30, 52}, kNoText, 512, kVae4x8},
     // The longest that its pipeline makes, with 40 latents of sound a second on either side; the
@@ -159,6 +171,8 @@ constexpr ModelPreset kPresets[] = {
        {"history_short_1", {1, 24, 40}, {4, 16, 16}, 19}}},
      20},
     {"sana-video", "81 frames, 480x832", 20, 20, 112, {21, 30, 52}, kNoText, 300, kVae4x8},
+    // Softmax attention of each fourth block; the others have no map of q and k alone.
+    {"sana-wm", "161 frames, 704x1280", 20, 20, 112, {21, 22, 40}, kNoText, 300, kLtx},
     // The video's attentions; those of the sound have 64 channels and a line of their own.
     {"ltx-2", "121 frames, 512x768", 48, 32, 128, {16, 16, 24}, kNoText, 1024, kLtx},
     {"ltx-video", "161 frames, 512x704", 28, 32, 64, {21, 16, 22}, kNoText, 128, kLtx},
@@ -202,6 +216,68 @@ constexpr ModelPreset kPresets[] = {
      0,
      kImage,
      true},
+    // As long as the prompt, without a limit but GLM's; what stands here is a usual length.
+    {"qwen-image-2.1",
+     "one picture, 1024x1024",
+     32,
+     32,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::start},
+     0,
+     kImage,
+     true},
+    {"glm-image",
+     "one picture, 1024x1024",
+     30,
+     64,
+     40,
+     {1, 64, 64},
+     {2048, TextPlace::start},
+     0,
+     kImage,
+     true},
+    {"ernie-image",
+     "one picture, 1024x1024",
+     24,
+     24,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::end},
+     0,
+     kImage,
+     true},
+    // Its single blocks; the five before them attend within the text and within the picture. The
+    // pipeline pads the prompt to the next multiple of 80.
+    {"flux3",
+     "one picture, 1024x1024",
+     28,
+     24,
+     128,
+     {1, 64, 64},
+     {560, TextPlace::start},
+     0,
+     kImage,
+     true},
+    {"longcat-image",
+     "one picture, 1024x1024",
+     57,
+     24,
+     128,
+     {1, 64, 64},
+     {512, TextPlace::start},
+     0,
+     kImage},
+    // The prompt is padded on the left.
+    {"ideogram4",
+     "one picture, 2048x2048",
+     34,
+     18,
+     256,
+     {1, 128, 128},
+     {2048, TextPlace::start},
+     0,
+     kImage},
     {"krea-2",
      "one picture, 1024x1024",
      28,
@@ -249,7 +325,7 @@ int64_t ModelPreset::part_tokens() const {
 }
 
 TokenGrid ModelPreset::token_grid(const TextSpan& words) const {
-  if (part_tokens() == 0) {
+  if (!is_map()) {
     return TokenGrid::video(cells() + words.count, grid, words.count, words.place);
   }
   std::vector<TokenSegment> segments;
@@ -282,12 +358,17 @@ TokenGrid ModelPreset::token_grid(const TextSpan& words) const {
   const std::array<int64_t, 3> cell{geometry.frames, geometry.pixels, geometry.pixels};
   add("video", Modality::video, grid, geometry.chunks > 0 ? std::array<int64_t, 3>{} : cell,
       first_frame);
+  if (has_tiles()) {
+    segments.back().order = CellOrder::tiles;
+    segments.back().tile = tile;
+  }
   return TokenGrid::of_segments(std::move(segments));
 }
 
 bool ModelPreset::told_by(int64_t count, int64_t channels) const {
   const bool open = text_varies && text.count > 0;
-  return !open && count == tokens() && channels == head_dim && count % kRoundLength != 0;
+  return !open && !has_tiles() && count == tokens() && channels == head_dim &&
+         count % kRoundLength != 0;
 }
 
 bool ModelPreset::is_cross(int64_t queries, int64_t keys) const {

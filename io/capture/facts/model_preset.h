@@ -41,16 +41,21 @@ struct ModelPreset {
   bool text_varies = false;
   std::array<PresetPart, 4> parts{};  ///< before the video, after text at the start
   int64_t first_frame = 0;            ///< of the video after its history, as `PresetPart` has it
+  std::array<int64_t, 3> tile{};      ///< cells of a tile, where the video's stand in such; else 0
 
+  bool has_tiles() const { return tile[0] > 0; }
+  /// True where a grid and a text cannot say what its tokens are: a token map does.
+  bool is_map() const { return has_tiles() || part_tokens() > 0; }
   int64_t cells() const { return grid[0] * grid[1] * grid[2]; }
   int64_t part_tokens() const;
   int64_t tokens() const { return part_tokens() + cells() + text.count; }
-  /// The whole sequence: a token map where there are parts, else a grid and its text.
+  /// The whole sequence: a token map where it is_map(), else a grid and its text.
   TokenGrid token_grid() const { return token_grid(text); }
   /// The same with text of another length.
   TokenGrid token_grid(const TextSpan& words) const;
   /// True where so many tokens and channels may be nothing but its own sequence: not where the text
-  /// varies, nor at a round number, as any sequence of words has.
+  /// varies or its cells stand in tiles, as another model's do not, nor at a round number, as any
+  /// sequence of words has.
   bool told_by(int64_t tokens, int64_t head_dim) const;
   /// True where queries of the grid attend to keys of its text alone.
   bool is_cross(int64_t queries, int64_t keys) const;

@@ -39,6 +39,14 @@ TEST_CASE("presets have the sizes of their models") {
                                    {"kandinsky-5-lite", 32, 28, 64, 47616},
                                    {"kandinsky-5-pro", 60, 32, 128, 47616},
                                    {"kandinsky-6", 60, 32, 128, 47616},
+                                   {"kandinsky-6-sr", 32, 28, 64, 47616},
+                                   {"sana-wm", 20, 20, 112, 18480},
+                                   {"qwen-image-2.1", 32, 32, 128, 4608},
+                                   {"glm-image", 30, 64, 40, 6144},
+                                   {"ernie-image", 24, 24, 128, 4608},
+                                   {"flux3", 28, 24, 128, 4656},
+                                   {"longcat-image", 57, 24, 128, 4608},
+                                   {"ideogram4", 34, 18, 256, 18432},
                                    {"chronoedit", 40, 40, 128, 3120},
                                    {"anyflow", 40, 40, 128, 32760},
                                    {"minimax-h3", 50, 56, 128, 104050},
@@ -145,6 +153,22 @@ TEST_CASE("MiniMax-H3's sound stands between the prompt and the video") {
   CHECK_FALSE(preset.told_by(104050, 128));
 }
 
+TEST_CASE("cells of Kandinsky 6 SR stand in tiles") {
+  const ModelPreset& preset = find_preset("kandinsky-6-sr");
+  const TokenGrid map = preset.token_grid();
+  REQUIRE(map.segments().size() == 1);
+  CHECK_FALSE(map.has_grid());
+  // The tile of rows 8 to 15 and columns 0 to 7 comes behind the six of rows 0 to 7.
+  CHECK(map.any_coord(6 * 64)->y == 8);
+  CHECK(map.any_coord(6 * 64)->x == 0);
+  CHECK(map.any_coord(32 * 48 + 9)->t == 1);
+  CHECK(map.any_coord(32 * 48 + 9)->y == 1);
+  CHECK(map.segments()[0].cell == std::array<int64_t, 3>{4, 16, 16});
+  // As many tokens as Kandinsky 5 Lite's rows and columns.
+  CHECK_FALSE(preset.told_by(47616, 64));
+  CHECK(find_preset("kandinsky-5-lite").told_by(47616, 64));
+}
+
 TEST_CASE("text that is as long as the prompt is what a sequence has beside the grid") {
   const ModelPreset& qwen = find_preset("qwen-image");
   REQUIRE(qwen.text_of(4096 + 37));
@@ -178,8 +202,8 @@ TEST_CASE("the manual's table of presets is the program's") {
     const int64_t before = preset.part_tokens();
     const std::string what =
         preset.parts[0].modality == Modality::audio ? " tokens of sound" : " tokens of history";
-    const std::string size =
-        grid.grid_text() + (before > 0 ? " after " + std::to_string(before) + what : "");
+    const std::string size = grid.grid_text() + (preset.has_tiles() ? " in tiles of 1x8x8" : "") +
+                             (before > 0 ? " after " + std::to_string(before) + what : "");
     const std::string words =
         preset.text_varies
             ? "the prompt"
