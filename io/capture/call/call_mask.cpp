@@ -135,6 +135,23 @@ CallMask recorded_mask(const CallFacts& facts, const CallTensors& tensors, const
   return {std::move(mask), fact, std::move(source)};
 }
 
+/// What `make` returns. Where the call has a part of its sequence's tokens alone, what it throws
+/// says that the mask is one of the whole.
+template <typename Make>
+CallMask of_whole(const CallFacts& facts, const Make& make) {
+  const CallFacts::Fact* const part = facts.find("part");
+  if (part == nullptr || !part->value.contains("queries")) return make();
+  try {
+    return make();
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                std::string(error.what()) +
+                    " (the call has a part of its sequence's tokens: the mask is one of the whole, "
+                    "which attnscope convert --stitch makes)",
+                error.place());
+  }
+}
+
 CallMask option_mask(const std::string& text, const std::string& option, const HeadTensors& heads,
                      const CallTokens& tokens, const ReadControl& control,
                      std::vector<std::string>& notes) {
@@ -167,9 +184,10 @@ CallMask call_mask(const CallFacts& facts, const CallTensors& tensors, const Hea
                    const CallTokens& tokens, const FactOverrides& overrides,
                    const ReadControl& control, std::vector<std::string>& notes) {
   const std::string text = facts.text("mask").value_or("none");
-  CallMask mask = overrides.mask
-                      ? option_mask(text, overrides.mask_option, heads, tokens, control, notes)
-                      : recorded_mask(facts, tensors, heads, tokens, text, notes);
+  CallMask mask = of_whole(facts, [&] {
+    return overrides.mask ? option_mask(text, overrides.mask_option, heads, tokens, control, notes)
+                          : recorded_mask(facts, tensors, heads, tokens, text, notes);
+  });
   if (!tensors.cu_seqlens_q) return mask;
   const ErrorCode wrong = overrides.cu_seqlens ? ErrorCode::usage : ErrorCode::file;
   const Mask packed = with_name(facts.name(), wrong, [&] {

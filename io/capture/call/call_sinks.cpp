@@ -1,6 +1,7 @@
 #include "io/capture/call/call_sinks.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <utility>
 
@@ -21,9 +22,12 @@ bool fits(const Sinks::Shape& shape, const Sinks::Shape& call) {
                     [](int64_t own, int64_t all) { return own == 1 || own == all; });
 }
 
+/// The error of a tensor that cannot be the sinks of a call.
+using Misfit = std::function<Error(const std::string& what)>;
+
 /// The axes of a tensor of sinks. Nothing where it fits no call of these extents.
 std::optional<Sinks::Shape> sink_shape(std::span<const int64_t> shape, const Sinks::Shape& call,
-                                       const std::string& name) {
+                                       const Misfit& misfit) {
   std::vector<int64_t> axes(shape.begin(), shape.end());
   if (axes.size() == 4 && axes.back() == 1) axes.pop_back();
   std::vector<Sinks::Shape> ways;
@@ -40,19 +44,18 @@ std::optional<Sinks::Shape> sink_shape(std::span<const int64_t> shape, const Sin
   std::erase_if(ways, [&](const Sinks::Shape& way) { return !fits(way, call); });
   if (ways.empty()) return std::nullopt;
   if (ways.size() > 1 && ways[0] != ways[1]) {
-    throw file_error(name, "",
-                     "fits [batch, heads] and [heads, queries] alike (got " + shape_text(shape) +
-                         "): give it three axes");
+    throw misfit("fits [batch, heads] and [heads, queries] alike (got " + shape_text(shape) +
+                 "): give it three axes");
   }
   return ways.front();
 }
 
 }  // namespace
 
-void require_floats(const TensorSource& tensor) {
+void require_floats(const TensorSource& tensor, ErrorCode wrong) {
   if (is_floating(tensor.dtype()) && !is_float8(tensor.dtype())) return;
-  throw file_error(
-      tensor.name(), "",
+  throw wrong_tensor(
+      tensor, wrong,
       "expected f32, f16, bf16 or f64 (got " + std::string(dtype_name(tensor.dtype())) + ")");
 }
 
@@ -72,16 +75,17 @@ std::vector<float> all_floats(const TensorSource& tensor) {
   return floats_in(tensor, std::vector<int64_t>(extents.size(), 0), extents);
 }
 
-Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call) {
+Sinks read_sinks(const TensorSource& tensor, const Sinks::Shape& call, ErrorCode wrong) {
   const auto extents = tensor.shape();
-  const auto shape = sink_shape(extents, call, tensor.name());
+  const auto misfit = [&](const std::string& what) { return wrong_tensor(tensor, wrong, what); };
+  const auto shape = sink_shape(extents, call, misfit);
   if (!shape) {
-    throw file_error(tensor.name(), "",
-                     "expected a logit a head [" + std::to_string(call[1]) +
-                         "], or what broadcasts to " +
-                         shape_text(std::vector<int64_t>(call.begin(), call.end())) + " (got " +
-                         shape_text(extents) + ")");
+    throw misfit("expected a logit a head [" + std::to_string(call[1]) +
+                 "], or what broadcasts to " +
+                 shape_text(std::vector<int64_t>(call.begin(), call.end())) + " (got " +
+                 shape_text(extents) + ")");
   }
+  require_floats(tensor, wrong);
   std::vector<float> logits = all_floats(tensor);
   return with_name(tensor.name(), ErrorCode::file,
                    [&] { return Sinks(*shape, std::move(logits)); });
@@ -101,7 +105,8 @@ Sinks call_sinks(const CallTensors& tensors, const HeadTensor& q, const FactOver
       return Sinks({1, 1, 1}, {static_cast<float>(*number)});
     });
   }
-  return read_sinks(*open_tensor_reference(option, usual_names("sinks"), control), call);
+  return read_sinks(*open_tensor_reference(option, usual_names("sinks"), control), call,
+                    ErrorCode::usage);
 }
 
 }  // namespace attnscope

@@ -10,4 +10,8 @@ Error bad_fact(const CallFacts& facts, const std::string& fact, const std::strin
   return usage_error((option.empty() ? "--" + fact : option) + ": " + what);
 }
 
+Error wrong_tensor(const TensorSource& tensor, ErrorCode code, const std::string& what) {
+  return {code, one_line(tensor.name() + ": " + what), {tensor.name(), ""}};
+}
+
 }  // namespace attnscope

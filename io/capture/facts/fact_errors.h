@@ -3,6 +3,7 @@
 #include <string>
 
 #include "core/base/error.h"
+#include "core/tensor/tensor_source.h"
 #include "io/capture/facts/call_facts.h"
 
 namespace attnscope {
@@ -11,6 +12,10 @@ namespace attnscope {
 /// Error(usage) naming `option` (by default --FACT), or --as, where it came from elsewhere.
 Error bad_fact(const CallFacts& facts, const std::string& fact, const std::string& what,
                const std::string& option = "");
+
+/// The error for a tensor that cannot be what it was given for: of code `file` where it was
+/// recorded, `usage` where an option names it.
+Error wrong_tensor(const TensorSource& tensor, ErrorCode code, const std::string& what);
 
 /// Returns what `make` returns. Puts `name` before the message of what it throws, where the message
 /// does not begin with it, and gives usage errors `code`: what is wrong may be recorded.

@@ -61,6 +61,24 @@ std::optional<MaskFact> parse_window(std::string_view size, MaskFact fact) {
   return fact;
 }
 
+/// Why the video of a token map has no rows and columns, though its cells have places: the order in
+/// which they stand. Empty where that is not why.
+std::string cell_order_words(const TokenGrid& tokens) {
+  for (const TokenSegment& segment : tokens.segments()) {
+    if (segment.tokens != tokens.video_range() || !segment.has_grid() || segment.is_raster()) {
+      continue;
+    }
+    const auto& tile = segment.tile;
+    return "the cells of " + segment.name + " stand in " +
+           (segment.order == CellOrder::tiles
+                ? "tiles of " + std::to_string(tile[0]) + "x" + std::to_string(tile[1]) + "x" +
+                      std::to_string(tile[2])
+                : "an order of their own") +
+           ", and neighbourhoods are known of cells that stand row by row alone";
+  }
+  return "";
+}
+
 Mask natten_mask(const Neighbourhood& neighbourhood, const TokenGrid& queries,
                  const TokenGrid& keys) {
   const auto refuse = [&](const std::string& what) {
@@ -68,6 +86,10 @@ Mask natten_mask(const Neighbourhood& neighbourhood, const TokenGrid& queries,
   };
   // Words are no cells: cross attention to them has no neighbourhoods.
   if (keys.video_range().empty()) return {};
+  for (const TokenGrid* tokens : {&queries, &keys}) {
+    const std::string order = cell_order_words(*tokens);
+    if (!order.empty()) throw refuse(order);
+  }
   if (!queries.has_grid()) throw refuse("there is no token grid; give --grid TxHxW");
   if (!queries.same_places(keys)) throw refuse("keys are other tokens than queries");
   return neighbourhood_mask(neighbourhood, {keys.frames(), keys.height(), keys.width()},

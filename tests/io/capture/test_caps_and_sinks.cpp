@@ -161,6 +161,10 @@ TEST_CASE("sinks are told by an option, and left out") {
       .write(folder / "s.safetensors");
   overrides.sinks = folder / "s.safetensors";
   CHECK(problem_of(plain_call(1), overrides).sinks().logit(0, 2, 0) == 9);
+  CallFile().tensor("sinks", "F32", {4}).write(folder / "s.safetensors");
+  refuse(plain_call(1), ErrorCode::usage, {"s.safetensors", "[3]", "got [4]"}, overrides);
+  CallFile().tensor("sinks", "I64", {3}).write(folder / "s.safetensors");
+  refuse(plain_call(1), ErrorCode::usage, {"s.safetensors", "expected f32", "i64"}, overrides);
   FactOverrides without;
   without.told["sinks"] = "none";
   CHECK(problem_of(recorded, without).sinks().is_none());
@@ -238,6 +242,12 @@ TEST_CASE("linear biases stand beside q, and are told by an option") {
   refuse(plain_call(1).tensor("alibi_slopes", "F32", {3},
                               raw(std::vector<float>{0, std::nanf(""), 1})),
          ErrorCode::value, {"alibi", "head 1"});
+  overrides.alibi = folder / "four.safetensors";
+  CallFile().tensor("a", "F32", {4}).write(*overrides.alibi);
+  refuse(plain_call(1), ErrorCode::usage, {"four.safetensors", "[3]", "[2, 3]", "got [4]"},
+         overrides);
+  CallFile().tensor("a", "I64", {3}).write(*overrides.alibi);
+  refuse(plain_call(1), ErrorCode::usage, {"four.safetensors", "expected f32", "i64"}, overrides);
   FactOverrides without;
   without.told["alibi_slopes"] = "none";
   CHECK(problem_of(recorded, without).mask().describe() == "causal");
@@ -273,6 +283,15 @@ TEST_CASE("relative biases stand beside q, and are told by an option") {
         std::vector<float>{0.75f, 0.5f, 0.25f, 0});
   refuse(plain_call(1).tensor("relative_bias", "F32", {3, 8}, raw(counted(24))), ErrorCode::file,
          {"relative_bias", "queries + keys - 1", "[3, 7]", "[2, 3, 7]", "got [3, 8]"});
+  overrides.relative_bias = folder / "c.safetensors";
+  CallFile().tensor("b", "F32", {3, 8}).write(*overrides.relative_bias);
+  refuse(plain_call(1), ErrorCode::usage, {"c.safetensors", "[3, 7]", "got [3, 8]"}, overrides);
+  CallFile().tensor("b", "F32", {3, 1, 3, 3}).write(*overrides.relative_bias);
+  refuse(plain_call(1), ErrorCode::usage, {"c.safetensors", "one grid", "--grid"}, overrides);
+  CallFile().tensor("b", "BOOL", {3, 7}).write(*overrides.relative_bias);
+  refuse(plain_call(1), ErrorCode::usage, {"c.safetensors", "expected f32"}, overrides);
+  write_bytes(*overrides.relative_bias, "no tensor file");
+  refuse(plain_call(1), ErrorCode::file, {"c.safetensors"}, overrides);
   std::vector<float> bad = counted(21);
   bad[16] = std::nanf("");
   // A head's numbers are read, and held to be numbers, where its map is wanted.
@@ -376,6 +395,17 @@ TEST_CASE("a neighbourhood on the grid is a fact of the second format, and an op
   CHECK(problem_of(cross, overrides).mask().is_none());
   overrides.mask = "natten:4x3x2";
   refuse(on_grid("none"), ErrorCode::usage, {"4 cells along t"}, overrides);
+  // Cells in tiles have no grid that --grid could tell.
+  overrides.mask = "natten:1x3x2";
+  const std::string tiles =
+      R"([{"name":"v","modality":"video","count":36,"grid":[3,4,3],"order":{"tiles":[1,2,3]}}])";
+  refuse(call(36).fact("queries", tiles), ErrorCode::usage,
+         {"natten:1x3x2", "cells of v stand in tiles of 1x2x3", "row by row"}, overrides);
+  const std::string part = R"({"rank":0,"ranks":2,"queries":[[0,5]],"whole":{"grid":"1x5x2"}})";
+  refuse(
+      call(5).fact("part", part).fact("queries", R"([{"name":"v","modality":"video","count":5}])"),
+      ErrorCode::usage,
+      {"natten:1x3x2", "no token grid", "a part of its sequence's tokens", "--stitch"}, overrides);
 }
 
 TEST_CASE("key padding a batch item is taken, and numbers 0 and 1 earn a note") {
