@@ -19,12 +19,14 @@
 #include "cli/info/info_export.h"
 #include "cli/info/info_forwards.h"
 #include "cli/info/info_guesses.h"
+#include "cli/info/info_mask.h"
 #include "cli/run/capture_check.h"
 #include "cli/run/head_where.h"
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/memory_budget.h"
 #include "core/stream/value_check.h"
+#include "io/capture/call/call_minus.h"
 #include "io/capture/call/call_part.h"
 #include "io/capture/capture.h"
 #include "io/capture/computable.h"
@@ -93,6 +95,10 @@ OrderedJson call_json(const CallEntry& call, const std::optional<NamedFolder>& f
   json["scale"] = one_or_list(p.scales().each());
   json["score"] = score_name(p.score());
   if (!p.sinks().is_none()) json["sinks"] = p.sinks().describe();
+  if (const auto minus = minus_of(call)) {
+    json["minus"] = {{"slot", minus->slot}, {"factor", minus->factor}};
+    if (minus->heads) json["minus"]["heads"] = *minus->heads;
+  }
   json["mask"] = p.mask().describe();
   for (const auto& [name, tokens] :
        {std::pair("query_segments", &p.query_tokens()), {"key_segments", &p.key_tokens()}}) {
@@ -153,6 +159,7 @@ struct ShapeGroup {
   int64_t without_step = 0, without_layer = 0, without_branch = 0;  ///< calls: nobody recorded it
   std::set<int64_t> steps, layers, chunks, forwards;
   std::set<std::string> branches, blocks;
+  std::set<double> factors;                            ///< of what is taken from their results
   std::map<std::string, std::set<std::string>> facts;  ///< those that decide no shape, as JSON
 };
 
@@ -179,19 +186,37 @@ std::string segments_text(const TokenGrid& tokens) {
   return text;
 }
 
+/// Of one name, what is taken from calls' results.
+std::string minus_kind(const CallEntry& call) {
+  const auto minus = minus_of(call);
+  return minus ? fmt::format("{}:{}", minus->slot, minus->heads.value_or(0)) : "";
+}
+
+/// "0.2 to 0.7 times the result of attn.2 is taken from this one's", of factors from the first on.
+std::string minus_text(const CallMinus& minus, const std::set<double>& factors) {
+  std::string times = fmt::format("{:.6g}", *factors.begin());
+  if (factors.size() > 1) times += fmt::format(" to {:.6g}", *factors.rbegin());
+  if (minus.heads) {
+    return fmt::format(
+        "{} times the result of head h + {} of {} is taken from that of head h, for h < {}", times,
+        *minus.heads, minus.slot, *minus.heads);
+  }
+  return fmt::format("{} times the result of {} is taken from this one's", times, minus.slot);
+}
+
 std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected) {
   std::vector<ShapeGroup> groups;
   std::vector<std::string> signatures;
   for (const SelectedCall& s : selected) {
     const AttentionProblem& p = *s.call->problem;
     const std::string signature = fmt::format(
-        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
+        "{} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {} {}", kind_name(s.call->id.kind),
         s.call->id.place.slot, p.batch(), p.num_heads(), p.num_kv_heads(), p.num_queries(),
         p.num_keys(), p.head_dim(), fmt::join(p.scales().each(), ","),
         dtype_name(s.call->recorded_dtype()), p.mask().describe(), p.query_tokens().grid_text(),
         p.key_tokens().text_text(), layout_name(p.q().layout()), segments_text(p.query_tokens()),
         segments_text(p.key_tokens()), score_name(p.score()), p.sinks().describe(),
-        fmt::join(s.call->codes, " "));
+        fmt::join(s.call->codes, " "), minus_kind(*s.call));
     size_t at = static_cast<size_t>(std::find(signatures.begin(), signatures.end(), signature) -
                                     signatures.begin());
     if (at == groups.size()) {
@@ -210,6 +235,7 @@ std::vector<ShapeGroup> group_by_shape(const std::vector<SelectedCall>& selected
     const CallForward& forward = s.call->id.place.forward;
     if (forward.is_stated()) group.forwards.insert(forward.forward);
     if (!s.call->id.place.block.empty()) group.blocks.insert(s.call->id.place.block);
+    if (const auto minus = minus_of(*s.call)) group.factors.insert(minus->factor);
     if (!unrecorded.branch) group.branches.insert(branch_text(*s.call));
     for (const char* name : {"layer_name", "timestep", "axes", "head_offset", "text_valid",
                              "approximation", "extra"}) {
@@ -233,72 +259,6 @@ std::string origin_note(const CallEntry& call, const std::string& fact) {
   const auto found = call.facts.find(fact);
   if (found == call.facts.end() || found->second.origin == "recorded") return "";
   return fmt::format("  ({})", found->second.origin);
-}
-
-/// "window:128,0: the query's own key, 128 before it and none behind it, counted from the last …".
-std::string window_text(const AttentionProblem& p, const std::array<int64_t, 2>& window) {
-  const auto side = [](int64_t keys, const char* where) {
-    return keys < 0    ? fmt::format("all {} it", where)
-           : keys == 0 ? fmt::format("none {} it", where)
-                       : fmt::format("{} {} it", keys, where);
-  };
-  const int64_t shift = p.num_keys() - p.num_queries();
-  return fmt::format("{}: the query's own key, {} and {}{}", p.mask().describe(),
-                     side(window[0], "before"), side(window[1], "behind"),
-                     shift == 0
-                         ? ""
-                         : fmt::format(", counted from the last token of both: query 0 is at "
-                                       "key {}",
-                                       shift));
-}
-
-/// The mask's name, and what it keeps where that is no word of everybody's.
-std::string mask_text(const CallEntry& call) {
-  const AttentionProblem& p = *call.problem;
-  const std::string name = p.mask().describe();
-  if (!call.mask_fact) return name;
-  switch (call.mask_fact->form) {
-    case MaskForm::causal:
-      if (p.num_queries() == p.num_keys()) return name;
-      return fmt::format(
-          "{}: counted from the first token of both, as PyTorch's is_causal: query 0 sees key 0; "
-          "counted from the last, as flash-attention does, it would see {}",
-          name,
-          p.num_keys() > p.num_queries()
-              ? fmt::format("keys 0 to {}", p.num_keys() - p.num_queries())
-              : "none");
-    case MaskForm::window:
-      return window_text(p, call.mask_fact->window);
-    case MaskForm::natten:
-      if (!p.key_tokens().has_grid()) {
-        return fmt::format("{} ({}: keys that are text have no neighbourhoods)", name,
-                           call.mask_fact->text());
-      }
-      return fmt::format(
-          "{}: {} is the neighbourhood of each token of the grid {}x{}x{}; other tokens "
-          "see all and are seen by all",
-          name, call.mask_fact->text(), p.key_tokens().frames(), p.key_tokens().height(),
-          p.key_tokens().width());
-    case MaskForm::valid:
-      return name + ": the keys that " +
-             std::string(call.mask->name().ends_with("mask_valid") ? "mask_valid" : "the mask") +
-             " marks";
-    case MaskForm::valid_pairs:
-      return name + ": queries and keys that mask_valid marks";
-    case MaskForm::segments:
-      return name + ": keys with the query's number in mask_segments";
-    case MaskForm::block_causal:
-      return fmt::format("{}: keys up to the end of the query's block of {} tokens", name,
-                         call.mask_fact->causal_block);
-    case MaskForm::blocks:
-      return fmt::format("{}: blocks of {} queries and {} keys that mask_blocks marks", name,
-                         call.mask_fact->block[0], call.mask_fact->block[1]);
-    case MaskForm::spans:
-      return fmt::format("{}: {} of queries and the keys that they see", name,
-                         call.mask->shape()[0]);
-    default:
-      return name;
-  }
 }
 
 void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) {
@@ -357,6 +317,7 @@ void print_group(const ShapeGroup& g, const std::optional<NamedFolder>& folder) 
   }
   line("scale", p.scales().words(8) + origin_note(call, "scale"));
   line("mask", mask_text(call) + origin_note(call, "mask"));
+  if (const auto minus = minus_of(call)) line("minus", minus_text(*minus, g.factors));
   line("state", call.q_state.empty() ? "not recorded" : call.q_state);
   for (const auto& [fact, values] : g.facts) {
     line(fact, values.size() == 1 ? *values.begin()

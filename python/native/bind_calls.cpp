@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "io/capture/call/call_minus.h"
 #include "python/native/array_call.h"
 #include "python/native/call_maps.h"
 #include "python/native/call_numbers.h"
@@ -32,6 +33,17 @@ nb::object grid_of(const TokenGrid& tokens) {
 template <typename T>
 nb::object or_none(bool there, const T& value) {
   return there ? nb::cast(value) : nb::none();
+}
+
+/// What is taken from the call's result, as its file has it; None without.
+nb::object minus_fact(const CallEntry& call) {
+  const auto minus = minus_of(call);
+  if (!minus) return nb::none();
+  nb::dict fact;
+  fact["slot"] = minus->slot;
+  fact["factor"] = minus->factor;
+  if (minus->heads) fact["heads"] = *minus->heads;
+  return fact;
 }
 
 nb::dict facts_of(const CallHandle& handle) {
@@ -61,6 +73,7 @@ nb::dict facts_of(const CallHandle& handle) {
   facts["score"] = score_name(p.score());
   facts["mask"] = p.mask().describe();
   facts["sinks"] = p.sinks().describe();
+  facts["minus"] = minus_fact(call);
   facts["grid"] = grid_of(p.query_tokens());
   facts["key_grid"] = grid_of(p.key_tokens());
   facts["text"] = p.key_tokens().text_text();

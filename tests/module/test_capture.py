@@ -354,6 +354,9 @@ class Known(unittest.TestCase):
     def test_told_facts(self) -> None:
         call = self.open(as_={"layer": 17, "step": 25, "branch": ["cond"], "model": "m"})[25, 17]
         self.assertEqual((call.step, call.layer, call.branches, call.model), (25, 17, ["cond"], "m"))
+        self.assertIsNone(call.facts["minus"])
+        minus = {"slot": "attn.2", "factor": 0.5}
+        self.assertEqual(self.open(as_={"minus": minus}).call(0).facts["minus"], minus)
         with self.assertRaisesRegex(attnscope.Error, "as_ layr=17: no such fact, did you mean layer"):
             self.open(as_={"layr": 17})
         with self.assertRaisesRegex(attnscope.Error, "expected a whole number"):

@@ -81,7 +81,8 @@ def read_capture(folder: Path) -> list[Recorded]:
     assert catalogue["format"] == max(c.facts["format"] for c in calls), catalogue["format"]
     for call in calls:
         second = call.facts["mask"] not in ("none", "causal", "tensor")
-        second |= any(name in call.facts for name in ("block", "queries", "approximation", "part", "score", "forward"))
+        facts = ("block", "queries", "approximation", "part", "minus", "score", "forward")
+        second |= any(name in call.facts for name in facts)
         second |= "sinks" in call.tensors
         assert call.facts["format"] == f"attnscope-capture/{2 if second else 1}", call.facts
     return calls

@@ -47,7 +47,7 @@ class Differences(CaptureTest):
         by_slot = {(c.facts["block"], c.facts["slot"]): c for c in calls}
         self.assertEqual(len(by_slot), 8)
         for (block, slot), call in by_slot.items():
-            minus = call.facts.get("extra", {}).get("minus")
+            minus = call.facts.get("minus")
             if slot.endswith(".2"):
                 self.assertIsNone(minus)
                 continue
@@ -61,8 +61,8 @@ class Differences(CaptureTest):
             model.set_attn_implementation(attention)
             calls, made_of = self.record(model, TEXT, "self_attn.groupnorm")
             for first, second in zip(calls[::2], calls[1::2], strict=True):
-                minus = first.facts["extra"]["minus"]
-                self.assertEqual(minus, {**second.facts["extra"]["minus"], "slot": "self_attn"})
+                minus = first.facts["minus"]
+                self.assertEqual(minus, {**second.facts["minus"], "slot": "self_attn"})
                 self.assertTrue(torch.equal(first["q"], second["q"]) and torch.equal(first["k"], second["k"]))
                 halves = torch.cat([first["out"], second["out"]], -1).double()
                 left, taken = halves.split(minus["heads"], 1)
@@ -80,7 +80,7 @@ class Differences(CaptureTest):
             self.assertTrue(calls)
             for call in calls:
                 self.assertEqual(call.facts["head_offset"], offset)
-                self.assertEqual(call.facts.get("extra", {}).get("minus", {}).get("heads"), left)
+                self.assertEqual(call.facts.get("minus", {}).get("heads"), left)
 
 
 if __name__ == "__main__":

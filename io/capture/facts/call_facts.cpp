@@ -27,7 +27,7 @@ struct FactName {
   std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 43> kFacts{{{"format", FactType::text, ""},
+constexpr std::array<FactName, 44> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -54,6 +54,7 @@ constexpr std::array<FactName, 43> kFacts{{{"format", FactType::text, ""},
                                            {"mask_block", FactType::text, ""},
                                            {"approximation", FactType::text},
                                            {"part", FactType::any, ""},
+                                           {"minus", FactType::difference},
                                            {"chunk", FactType::integer},
                                            {"score", FactType::text, "--score"},
                                            {"softcap", FactType::number, "--score"},
@@ -74,10 +75,10 @@ constexpr std::array<FactName, 43> kFacts{{{"format", FactType::text, ""},
 /// The beginning of every name of a capture format.
 constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
 
-constexpr std::array<std::string_view, 22> kFormat2Facts{
+constexpr std::array<std::string_view, 23> kFormat2Facts{
     "q_scale", "k_scale", "v_scale", "q_dtype", "k_dtype", "v_dtype", "q_block",    "k_block",
     "v_block", "scales",  "block",   "slot",    "queries", "keys",    "mask_block", "approximation",
-    "part",    "chunk",   "score",   "forward", "of_step", "call"};
+    "part",    "minus",   "chunk",   "score",   "forward", "of_step", "call"};
 
 /// The fact that files of other formats know by many names.
 constexpr std::string_view kSoftcap = "softcap";

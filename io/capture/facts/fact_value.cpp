@@ -23,6 +23,14 @@ bool is_number(const Json& value) {
   return value.is_number() && std::isfinite(value.get<double>());
 }
 bool is_text_list(const Json& value) { return value.is_array() && all_of(value, is_text); }
+/// {"slot": "attn.2", "factor": 0.5}, and perhaps "heads".
+bool is_difference(const Json& value) {
+  if (!value.is_object() || !value.contains("slot") || !value.contains("factor")) return false;
+  const bool heads = value.contains("heads");
+  return value.size() == (heads ? 3 : 2) && is_text(value["slot"]) && value["slot"] != "" &&
+         is_number(value["factor"]) &&
+         (!heads || (is_integer(value["heads"]) && value["heads"] != 0));
+}
 
 /// 3.0 as 3: arrays of one dtype hold whole numbers as floats.
 Json with_whole_number(const Json& value) {
@@ -78,6 +86,8 @@ bool has_type(const Json& value, FactType type) {
       return is_integer(value) || (value.is_array() && !value.empty() && all_of(value, is_integer));
     case FactType::token_lists:
       return is_text_list(value) || (value.is_array() && all_of(value, is_text_list));
+    case FactType::difference:
+      return is_difference(value);
     case FactType::any:
       return true;
   }
@@ -100,6 +110,8 @@ std::string_view type_text(FactType type) {
       return "a whole number from 0 to 2^63-1, or a list of them";
     case FactType::token_lists:
       return "a list of strings, or a list of such lists";
+    case FactType::difference:
+      return "{\"slot\": NAME, \"factor\": NUMBER}, with \"heads\": N of 1 and more or without";
     case FactType::any:
       return "JSON";
   }

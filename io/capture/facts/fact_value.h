@@ -18,6 +18,7 @@ enum class FactType : uint8_t {
   strings,
   integers,
   token_lists,
+  difference,  ///< what is taken from a call's result: call_minus.h
   any
 };
 

@@ -152,14 +152,14 @@ class Dump:
             **self._part_facts(part),
             **_kernel_facts(call, part),
         }
+        minus = subtracted(slot.module, slot.place.slot, call_name, offset + first) if slot is not None else None
+        facts |= {"minus": minus} if minus is not None else {}
         name = self._name(facts, slot, call_name)
         if mask.second_format or call.sinks is not None or any(n in facts for n in NEW_FACTS):
             facts["format"] = FORMAT_2
         if offset + first:
             facts["head_offset"] = offset + first
         extra = self._call_extra(forward)
-        minus = subtracted(slot.module, slot.place.slot, call_name, offset + first) if slot is not None else None
-        extra |= {"minus": minus} if minus is not None else {}
         if call.source is not None:
             extra["attention"] = call.source
         if extra:

@@ -24,7 +24,7 @@ except ImportError:  # not Unix
 FORMAT = "attnscope-capture/1"
 FORMAT_2 = "attnscope-capture/2"  # of what the first cannot say, and of a folder that has such a call
 # Which the first does not have.
-NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "chunk", "score", "forward")
+NEW_FACTS = ("block", "slot", "queries", "keys", "approximation", "part", "minus", "chunk", "score", "forward")
 PART = ".part"  # behind the name of a file that is not complete
 ROOM = 256  # bytes behind a header
 _ROOM = "room"  # the fact that keeps them until the header is written

@@ -50,6 +50,7 @@ def segments():
     count = 2 * tokens * channels
     facts = {"format": "attnscope-capture/2", "step": "3", "kind": "joint", "block": "refiner.0"}
     facts |= {"slot": "attn", "queries": json.dumps(SEGMENTS), "approximation": "int8"}
+    facts |= {"minus": json.dumps({"slot": "attn.2", "factor": 0.5})}
     facts |= {"forward": "1", "of_step": "1"}
     values = [0.02 * (i % 89) for i in range(count)]
     write_safetensors(

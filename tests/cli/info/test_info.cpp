@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "io/files/json_types.h"
+#include "tests/support/call_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/program.h"
 #include "tests/support/tensor_files.h"
@@ -143,4 +145,52 @@ TEST_CASE("info tells each guess about bare tensors, and the command that says t
   }
   CHECK(again["calls"][0]["grid"] == "21x16x22");
   CHECK(again["calls"][0]["queries"] == 7392);
+}
+
+TEST_CASE("info says what is taken from results, and convert keeps it") {
+  const TemporaryFolder folder;
+  const auto write = [&](const std::string& name, const std::string& place,
+                         const std::string& minus) {
+    CallFile call = CallFile().version(2).pair({1, 4, 2, 4}, {1, 4, 2, 4}).fact("slot", place);
+    call.fact("block", "blocks." + name).fact("layer", name);
+    if (!minus.empty()) call.fact("minus", minus);
+    call.write(folder / ("dump/" + place + name + ".safetensors"));
+  };
+  const std::string dump = folder / "dump";
+  std::filesystem::create_directory(dump);
+  write("0", "attn", R"({"slot":"attn.2","factor":0.25})");
+  write("1", "attn", R"({"slot":"attn.2","factor":0.5})");
+  write("0", "attn.2", "");
+  write("0", "halves", R"({"slot":"halves","factor":0.5,"heads":2})");
+  const auto text = run_attnscope({"info", dump});
+  INFO(text.out << text.err);
+  REQUIRE(text.exit_code == 0);
+  CHECK(contains(text.out,
+                 "minus      0.25 to 0.5 times the result of attn.2 is taken from this one's\n"));
+  CHECK(contains(text.out,
+                 "minus      0.5 times the result of head h + 2 of halves is taken from that of "
+                 "head h, for h < 2\n"));
+  CHECK_FALSE(contains(text.out, "not understood"));
+  const std::string out = folder / "copy";
+  const auto copy = run_attnscope({"convert", dump, "-o", out, "--heads", "1,3"});
+  INFO(copy.err);
+  REQUIRE(copy.exit_code == 0);
+  for (const std::string& path : {dump, out}) {
+    const Json info = Json::parse(run_attnscope({"info", path, "--json"}).out);
+    REQUIRE(info["calls"].size() == 4);
+    size_t found = 0;
+    for (const Json& call : info["calls"]) {
+      if (call["slot"] == "attn.2") {
+        CHECK_FALSE(call.contains("minus"));
+        continue;
+      }
+      ++found;
+      const bool halves = call["slot"] == "halves";
+      CHECK(call["minus"]["slot"] == (halves ? "halves" : "attn.2"));
+      CHECK(call["minus"]["factor"] == (call["layer"] == 0 && !halves ? 0.25 : 0.5));
+      CHECK(call["minus"].contains("heads") == halves);
+      CHECK(call["minus"] == call["facts"]["minus"]["value"]);
+    }
+    CHECK(found == 3);
+  }
 }
