@@ -189,9 +189,10 @@ void add_input_options(CommandParser& command, CaptureOptions& o, const char* ma
     command
         .add_option(
             fmt::format("--{}-scale", name), o.texts.*scale,
-            fmt::format("what codes of one byte in {} are multiplied by: a number or a tensor "
-                        "file, a scale\neach head, block of tokens, token or channel",
-                        name))
+            fmt::format(
+                "what codes in {} are multiplied by: a number or a tensor "
+                "file, a scale\neach head, token or channel, or each block of tokens or channels",
+                name))
         .type_name("NUMBER|FILE[:KEY]")
         .group(facts);
     command

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/index_range.h"
+#include "core/tensor/fp4_tensor.h"
 
 namespace attnscope {
 namespace {
@@ -54,15 +55,21 @@ struct ScaleAxes {
   /// For batch, head, token and channel the axis of the scales; −1: one scale serves all.
   std::array<int, 4> axis{-1, -1, -1, -1};
   TokenPlaces places;
+  int64_t channels = 1;  ///< that share a scale, where scales go by channels
 };
 
 /// Finds out what the axes are from their extents.
 class ScaleShape {
  public:
-  ScaleShape(const TensorSource& codes, const HeadExtents& extents, const CodeScales& scales)
-      : codes_(codes), extents_(extents), scales_(scales), shape_(scales.values->shape()) {}
+  ScaleShape(const TensorSource& codes, Layout layout, const CodeScales& scales)
+      : codes_(codes),
+        layout_(layout),
+        extents_(head_extents(codes, layout)),
+        scales_(scales),
+        shape_(scales.values->shape()) {}
 
   ScaleAxes axes() {
+    if (scales_.channels) return axes_of_blocks();
     const auto rank = static_cast<int>(shape_.size());
     const bool one = std::all_of(shape_.begin(), shape_.end(), [](int64_t n) { return n == 1; });
     if (one && !told_by_token()) return result_;
@@ -89,7 +96,47 @@ class ScaleShape {
     return result_;
   }
 
+  /// Where the scales have the codes' axes, with a scale each `channels` channels.
+  ScaleAxes axes_of_blocks() {
+    const std::span<const int> roles = layout_axes(layout_);
+    result_.channels = *scales_.channels;
+    bool fits = shape_.size() == roles.size();
+    for (size_t axis = 0; fits && axis < roles.size(); ++axis) {
+      const int role = roles[axis];
+      if (role == kChannelAxis) {
+        fits = shape_[axis] == blocks_of(extents_[kChannelAxis], result_.channels);
+        result_.axis[kChannelAxis] = static_cast<int>(axis);
+      } else {
+        fits = take(role, static_cast<int>(axis));
+      }
+    }
+    if (fits) return result_;
+    std::vector<int64_t> expected(codes_.shape().begin(), codes_.shape().end());
+    expected.back() = blocks_of(extents_[kChannelAxis], result_.channels);
+    throw file_error(scales_.values->name(), "",
+                     shape_words(shape_) + " is no shape of scales for " + codes_.name() +
+                         ", a scale each " + std::to_string(result_.channels) +
+                         " channels (expected " + shape_words(expected) + ")" + swizzled(expected));
+  }
+
  private:
+  static int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
+
+  /// What the scales may be, where they are as many as cuBLAS's order of them has: tiles of 128
+  /// tokens x 4 scales, stored as 32 x 16.
+  std::string swizzled(const std::vector<int64_t>& expected) const {
+    int64_t found = 1, padded = 1;
+    for (const int64_t extent : shape_) found *= extent;
+    for (size_t axis = 0; axis < expected.size(); ++axis) {
+      const int role = layout_axes(layout_)[axis];
+      const int64_t tile = role == kTokenAxis ? 128 : role == kChannelAxis ? 4 : 1;
+      padded *= blocks_of(expected[axis], tile) * tile;
+    }
+    if (found != padded) return "";
+    return ": they may stand in cuBLAS's order, tiles of 128 tokens x 4 scales, which is not "
+           "read: store them token by token";
+  }
+
   bool told_by_token() const {
     return scales_.block.has_value() || scales_.by_thread != ThreadScales::none;
   }
@@ -174,7 +221,8 @@ class ScaleShape {
   }
 
   const TensorSource& codes_;
-  const HeadExtents& extents_;
+  const Layout layout_;
+  const HeadExtents extents_;
   const CodeScales& scales_;
   const std::span<const int64_t> shape_;
   ScaleAxes result_;
@@ -184,11 +232,12 @@ class ScaledTensor : public TensorSource {
  public:
   ScaledTensor(std::shared_ptr<const TensorSource> codes, Layout layout, CodeScales scales)
       : codes_(std::move(codes)), scales_(std::move(scales)), roles_(layout_axes(layout)) {
-    if (scales_.values) axes_ = ScaleShape(*codes_, head_extents(*codes_, layout), scales_).axes();
+    if (scales_.values) axes_ = ScaleShape(*codes_, layout, scales_).axes();
     for (size_t code = 0; code < values_.size(); ++code) {
       const auto bits = static_cast<uint8_t>(code);
-      values_[code] = codes_->dtype() == DType::i8 ? static_cast<float>(static_cast<int8_t>(bits))
-                                                   : float8_value(codes_->dtype(), bits);
+      values_[code] = scales_.e2m1                   ? e2m1_value(bits)
+                      : codes_->dtype() == DType::i8 ? static_cast<float>(static_cast<int8_t>(bits))
+                                                     : float8_value(codes_->dtype(), bits);
       if (!scales_.values) values_[code] *= static_cast<float>(scales_.factor);
     }
   }
@@ -212,12 +261,19 @@ class ScaledTensor : public TensorSource {
     const size_t last = at.size() - 1;
     assert(roles_[last] == kChannelAxis);
     const int64_t step = axes_.axis[kChannelAxis] < 0 ? 0 : scales.stride[kChannelAxis];
+    const int64_t block = step == 0 ? count[last] : axes_.channels;
+    const int64_t within = step == 0 ? 0 : begin[last] % block;
+    const auto factor = static_cast<float>(scales_.factor);
     for (int64_t done = 0; done < elements; done += count[last]) {
       const float* scale = scales_.values ? scales.values.data() + place(scales, at) : nullptr;
-      for (int64_t i = done; i < done + count[last]; ++i) {
-        float value = values_[std::to_integer<size_t>(codes[i])];
-        if (scale != nullptr) value *= scale[(i - done) * step];
-        std::memcpy(destination + 4 * i, &value, sizeof value);
+      for (int64_t i = 0; i < count[last];) {
+        const int64_t run = std::min(count[last], i + block - (within + i) % block);
+        const float times = scale == nullptr ? 1 : scale[(within + i) / block * step];
+        for (; i < run; ++i) {
+          float value = values_[std::to_integer<size_t>(codes[done + i])];
+          if (scale != nullptr) value = value * times * factor;
+          std::memcpy(destination + 4 * (done + i), &value, sizeof value);
+        }
       }
       for (size_t axis = last; axis-- > 0;) {
         if (++at[axis] < begin[axis] + count[axis]) break;
@@ -243,6 +299,9 @@ class ScaledTensor : public TensorSource {
       if (axes_.axis[role] < 0) continue;
       IndexRange range{begin[axis], begin[axis] + count[axis]};
       if (role == kTokenAxis) range = axes_.places.of(range);
+      if (role == kChannelAxis) {
+        range = {range.begin / axes_.channels, (range.end - 1) / axes_.channels + 1};
+      }
       const auto own = static_cast<size_t>(axes_.axis[role]);
       from[own] = box.begin[role] = range.begin;
       extent[own] = range.size();
@@ -257,7 +316,13 @@ class ScaledTensor : public TensorSource {
     std::vector<std::byte> raw(static_cast<size_t>(elements * dtype_bytes(source.dtype())));
     source.read(from, extent, raw.data());
     box.values.resize(static_cast<size_t>(elements));
-    to_floats(source.dtype(), raw.data(), elements, box.values.data());
+    if (scales_.type == ScaleCodes::e8m0) {
+      std::transform(raw.begin(), raw.end(), box.values.begin(),
+                     [](std::byte code) { return e8m0_value(std::to_integer<uint8_t>(code)); });
+    } else {
+      to_floats(scales_.type == ScaleCodes::e4m3 ? DType::e4m3 : source.dtype(), raw.data(),
+                elements, box.values.data());
+    }
     return box;
   }
 
@@ -266,7 +331,9 @@ class ScaledTensor : public TensorSource {
     for (size_t axis = 0; axis < at.size(); ++axis) {
       const auto role = static_cast<size_t>(roles_[axis]);
       if (axes_.axis[role] < 0) continue;
-      const int64_t index = role == kTokenAxis ? axes_.places.of(at[axis]) : at[axis];
+      const int64_t index = role == kTokenAxis     ? axes_.places.of(at[axis])
+                            : role == kChannelAxis ? at[axis] / axes_.channels
+                                                   : at[axis];
       place += (index - box.begin[role]) * box.stride[role];
     }
     return place;
@@ -283,16 +350,19 @@ class ScaledTensor : public TensorSource {
 
 std::shared_ptr<const TensorSource> scaled_tensor(std::shared_ptr<const TensorSource> codes,
                                                   Layout layout, const CodeScales& scales) {
-  assert(codes->dtype() == DType::i8 || is_float8(codes->dtype()));
+  assert(codes->dtype() == DType::i8 || is_float8(codes->dtype()) || scales.e2m1);
   return std::make_shared<ScaledTensor>(std::move(codes), layout, scales);
 }
 
 std::string scales_words(const TensorSource& codes, Layout layout, const CodeScales& scales) {
   if (!scales.values) return "one scale";
-  const ScaleAxes axes = ScaleShape(codes, head_extents(codes, layout), scales).axes();
+  const ScaleAxes axes = ScaleShape(codes, layout, scales).axes();
   const std::string each = axes.axis[kHeadAxis] >= 0    ? " of a head"
                            : axes.axis[kBatchAxis] >= 0 ? " of a batch item"
                                                         : "";
+  if (scales.channels) {
+    return "a scale each " + std::to_string(axes.channels) + " channels of a token";
+  }
   if (axes.places.by_thread != ThreadScales::none)
     return "a scale a thread of SageAttention" + each;
   if (axes.axis[kTokenAxis] >= 0) {

@@ -10,6 +10,7 @@
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/selection.h"
+#include "core/tensor/fp4_tensor.h"
 #include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/tensor_file.h"
@@ -24,8 +25,12 @@ namespace {
 constexpr int64_t kLengthBytes = 8;
 constexpr int64_t kMaxSafetensorsHeaderBytes = 100'000'000;
 
+/// Two codes of e2m1 a byte; its shapes count codes.
+constexpr std::string_view kFp4 = "F4";
+
+/// How the elements are read; of kFp4 those of the bytes.
 std::optional<DType> safetensors_dtype(const std::string& name) {
-  constexpr std::array<std::pair<std::string_view, DType>, 17> kNames{
+  constexpr std::array<std::pair<std::string_view, DType>, 19> kNames{
       {{"F64", DType::f64},
        {"F32", DType::f32},
        {"F16", DType::f16},
@@ -34,6 +39,8 @@ std::optional<DType> safetensors_dtype(const std::string& name) {
        {"F8_E5M2", DType::e5m2},
        {"F8_E4M3FNUZ", DType::e4m3fnuz},
        {"F8_E5M2FNUZ", DType::e5m2fnuz},
+       {kFp4, DType::u8},
+       {"F8_E8M0", DType::u8},
        {"I64", DType::i64},
        {"I32", DType::i32},
        {"I16", DType::i16},
@@ -172,8 +179,19 @@ class HeaderReader {
     }
     entry.begin = whole_number(offsets[0], where + ": data_offsets");
     entry.end = whole_number(offsets[1], where + ": data_offsets");
+    if (entry.type == kFp4) take_pairs(entry);
     check_size(entry, where);
     return entry;
+  }
+
+  /// Makes the shape of pairs that of their bytes. An odd number of channels is of no type that is
+  /// known.
+  static void take_pairs(TensorEntry& entry) {
+    if (entry.shape.empty() || entry.shape.back() % 2 != 0) {
+      entry.dtype.reset();
+    } else {
+      entry.shape.back() /= 2;
+    }
   }
 
   void check_size(const TensorEntry& entry, const std::string& where) const {
@@ -262,10 +280,12 @@ class SafetensorsFile : public TensorFile {
     for (const TensorEntry& entry : tensors_) {
       if (entry.key != key) continue;
       if (!entry.dtype) throw unknown_type(*this, key, "\"" + entry.type + "\"");
-      return std::make_shared<FileTensor>(
+      auto tensor = std::make_shared<FileTensor>(
           file_, path().string() + ": tensor " + key,
           FileTensorLayout{
               .dtype = *entry.dtype, .shape = entry.shape, .offset = data_begin_ + entry.begin});
+      if (entry.type == kFp4) return std::make_shared<Fp4Bytes>(std::move(tensor), std::nullopt);
+      return tensor;
     }
     throw missing_tensor(*this, key);
   }

@@ -8,6 +8,7 @@
 
 #include "core/base/checked_math.h"
 #include "core/base/error.h"
+#include "core/tensor/fp4_tensor.h"
 #include "io/files/json_types.h"
 #include "io/tensors/file_tensor.h"
 #include "io/tensors/recorded_values.h"
@@ -279,12 +280,15 @@ class TorchFile : public TensorFile {
                            std::to_string(tensor.offset) + " does not fit its storage of " +
                            std::to_string(storage.count));
     }
-    auto source = std::make_shared<FileTensor>(
+    std::shared_ptr<const TensorSource> source = std::make_shared<FileTensor>(
         storages_.at(storage.key), path().string() + (key.empty() ? "" : ": tensor " + key),
         FileTensorLayout{.dtype = dtype,
                          .shape = tensor.shape,
                          .offset = tensor.offset * element,
                          .strides = tensor.strides});
+    if (tensor.type.name == kTorchFp4) {
+      source = std::make_shared<Fp4Bytes>(std::move(source), std::nullopt);
+    }
     const auto text = names_value(key) ? text_of_tensor(*source) : std::nullopt;
     if (text && metadata_.emplace(key, *text).second) return;
     add_named(key, {std::move(source), tensor.type.name});

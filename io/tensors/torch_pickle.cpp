@@ -76,7 +76,9 @@ constexpr std::array kTypes{TypeName{"float64", DType::f64},
                             TypeName{"float8_e4m3fn", DType::e4m3},
                             TypeName{"float8_e5m2", DType::e5m2},
                             TypeName{"float8_e4m3fnuz", DType::e4m3fnuz},
-                            TypeName{"float8_e5m2fnuz", DType::e5m2fnuz}};
+                            TypeName{"float8_e5m2fnuz", DType::e5m2fnuz},
+                            TypeName{"float8_e8m0fnu", DType::u8},
+                            TypeName{"float4_e2m1fn_x2", DType::u8}};
 
 constexpr size_t kLongestTypeName = 64;
 

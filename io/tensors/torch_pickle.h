@@ -18,6 +18,9 @@ struct TorchType {
   std::optional<DType> dtype;  ///< none: one that this program does not know
 };
 
+/// torch's type of two e2m1 codes a byte, whose sizes count bytes.
+inline constexpr std::string_view kTorchFp4 = "torch.float4_e2m1fn_x2";
+
 /// The bytes of several tensors, as torch.save keeps them: archive member data/KEY.
 struct TorchStorage {
   TorchType type;  ///< of a storage without a type: bytes

@@ -8,7 +8,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from support import has_program, program
 
@@ -109,6 +109,53 @@ class Codes(unittest.TestCase):
         save_file(call, self.folder / "call.safetensors")
         program("convert", self.folder / "call.safetensors", "-o", self.folder / "copy")
         self.check(call, self.folder / "copy")
+
+    def values_of(self, *arguments: object) -> dict[str, torch.Tensor]:
+        """q and k as the program widens them, which a copy holds as numbers."""
+        program("convert", *arguments, "-o", self.folder / "copy", "--force")
+        (file,) = (self.folder / "copy").glob("*.safetensors")
+        return load_file(file)
+
+    def test_blocks_of_channels(self) -> None:
+        """All codes of 4 bits with all scales, and all 8-bit codes with all exponents, are torch's products."""
+        # A token each scale, whose 256 channels have each code 16 times.
+        codes = torch.arange(256).repeat(256, 1) % 16
+        pairs = (codes[:, ::2] | codes[:, 1::2] << 4).to(torch.uint8).view(1, 1, 256, 128)
+        numbers = torch.arange(256, dtype=torch.uint8)
+        exponents = (numbers.int() % 150 + 50).to(torch.uint8).view(torch.float8_e8m0fnu)  # of finite logits
+        scales = (numbers.int() % 127).to(torch.uint8).view(torch.float8_e4m3fn)
+        value = torch.tensor([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])[codes]
+        octets = (torch.arange(256).repeat(256, 1) % 126).to(torch.uint8).view(torch.float8_e4m3fn)
+        for name, tensor, blocks, expected, factor in (
+            ("nvfp4", pairs.view(torch.float4_e2m1fn_x2), scales, value, 0.375),
+            ("mxfp4", pairs.view(torch.float4_e2m1fn_x2), exponents, value, None),
+            ("mxfp8", octets.view(1, 1, 256, 256), exponents, octets.float(), None),
+        ):
+            width = 16 if name == "nvfp4" else 32
+            of_blocks = blocks.view(torch.uint8).view(256, 1).repeat(1, 256 // width).view(blocks.dtype)
+            call = {}
+            for role in "qk":
+                call |= {role: tensor.clone(), f"{role}_scale": of_blocks.view(1, 1, 256, -1).clone()}
+                if factor is not None:
+                    call[f"{role}_scale_2"] = torch.tensor([factor])
+            exact = expected.double() * blocks.float().double()[:, None] * (factor or 1)
+            with self.subTest(name):
+                save_file(call, self.folder / "call.safetensors")
+                torch.save(call, self.folder / "call.pt")
+                arrays = {
+                    key: item.view(torch.uint8).numpy() if item.element_size() == 1 else item.numpy()
+                    for key, item in call.items()
+                }
+                np.savez(self.folder / "call.npz", **arrays)
+                told = {"nvfp4": "nvfp4", "mxfp4": "mxfp4", "mxfp8": "e4m3"}[name]
+                for file in ("call.safetensors", "call.pt", "call.npz"):
+                    options = ["--q-dtype", told, "--k-dtype", told] if file.endswith("npz") else []
+                    found = self.values_of(self.folder / file, *options)
+                    for role in "qk":
+                        self.assertEqual(found[role].dtype, torch.float32)
+                        self.assertTrue(torch.equal(found[role][0, 0], exact.float()), file)
+                    info = json.loads(program("info", self.folder / file, *options, "--json").stdout)
+                    self.assertRegex(info["calls"][0]["codes"][0], f"q: {name}.* with a scale each {width} channels")
 
 
 if __name__ == "__main__":

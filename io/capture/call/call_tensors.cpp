@@ -69,10 +69,6 @@ std::string key_of(const Role& role, const std::vector<std::string>& keys) {
   return "";
 }
 
-Role scale_role(const CodeRole& role) {
-  return {role.name, role.scales, {role.scale_names.begin(), role.scale_names.end()}};
-}
-
 /// True of the role of a tensor that a call's maps do not depend on.
 bool is_beside_maps(std::string_view role) {
   return role == "v" || role == "lse" || role == "out" || role == "out_rows" ||
@@ -209,24 +205,38 @@ std::span<const CodeRole> code_roles() {
       {{"q",
         &CallTensors::q,
         &CallTensors::q_scale,
-        {"q_scale", "q_descale", "query_scale", "descale_q"}},
+        {"q_scale", "q_descale", "query_scale", "descale_q"},
+        &CallTensors::q_scale_2,
+        {"q_scale_2", "q_per_tensor_scale", "q_global_scale"}},
        {"k",
         &CallTensors::k,
         &CallTensors::k_scale,
-        {"k_scale", "k_descale", "key_scale", "descale_k"}},
+        {"k_scale", "k_descale", "key_scale", "descale_k"},
+        &CallTensors::k_scale_2,
+        {"k_scale_2", "k_per_tensor_scale", "k_global_scale"}},
        {"v",
         &CallTensors::v,
         &CallTensors::v_scale,
-        {"v_scale", "v_descale", "value_scale", "descale_v"}}}};
+        {"v_scale", "v_descale", "value_scale", "descale_v"},
+        &CallTensors::v_scale_2,
+        {"v_scale_2", "v_per_tensor_scale", "v_global_scale"}}}};
   return kRoles;
 }
 
-std::string add_scales(const CodeRole& role, const TensorFile& file, CallTensors& tensors) {
+std::vector<std::string> add_scales(const CodeRole& role, const TensorFile& file,
+                                    CallTensors& tensors) {
   const auto& codes = tensors.*role.codes;
-  if (!codes || dtype_bytes(codes->dtype()) != 1) return "";
-  const std::string key = key_of(scale_role(role), file.keys());
-  if (!key.empty()) tensors.*role.scales = file.tensor(key);
-  return key;
+  if (!codes || dtype_bytes(codes->dtype()) != 1) return {};
+  std::vector<std::string> taken;
+  const auto take = [&](const Role& scales) {
+    const std::string key = key_of(scales, file.keys());
+    if (key.empty()) return;
+    tensors.*scales.place = file.tensor(key);
+    taken.push_back(key);
+  };
+  take({role.name, role.scales, {role.scale_names.begin(), role.scale_names.end()}});
+  take({role.name, role.factor, {role.factor_names.begin(), role.factor_names.end()}});
+  return taken;
 }
 
 std::span<const MaskTensor> mask_tensors() {
@@ -248,10 +258,11 @@ FoundTensors format_tensors(const TensorFile& file, bool second) {
       continue;
     }
     const auto code =
-        std::find_if(code_roles().begin(), code_roles().end(),
-                     [&](const CodeRole& role) { return role.scale_names[0] == key; });
+        std::find_if(code_roles().begin(), code_roles().end(), [&](const CodeRole& role) {
+          return role.scale_names[0] == key || role.factor_names[0] == key;
+        });
     if (second && code != code_roles().end()) {
-      found.tensors.*code->scales = file.tensor(key);
+      found.tensors.*(code->scale_names[0] == key ? code->scales : code->factor) = file.tensor(key);
       continue;
     }
     if (second && key == "normaliser") {
@@ -308,7 +319,9 @@ FoundTensors usual_tensors(const TensorFile& file) {
     taken.insert(fused);
     add_fused(file, fused, found);
   }
-  for (const CodeRole& role : code_roles()) taken.insert(add_scales(role, file, found.tensors));
+  for (const CodeRole& role : code_roles()) {
+    for (const std::string& key : add_scales(role, file, found.tensors)) taken.insert(key);
+  }
   // The output of all rows is of no use here; it is the rows that are checked.
   if (found.tensors.out && !found.tensors.out_rows) {
     found.unknown.push_back("tensor out without out_rows");

@@ -20,6 +20,8 @@ struct CallTensors {
   std::shared_ptr<const TensorSource> mask_valid, mask_segments, mask_blocks, mask_spans;
   /// What codes of one byte in q, k and v are multiplied by (code_tensors.h).
   std::shared_ptr<const TensorSource> q_scale, k_scale, v_scale;
+  /// What values of packed codes are multiplied by as well (block_codes.h).
+  std::shared_ptr<const TensorSource> q_scale_2, k_scale_2, v_scale_2;
   /// Logits that stand in the denominator alone (call_sinks.h).
   std::shared_ptr<const TensorSource> sinks;
   /// Numbers of biases by place (call_place_bias.h).
@@ -63,12 +65,15 @@ struct CodeRole {
   std::shared_ptr<const TensorSource> CallTensors::*scales;
   /// Names of its scales in common use, the capture format's first.
   std::array<std::string_view, 4> scale_names;
+  std::shared_ptr<const TensorSource> CallTensors::*factor;
+  /// The same of the scale of the whole tensor beside them.
+  std::array<std::string_view, 3> factor_names;
 };
 /// Of q, k and v.
 std::span<const CodeRole> code_roles();
-/// Adds the scales that the file has for the role's codes of one byte. Gives their key, empty where
-/// there are none.
-std::string add_scales(const CodeRole& role, const TensorFile& file, CallTensors& tensors);
+/// Adds the scales that the file has for the role's codes of one byte. Gives their keys.
+std::vector<std::string> add_scales(const CodeRole& role, const TensorFile& file,
+                                    CallTensors& tensors);
 
 /// The tensors of a call in the capture format, those of its second version where the file is of
 /// that (`second`). Throws Error(file) where q or k is missing.

@@ -8,14 +8,18 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
+#include "core/tensor/fp4_tensor.h"
 #include "core/tensor/scaled_tensor.h"
+#include "io/capture/call/block_codes.h"
 #include "io/capture/facts/fact_errors.h"
 #include "io/capture/facts/tensor_reference.h"
 
 namespace attnscope {
 namespace {
 
-bool is_codes(DType dtype) { return dtype == DType::i8 || is_float8(dtype); }
+bool is_codes(const TensorSource& tensor) {
+  return tensor.dtype() == DType::i8 || is_float8(tensor.dtype()) || as_fp4(tensor) != nullptr;
+}
 
 /// A tensor whose elements are of another type of as many bytes.
 class RetypedTensor : public TensorSource {
@@ -42,6 +46,11 @@ std::shared_ptr<const TensorSource> retyped(std::shared_ptr<const TensorSource> 
   const std::vector<std::string> names = code_dtypes();
   if (std::find(names.begin(), names.end(), type) == names.end())
     throw unknown_name(told, type, names);
+  if (const auto fp4 = parse_fp4_format(type)) {
+    if (source->dtype() == DType::u8) return std::make_shared<Fp4Bytes>(std::move(source), fp4);
+    throw usage_error(fmt::format("{}: {} is {} (expected bytes, u8)", told, source->name(),
+                                  dtype_name(source->dtype())));
+  }
   const DType dtype = *parse_dtype(type);
   if (source->dtype() == dtype) return source;
   if (dtype_bytes(dtype) != dtype_bytes(source->dtype()) || source->dtype() == DType::boolean) {
@@ -97,13 +106,24 @@ void check_no_codes(const CodeRole& role, const CallTensors& tensors) {
   const std::string name(role.name);
   if (tensor.dtype() == DType::u8) {
     throw usage_error(tensor.name() + ": has bytes of no told type: " + told_by(role, "dtype") +
-                      " says what they are: e4m3, e5m2, e4m3fnuz, e5m2fnuz or i8");
+                      " says what they are: e4m3, e5m2, e4m3fnuz, e5m2fnuz, i8, nvfp4 or mxfp4");
   }
   if (const auto& scales = tensors.*role.scales) {
     throw file_error(scales->name(), "",
                      "scales " + name + ", which is " + std::string(dtype_name(tensor.dtype())) +
                          " and takes no scales");
   }
+}
+
+/// Throws where the scale of a whole tensor is there, which codes of 4 bits alone have beside
+/// others.
+void check_no_factor(const CodeRole& role, const CallTensors& tensors, const CallFacts& facts) {
+  const std::string fact = std::string(role.name) + "_scale_2";
+  const auto& factor = tensors.*role.factor;
+  if (!factor && !facts.has(fact)) return;
+  throw file_error(factor ? factor->name() : facts.name(), factor ? "" : fact,
+                   "is a second scale of " + std::string(role.name) +
+                       ", which has a scale each block of channels in nvfp4 alone");
 }
 
 /// Throws where scales cannot be such, are missing, or are told in two ways.
@@ -158,7 +178,7 @@ constexpr const char* kSageTrap =
 }  // namespace
 
 std::vector<std::string> code_dtypes() {
-  return {"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "i8", "bf16", "f16"};
+  return {"e4m3", "e5m2", "e4m3fnuz", "e5m2fnuz", "i8", "nvfp4", "mxfp4", "bf16", "f16"};
 }
 
 CallTensors with_code_options(CallTensors tensors, const CallFacts& facts,
@@ -182,10 +202,11 @@ CallTensors with_code_options(CallTensors tensors, const CallFacts& facts,
                                   *option, scales->name()));
     const std::vector<std::string> names(role.scale_names.begin(), role.scale_names.end());
     scales = parse_number(*option) ? nullptr : open_tensor_reference(*option, names, control);
-    if (!is_codes(codes->dtype())) {
-      throw usage_error(fmt::format(
-          "{}: {} is {}, which takes no scales (expected {})", option_name(role, "scale"),
-          codes->name(), dtype_name(codes->dtype()), "i8, e4m3, e5m2, e4m3fnuz or e5m2fnuz"));
+    if (!is_codes(*codes)) {
+      throw usage_error(fmt::format("{}: {} is {}, which takes no scales (expected {})",
+                                    option_name(role, "scale"), codes->name(),
+                                    dtype_name(codes->dtype()),
+                                    "i8, e4m3, e5m2, e4m3fnuz, e5m2fnuz, nvfp4 or mxfp4"));
     }
   }
   return tensors;
@@ -197,7 +218,12 @@ CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const C
   const std::string name(role.name), type(dtype_name(codes->dtype()));
   CodeScales scales{.values = tensors.*role.scales, .block = facts.integer(name + "_block")};
   const auto factor = told_scale(role, facts, overrides);
-  if (!is_codes(codes->dtype())) {
+  if (has_block_codes(role, tensors) && !factor) {
+    BlockCodes values = block_codes(role, tensors, facts, layout);
+    return {std::move(values.source), std::move(values.words), ""};
+  }
+  check_no_factor(role, tensors, facts);
+  if (!is_codes(*codes)) {
     check_no_codes(role, tensors);
     if (!factor) return {codes, "", ""};
     return {codes, "",
@@ -219,15 +245,19 @@ CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const C
 }
 
 bool is_code_fact(std::string_view name) {
-  constexpr std::array<std::string_view, 10> kFacts{"q_scale", "q_dtype", "q_block", "k_scale",
-                                                    "k_dtype", "k_block", "v_scale", "v_dtype",
-                                                    "v_block", "scales"};
+  constexpr std::array<std::string_view, 14> kFacts{
+      "q_scale", "q_scale_2", "q_dtype",   "q_block", "k_scale", "k_scale_2", "k_dtype",
+      "k_block", "v_scale",   "v_scale_2", "v_dtype", "v_block", "scales",    "nibbles"};
   return std::find(kFacts.begin(), kFacts.end(), name) != kFacts.end();
 }
 
 std::shared_ptr<const TensorSource> unscaled(std::shared_ptr<const TensorSource> source,
                                              Layout layout) {
-  return is_codes(source->dtype()) ? scaled_tensor(std::move(source), layout, {}) : source;
+  if (as_fp4(*source) != nullptr) {
+    return scaled_tensor(nibble_tensor(std::move(source), NibbleOrder::low_first), layout,
+                         {.e2m1 = true});
+  }
+  return is_codes(*source) ? scaled_tensor(std::move(source), layout, {}) : source;
 }
 
 }  // namespace attnscope

@@ -34,8 +34,9 @@ struct CodeValues {
   std::string warning;  ///< what may be wrong, or is not used; may be empty
 };
 /// The tensor itself where it is no codes, else codes times scales, in f32; without scales e4m3 and
-/// its kin are taken as they are. Throws Error(usage), Error(file) for integers without scales, for
-/// bytes of no told type, and where scales do not fit or are told in two ways.
+/// its kin are taken as they are, and codes of 4 bits are not. Throws Error(usage), Error(file) for
+/// integers without scales, for bytes of no told type, and where scales do not fit or are told in
+/// two ways.
 CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const CallFacts& facts,
                        const FactOverrides& overrides, Layout layout);
 

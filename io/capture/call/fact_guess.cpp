@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/base/error.h"
+#include "core/tensor/fp4_tensor.h"
 #include "io/capture/call/code_tensors.h"
 #include "io/capture/call/fact_options.h"
 #include "io/capture/call/packed_sequences.h"
@@ -146,7 +147,7 @@ CallFacts with_guesses(CallFacts facts, const CallTensors& tensors, const FactOv
   const TensorSource& q = *tensors.q;
   const TensorSource& k = *tensors.k;
   const auto is_number = [](const TensorSource& t) {
-    return is_floating(t.dtype()) || t.dtype() == DType::i8;
+    return is_floating(t.dtype()) || t.dtype() == DType::i8 || as_fp4(t) != nullptr;
   };
   if (!overrides.layout && !facts.has("layout")) {
     std::optional<int64_t> packed;

@@ -27,7 +27,7 @@ struct FactName {
   std::string_view option = "--as";
 };
 
-constexpr std::array<FactName, 44> kFacts{{{"format", FactType::text, ""},
+constexpr std::array<FactName, 48> kFacts{{{"format", FactType::text, ""},
                                            {"model", FactType::text},
                                            {"prompt", FactType::text},
                                            {"step", FactType::integer},
@@ -70,15 +70,20 @@ constexpr std::array<FactName, 44> kFacts{{{"format", FactType::text, ""},
                                            {"q_block", FactType::integer},
                                            {"k_block", FactType::integer},
                                            {"v_block", FactType::integer},
+                                           {"q_scale_2", FactType::number},
+                                           {"k_scale_2", FactType::number},
+                                           {"v_scale_2", FactType::number},
+                                           {"nibbles", FactType::text},
                                            {"scales", FactType::text}}};
 
 /// The beginning of every name of a capture format.
 constexpr std::string_view kAnyCaptureFormat = "attnscope-capture/";
 
-constexpr std::array<std::string_view, 23> kFormat2Facts{
-    "q_scale", "k_scale", "v_scale", "q_dtype", "k_dtype", "v_dtype", "q_block",    "k_block",
-    "v_block", "scales",  "block",   "slot",    "queries", "keys",    "mask_block", "approximation",
-    "part",    "minus",   "chunk",   "score",   "forward", "of_step", "call"};
+constexpr std::array<std::string_view, 27> kFormat2Facts{
+    "q_scale",    "k_scale",       "v_scale",   "q_dtype",   "k_dtype",   "v_dtype", "q_block",
+    "k_block",    "v_block",       "scales",    "block",     "slot",      "queries", "keys",
+    "mask_block", "approximation", "part",      "minus",     "chunk",     "score",   "forward",
+    "of_step",    "call",          "q_scale_2", "k_scale_2", "v_scale_2", "nibbles"};
 
 /// The fact that files of other formats know by many names.
 constexpr std::string_view kSoftcap = "softcap";

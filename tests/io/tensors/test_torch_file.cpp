@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/tensor/fp4_tensor.h"
 #include "io/tensors/open_tensor_file.h"
 #include "tests/support/catch.h"
 #include "tests/support/pickle_bytes.h"
@@ -235,22 +236,27 @@ TEST_CASE("torch: a type that nobody knows locks its own tensor alone") {
   const auto path = folder.path() / "types.pt";
   const std::string items = text("q") + kPlain + text("u") + untyped_tensor("uint16", 3, {3}, {2}) +
                             text("v") + untyped_tensor("float8_e4m3fn", 0, {24}, {1}) + text("e8") +
-                            untyped_tensor("float8_e8m0fnu", 0, {24}, {1}) + text("new") +
+                            untyped_tensor("float8_e8m0fnu", 0, {24}, {1}) + text("w4") +
+                            untyped_tensor("float4_e2m1fn_x2", 2, {2, 3}, {3, 1}) + text("new") +
                             untyped_tensor("float3_later", 0, {64}, {1}) + text("freqs_cis") +
                             tensor(storage("ComplexFloatStorage", "0", 3), 0, {3}, {1}) +
                             text("dtype") + global("torch", "float8_e8m0fnu");
   write_bytes(path, archive(pickle(dict(items))));
   const auto file = open_tensor_file(path);
-  CHECK(file->keys() == std::vector<std::string>{"q", "u", "v", "e8", "new", "freqs_cis"});
+  CHECK(file->keys() == std::vector<std::string>{"q", "u", "v", "e8", "w4", "new", "freqs_cis"});
   CHECK(file->metadata() == std::map<std::string, std::string>{{"dtype", "torch.float8_e8m0fnu"}});
   CHECK(read_all<float>(*file->tensor("q")) == std::vector<float>{0, 1, 2, 3, 4, 5});
   // The upper halves of 1, 2 and 3.
   CHECK(file->tensor("u")->dtype() == DType::u16);
   CHECK(file->tensor("v")->dtype() == DType::e4m3);
   CHECK(read_all<uint16_t>(*file->tensor("u")) == std::vector<uint16_t>{0x3f80, 0x4000, 0x4040});
-  for (const auto& [name, type] : {std::pair("e8", "torch.float8_e8m0fnu"),
-                                   {"new", "torch.float3_later"},
-                                   {"freqs_cis", "torch.ComplexFloatStorage"}}) {
+  CHECK(file->tensor("e8")->dtype() == DType::u8);
+  // Sizes and offsets of codes of 4 bits count their bytes.
+  const auto w4 = file->tensor("w4");
+  CHECK(as_fp4(*w4) != nullptr);
+  CHECK(read_all<uint8_t>(*w4) == std::vector<uint8_t>{0, 0, 0, 0, 0x80, 0x3f});
+  for (const auto& [name, type] :
+       {std::pair("new", "torch.float3_later"), {"freqs_cis", "torch.ComplexFloatStorage"}}) {
     CHECK(thrown_text(ErrorCode::file, [&] { file->tensor(name); }) ==
           path.string() + ": tensor " + name + ": unknown dtype (got " + type + ")");
   }
