@@ -139,6 +139,8 @@ attnscope_room(io/stream_chunks "Chunks of a stream, whose keys a cache keeps, j
   MAY core io/files io/segments io/capture/facts io/capture/call io/capture USES fmt json LIBRARY io_capture)
 attnscope_room(io/masks "Masks as they are asked for: patterns, files of blocks and trees of both, and files of blocks out."
   MAY core io/files io/segments io/tensors USES fmt json LIBRARY io_capture)
+attnscope_room(io/lab "Which edit of attention each head gets: chosen from numbers, as files, as configurations of kernels."
+  MAY core io/files USES fmt json LIBRARY io_capture)
 attnscope_room(io/check "Does a capture agree with its own outputs, and what is the likely mistake."
   MAY core io/files io/tensors io/capture USES fmt LIBRARY io_capture)
 attnscope_room(io/export/format "What an export file is: spec, layout, manifest, journal, checksums."
