@@ -86,19 +86,19 @@ TEST_CASE("v of an unknown type is left out and told; a mask of one is not") {
     CallFile()
         .version(0)
         .pair({1, 2, 8, 4}, {1, 2, 8, 4})
-        .tensor(name, "F8_E8M0", {1, 2, 8, 4}, std::string(64, 'x'))
-        .tensor("scales", "F8_E8M0", {8}, std::string(8, 'x'))
+        .tensor(name, "F8_E3M4", {1, 2, 8, 4}, std::string(64, 'x'))
+        .tensor("scales", "F8_E3M4", {8}, std::string(8, 'x'))
         .write(path);
   };
   write("v");
   const Capture capture = Capture::open(path);
   REQUIRE(capture.calls().size() == 1);
   CHECK_FALSE(capture.calls()[0].problem->v());
-  CHECK(any_contains(capture.notes(), "tensor v: unknown dtype (got \"F8_E8M0\"): left out"));
+  CHECK(any_contains(capture.notes(), "tensor v: unknown dtype (got \"F8_E3M4\"): left out"));
   CHECK(capture.calls()[0].unknown_keys == std::vector<std::string>{"tensor scales"});
   write("mask");
   CHECK(contains(thrown_text(ErrorCode::file, [&] { Capture::open(path); }),
-                 "tensor mask: unknown dtype (got \"F8_E8M0\")"));
+                 "tensor mask: unknown dtype (got \"F8_E3M4\")"));
 }
 
 TEST_CASE("the order of axes comes from q and k") {
