@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ._native import Engine
+
+Check = Literal["rows", "all"]
 
 _KCPU = 1  # DLPack's number of the host
 _KCUDA = 2  # of CUDA devices
@@ -207,37 +209,65 @@ def _shaped(q: Any, made: Call, layout: str, result: np.ndarray) -> np.ndarray:
     return result.reshape(made.facts["batch"], made.facts["heads"], *result.shape[1:])
 
 
+def _rows_alone(check: str) -> bool:
+    if check not in ("rows", "all"):
+        raise make_error(f'check {check!r}: expected "rows" or "all"', "usage")
+    return check == "rows"
+
+
 def weights(
-    q: Any, k: Any, *, rows: Places = None, cols: Places = None, progress: Progress = None, **options: Any
+    q: Any,
+    k: Any,
+    *,
+    rows: Places = None,
+    cols: Places = None,
+    check: Check = "rows",
+    progress: Progress = None,
+    **options: Any,
 ) -> np.ndarray:
     """float32 [rows, cols], [H, rows, cols] or [B, H, rows, cols], as q has heads and batch items: each row
     normalised over all keys. Only these rows and columns are computed (attnscope.heads.Head.weights says how they are
-    chosen). options: as call(). Raises attnscope.Error."""
+    chosen). check: "rows": a NaN or Inf is an error where it spoils a chosen row, and need not be found where none
+    of them sees it; "all": all of q and k is looked through first. options: as call(). Raises attnscope.Error."""
+    alone = _rows_alone(check)
     made = call(q, k, **options)
     return _shaped(
-        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, False, progress)
+        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, False, progress, alone)
     )
 
 
 def logits(
-    q: Any, k: Any, *, rows: Places = None, cols: Places = None, progress: Progress = None, **options: Any
+    q: Any,
+    k: Any,
+    *,
+    rows: Places = None,
+    cols: Places = None,
+    check: Check = "rows",
+    progress: Progress = None,
+    **options: Any,
 ) -> np.ndarray:
-    """float32 scale·q·k + bias, in the shape and with the options of weights(); masked entries are −inf."""
+    """float32 scale·q·k + bias, in the shape and with the options of weights(); masked entries are −inf. Of logits all
+    of q and k is looked through, whatever `check`."""
+    alone = _rows_alone(check)
     made = call(q, k, **options)
     return _shaped(
-        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, True, progress)
+        q, made, options.get("layout", ""), made._entries(made._places(), rows, cols, True, progress, alone)
     )
 
 
-def lse(q: Any, k: Any, *, rows: Places = None, progress: Progress = None, **options: Any) -> np.ndarray:
-    """float64 [rows] with q's axes in front: the natural log of each row's sum of exp(logits)."""
+def lse(
+    q: Any, k: Any, *, rows: Places = None, check: Check = "rows", progress: Progress = None, **options: Any
+) -> np.ndarray:
+    """float64 [rows] with q's axes in front: the natural log of each row's sum of exp(logits). check: as weights()."""
+    alone = _rows_alone(check)
     made = call(q, k, **options)
-    return _shaped(q, made, options.get("layout", ""), made._lse(made._places(), rows, progress))
+    return _shaped(q, made, options.get("layout", ""), made._lse(made._places(), rows, progress, alone))
 
 
 def output(
-    q: Any, k: Any, v: Any, *, rows: Places = None, progress: Progress = None, **options: Any
+    q: Any, k: Any, v: Any, *, rows: Places = None, check: Check = "rows", progress: Progress = None, **options: Any
 ) -> np.ndarray:
-    """float32 [rows, dv] with q's axes in front: weights times v."""
+    """float32 [rows, dv] with q's axes in front: weights times v. check: as weights(), of v as of k."""
+    alone = _rows_alone(check)
     made = call(q, k, v, **options)
-    return _shaped(q, made, options.get("layout", ""), made._outputs(made._places(), rows, progress))
+    return _shaped(q, made, options.get("layout", ""), made._outputs(made._places(), rows, progress, alone))

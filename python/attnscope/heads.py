@@ -142,26 +142,37 @@ class Call:
             return self._call.stats(self._engine, places, stats_words(options), report)
 
     def _entries(
-        self, places: list[tuple[int, int]], rows: Places, cols: Places, logits: bool, progress: Progress
+        self,
+        places: list[tuple[int, int]],
+        rows: Places,
+        cols: Places,
+        logits: bool,
+        progress: Progress,
+        rows_alone: bool = False,
     ) -> np.ndarray:
-        """[places, rows, cols]; an axis of a single row or column is left out."""
+        """[places, rows, cols]; an axis of a single row or column is left out. rows_alone: what check="rows" of
+        attnscope.weights() says."""
         chosen_rows = choose(rows, self.facts["queries"], "rows")
         chosen_cols = choose(cols, self.facts["keys"], "cols")
         with Reporter("logits" if logits else "weights", progress) as report:
             result = self._call.entries(
-                self._engine, places, chosen_rows.wanted, chosen_cols.wanted, logits, report
+                self._engine, places, chosen_rows.wanted, chosen_cols.wanted, logits, rows_alone, report
             )
         return chosen_rows.ordered(chosen_cols.ordered(result, 2), 1)
 
-    def _lse(self, places: list[tuple[int, int]], rows: Places, progress: Progress) -> np.ndarray:
+    def _lse(
+        self, places: list[tuple[int, int]], rows: Places, progress: Progress, rows_alone: bool = False
+    ) -> np.ndarray:
         chosen = choose(rows, self.facts["queries"], "rows")
         with Reporter("lse", progress) as report:
-            return chosen.ordered(self._call.lse(self._engine, places, chosen.wanted, report), 1)
+            return chosen.ordered(self._call.lse(self._engine, places, chosen.wanted, rows_alone, report), 1)
 
-    def _outputs(self, places: list[tuple[int, int]], rows: Places, progress: Progress) -> np.ndarray:
+    def _outputs(
+        self, places: list[tuple[int, int]], rows: Places, progress: Progress, rows_alone: bool = False
+    ) -> np.ndarray:
         chosen = choose(rows, self.facts["queries"], "rows")
         with Reporter("output", progress) as report:
-            return chosen.ordered(self._call.outputs(self._engine, places, chosen.wanted, report), 1)
+            return chosen.ordered(self._call.outputs(self._engine, places, chosen.wanted, rows_alone, report), 1)
 
 
 class Head:

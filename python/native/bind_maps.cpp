@@ -41,6 +41,9 @@ Places places_of(const nb::object& places) {
   return {{}, {indices.data(), indices.data() + indices.shape(0)}};
 }
 
+/// rows_alone: of q only the rows that are chosen are looked through for NaN before, of k nothing.
+ValueCheck check_of(bool rows_alone) { return rows_alone ? ValueCheck::rows : ValueCheck::all; }
+
 /// Computes a result, which must not touch Python, and hands it on.
 template <typename Compute>
 nb::object compute(const Engine& engine, const Progress& progress, const Compute& work) {
@@ -56,12 +59,12 @@ nb::object compute(const Engine& engine, const Progress& progress, const Compute
 }
 
 nb::object entries(const CallHandle& call, const Engine& engine, const Heads& heads,
-                   const nb::object& rows, const nb::object& cols, bool logits,
+                   const nb::object& rows, const nb::object& cols, bool logits, bool rows_alone,
                    const Progress& progress) {
   const Places row_places = places_of(rows), col_places = places_of(cols);
   return compute(engine, progress, [&](EngineRun& run) {
     return entries_of(call, places_of(heads), row_places, col_places,
-                      logits ? Quantity::logits : Quantity::weights, run);
+                      logits ? Quantity::logits : Quantity::weights, check_of(rows_alone), run);
   });
 }
 
@@ -102,17 +105,18 @@ nb::object known_entries(const CallHandle& call, const Engine& engine, int64_t b
 }
 
 nb::object lse(const CallHandle& call, const Engine& engine, const Heads& heads,
-               const nb::object& rows, const Progress& progress) {
+               const nb::object& rows, bool rows_alone, const Progress& progress) {
   const Places row_places = places_of(rows);
-  return compute(engine, progress,
-                 [&](EngineRun& run) { return lse_of(call, places_of(heads), row_places, run); });
+  return compute(engine, progress, [&](EngineRun& run) {
+    return lse_of(call, places_of(heads), row_places, check_of(rows_alone), run);
+  });
 }
 
 nb::object outputs(const CallHandle& call, const Engine& engine, const Heads& heads,
-                   const nb::object& rows, const Progress& progress) {
+                   const nb::object& rows, bool rows_alone, const Progress& progress) {
   const Places row_places = places_of(rows);
   return compute(engine, progress, [&](EngineRun& run) {
-    return outputs_of(call, places_of(heads), row_places, run);
+    return outputs_of(call, places_of(heads), row_places, check_of(rows_alone), run);
   });
 }
 
@@ -209,15 +213,16 @@ nb::list query(const CallHandle& call, const Engine& engine, const Heads& heads,
 
 void bind_maps(nb::module_& module) {
   const auto progress = "progress"_a = nb::none();
+  const auto alone = "rows_alone"_a = false;
   nb::borrow<nb::class_<CallHandle>>(module.attr("Call"))
-      .def("entries", entries, "engine"_a, "heads"_a, "rows"_a, "cols"_a, "logits"_a, progress,
-           "float32 [heads, rows, cols].")
+      .def("entries", entries, "engine"_a, "heads"_a, "rows"_a, "cols"_a, "logits"_a, alone,
+           progress, "float32 [heads, rows, cols].")
       .def("row_norms", row_norms, "engine"_a, "batch"_a, "head"_a, "rows"_a, progress,
            "float64 [rows, 2]: what known_entries() takes.")
       .def("known_entries", known_entries, "engine"_a, "batch"_a, "head"_a, "rows"_a, "cols"_a,
            "norms"_a, progress, "float32 [1, rows, cols]: weights, with norms of these very rows.")
-      .def("lse", lse, "engine"_a, "heads"_a, "rows"_a, progress, "float64 [heads, rows].")
-      .def("outputs", outputs, "engine"_a, "heads"_a, "rows"_a, progress,
+      .def("lse", lse, "engine"_a, "heads"_a, "rows"_a, alone, progress, "float64 [heads, rows].")
+      .def("outputs", outputs, "engine"_a, "heads"_a, "rows"_a, alone, progress,
            "float32 [heads, rows, channels].")
       .def("pooled", pooled, "engine"_a, "heads"_a, "block"_a, progress,
            "(max, mean), float32 [heads, row blocks, column blocks] each.")

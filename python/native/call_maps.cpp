@@ -1,13 +1,18 @@
 #include "python/native/call_maps.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/problem/finite_check.h"
 #include "core/products/key_runs.h"
+#include "core/stream/few_rows.h"
 #include "core/stream/logit_check.h"
 #include "core/stream/norm_sink.h"
+#include "core/stream/number_range.h"
 
 namespace attnscope {
 namespace {
@@ -29,15 +34,15 @@ std::vector<ColumnRun> column_runs(const Places& cols) {
 }
 
 /// Takes tiles to where they belong in [heads, rows, cols]. Task i is column run i % runs of head
-/// i / runs.
+/// i / runs, and has the rows `own` of these.
 class EntrySink : public TileSink {
  public:
-  EntrySink(Quantity quantity, int64_t rows, int64_t cols, std::span<const ColumnRun> runs,
-            float* result)
-      : rows_(rows), cols_(cols), runs_(runs), result_(result) {
+  EntrySink(Quantity quantity, int64_t rows, IndexRange own, int64_t cols,
+            std::span<const ColumnRun> runs, float* result)
+      : rows_(rows), cols_(cols), runs_(runs), result_(result + own.begin * cols) {
     request_.quantity = quantity;
     request_.norms = false;
-    request_.chunk_rows = std::min(request_.chunk_rows, rows);
+    request_.chunk_rows = std::min(request_.chunk_rows, own.size());
     int64_t widest = 1;
     for (const ColumnRun& run : runs) widest = std::max(widest, run.keys.size());
     request_.chunk_cols = std::min(request_.chunk_cols, widest);
@@ -160,25 +165,114 @@ std::vector<HeadTask> entry_tasks(const CallHandle& call, std::span<const HeadPl
   return tasks;
 }
 
+/// Looks through the rows of q that the tasks have, and for products that the backend would lose.
+void check_rows(std::span<const HeadTask> tasks, EngineRun& run) {
+  const std::stop_token stop = run.watch().stop();
+  std::vector<TaskMagnitudes> magnitudes;
+  FiniteCheck check;
+  for (const HeadTask& task : tasks) {
+    TaskMagnitudes found{0};
+    for (int64_t i = 0; i < task.num_rows(); ++i) {
+      const int64_t row = task.row_at(i);
+      const auto largest =
+          check.check(task.problem->q(), task.batch, task.head, {row, row + 1}, stop);
+      found.q = std::max(found.q, double{largest.value_or(std::numeric_limits<float>::infinity())});
+    }
+    magnitudes.push_back(found);
+  }
+  check_subnormals(tasks, magnitudes, run.backend(), stop);
+}
+
+/// True where rows alone are looked through: by the kernels of softmax on the host, which refuse a
+/// row whose products are not finite.
+bool checks_rows(const CallHandle& call, ValueCheck check, const EngineRun& run) {
+  return check == ValueCheck::rows && is_softmax(call.problem().score()) &&
+         run.backend().device() == nullptr &&
+         dynamic_cast<const FewRowBackend*>(&run.backend()) != nullptr;
+}
+
+/// Computes `result`, of which a number that is not finite (but for `but`) tells of q, k or v.
+template <typename T>
+void compute_checked(std::span<const HeadTask> tasks, bool with_values, EngineRun& run,
+                     ResultArray<T>& result, T but, const std::function<void()>& compute) {
+  check_rows(tasks, run);
+  try {
+    compute();
+  } catch (const Error& error) {
+    // Who looks through everything can name the number.
+    if (error.code() == ErrorCode::value) run.check_values(tasks, with_values);
+    throw;
+  }
+  const std::span<const T> numbers = result.values();
+  if (std::ranges::all_of(numbers, [&](T x) { return std::isfinite(x) || x == but; })) return;
+  run.check_values(tasks, with_values);
+  throw Error(ErrorCode::value,
+              tasks.front().problem->name() + ": results of the chosen rows are not finite");
+}
+
+/// Rows at most for which a head is bound once for every few of them, where packing K for a tile
+/// unit takes longer.
+constexpr int64_t kMostRowsByFew = 36;
+
+/// The rows in groups that are computed one after the other: [first, past) of each.
+std::vector<IndexRange> row_groups(const CallHandle& call, const Places& rows,
+                                   const TileBackend& backend) {
+  const auto* const few = dynamic_cast<const FewRowBackend*>(&backend);
+  const bool by_few =
+      few != nullptr && few->refuses_bad_keys(call.problem()) && rows.size() <= kMostRowsByFew;
+  const int64_t few_rows = by_few ? few->few_rows(call.problem()) : 0;
+  const int64_t at_once = few_rows > 0 ? few_rows : rows.size();
+  std::vector<IndexRange> groups;
+  for (int64_t begin = 0; begin < rows.size(); begin += at_once) {
+    groups.push_back({begin, std::min(begin + at_once, rows.size())});
+  }
+  return groups;
+}
+
+Places part_of(const Places& rows, IndexRange group) {
+  if (rows.list.empty()) {
+    return {{rows.range.begin + group.begin, rows.range.begin + group.end}, {}};
+  }
+  return {{}, {rows.list.begin() + group.begin, rows.list.begin() + group.end}};
+}
+
+/// Entries of the rows `group` of `rows`, into [heads, rows, cols].
+void compute_entries(const CallHandle& call, std::span<const HeadPlace> heads, const Places& rows,
+                     IndexRange group, const Places& cols, std::span<const ColumnRun> runs,
+                     Quantity quantity, EngineRun& run, float* result) {
+  const Places own = part_of(rows, group);
+  std::vector<RowNorm> norms;
+  if (runs.size() > 1 && needs_norms(call.problem().score(), quantity)) {
+    norms = norms_of(row_tasks(call, heads, own), run);
+  }
+  EntrySink sink(quantity, rows.size(), group, cols.size(), runs, result);
+  run.run(entry_tasks(call, heads, own, runs, norms), sink);
+}
+
 }  // namespace
 
 ResultArray<float> entries_of(const CallHandle& call, std::span<const HeadPlace> heads,
                               const Places& rows, const Places& cols, Quantity quantity,
-                              EngineRun& run) {
+                              ValueCheck check, EngineRun& run) {
   ResultArray<float> result({static_cast<int64_t>(heads.size()), rows.size(), cols.size()},
                             call.problem().name());
   if (heads.empty() || rows.size() == 0 || cols.size() == 0) return result;
   const std::vector<ColumnRun> runs = column_runs(cols);
   const std::vector<HeadTask> whole = row_tasks(call, heads, rows);
+  const auto compute = [&] {
+    for (const IndexRange group : row_groups(call, rows, run.backend())) {
+      compute_entries(call, heads, rows, group, cols, runs, quantity, run, result.data());
+    }
+  };
+  if (quantity == Quantity::weights && checks_rows(call, check, run)) {
+    compute_checked(whole, false, run, result, 0.0f, compute);
+    return result;
+  }
   const std::vector<TaskMagnitudes> magnitudes = run.check_values(whole);
   if (!needs_norms(call.problem().score(), quantity)) {
     check_stored_logits(whole, magnitudes, run.backend(), run.budget(), run.watch().stop());
   }
-  std::vector<RowNorm> norms;
-  if (runs.size() > 1 && needs_norms(call.problem().score(), quantity))
-    norms = norms_of(whole, run);
-  EntrySink sink(quantity, rows.size(), cols.size(), runs, result.data());
-  run.run(entry_tasks(call, heads, rows, runs, norms), sink);
+  compute();
   return result;
 }
 
@@ -197,13 +291,14 @@ ResultArray<float> known_entries_of(const CallHandle& call, const HeadPlace& hea
   ResultArray<float> result({1, rows.size(), cols.size()}, call.problem().name());
   if (rows.size() == 0 || cols.size() == 0) return result;
   const std::vector<ColumnRun> runs = column_runs(cols);
-  EntrySink sink(Quantity::weights, rows.size(), cols.size(), runs, result.data());
+  EntrySink sink(Quantity::weights, rows.size(), {0, rows.size()}, cols.size(), runs,
+                 result.data());
   run.run(entry_tasks(call, {&head, 1}, rows, runs, norms), sink);
   return result;
 }
 
 ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> heads,
-                           const Places& rows, EngineRun& run) {
+                           const Places& rows, ValueCheck check, EngineRun& run) {
   const AttentionProblem& problem = call.problem();
   if (!is_normalised(problem.score())) {
     throw usage_error(problem.name() + ": rows of " + score_name(problem.score()) +
@@ -212,15 +307,27 @@ ResultArray<double> lse_of(const CallHandle& call, std::span<const HeadPlace> he
   ResultArray<double> result({static_cast<int64_t>(heads.size()), rows.size()}, problem.name());
   if (heads.empty() || rows.size() == 0) return result;
   const std::vector<HeadTask> tasks = row_tasks(call, heads, rows);
-  run.check_values(tasks);
-  const std::vector<RowNorm> norms = norms_of(tasks, run);
-  std::transform(norms.begin(), norms.end(), result.data(),
-                 [](const RowNorm& norm) { return norm.lse(); });
+  const auto compute = [&] {
+    for (const IndexRange group : row_groups(call, rows, run.backend())) {
+      const auto norms = norms_of(row_tasks(call, heads, part_of(rows, group)), run);
+      for (size_t i = 0; i < norms.size(); ++i) {
+        const int64_t head = static_cast<int64_t>(i) / group.size();
+        const int64_t row = group.begin + static_cast<int64_t>(i) % group.size();
+        result.data()[head * rows.size() + row] = norms[i].lse();
+      }
+    }
+  };
+  if (checks_rows(call, check, run)) {
+    compute_checked(tasks, false, run, result, -std::numeric_limits<double>::infinity(), compute);
+  } else {
+    run.check_values(tasks);
+    compute();
+  }
   return result;
 }
 
 ResultArray<float> outputs_of(const CallHandle& call, std::span<const HeadPlace> heads,
-                              const Places& rows, EngineRun& run) {
+                              const Places& rows, ValueCheck check, EngineRun& run) {
   const AttentionProblem& problem = call.problem();
   if (!problem.v()) {
     throw usage_error(problem.name() + ": has no v, which outputs are made of");
@@ -230,9 +337,13 @@ ResultArray<float> outputs_of(const CallHandle& call, std::span<const HeadPlace>
                             problem.name());
   if (heads.empty() || rows.size() == 0) return result;
   const std::vector<HeadTask> tasks = row_tasks(call, heads, rows);
-  run.check_values(tasks, true);
   OutputSink sink(rows.size(), width, result.data());
-  run.run(tasks, sink);
+  if (checks_rows(call, check, run)) {
+    compute_checked(tasks, true, run, result, 0.0f, [&] { run.run(tasks, sink); });
+  } else {
+    run.check_values(tasks, true);
+    run.run(tasks, sink);
+  }
   return result;
 }
 

@@ -34,6 +34,12 @@ class ResultArray {
   }
 
   T* data() { return values_.get(); }
+  /// All of them; before to_numpy().
+  std::span<const T> values() const {
+    size_t count = 1;
+    for (const int64_t extent : shape_) count *= static_cast<size_t>(extent);
+    return {values_.get(), count};
+  }
 
   /// To be called once, with the interpreter's lock.
   nanobind::object to_numpy() {
