@@ -98,15 +98,21 @@ void ViewerApp::apply(PanelRequests& requests) {
     document_->preview = requests.preview;
     window_->request_frames();
   }
-  if (document_ && (ImGui::IsMouseDown(0) || ImGui::IsMouseReleased(0))) {
-    document_->history.hold_gesture(seconds(), ImGui::IsMouseClicked(0));
+  // A drag is one step, of the first button or the middle one.
+  const auto any_button = [](const auto& is) {
+    return is(ImGuiMouseButton_Left) || is(ImGuiMouseButton_Middle);
+  };
+  const bool released = any_button([](int b) { return ImGui::IsMouseReleased(b); });
+  if (document_ && (released || any_button([](int b) { return ImGui::IsMouseDown(b); }))) {
+    document_->history.hold_gesture(seconds(),
+                                    any_button([](int b) { return ImGui::IsMouseClicked(b); }));
   }
   if (document_ && requests.instead) document_->history.take_back();
   for (const Action& action : requests.actions) act_or_tell(action);
   if (requests.play) play(*requests.play);
   again_at_.reset();
   if (requests.again_in) again_at_ = seconds() + *requests.again_in;
-  if (document_ && ImGui::IsMouseReleased(0)) document_->history.end_gesture();
+  if (document_ && released) document_->history.end_gesture();
   if (requests.dismiss_warning) {
     document_->warning_dismissed = true;
     window_->request_frames();

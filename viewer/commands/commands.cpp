@@ -156,7 +156,7 @@ std::optional<CommandId> command_on(const KeyChord& chord) {
 
 std::span<const PaneKeys> map_keys() {
   static constexpr std::array<PaneKeys, 4> kKeys{
-      {{"Escape", "give up a drag on a ruler, or lead back: from one pane, words, the query"},
+      {{"Escape", "give up a drag, or lead back: from one pane, words, the query"},
        {"drag on a ruler", "choose what is seen of its side"},
        {"click on a ruler", "show a frame, the text or a block"},
        {"double click on a ruler", "show all of its side"}}};
@@ -177,6 +177,19 @@ std::span<const PaneKeys> heads_keys() {
   return kKeys;
 }
 
+std::span<const PaneKeys> mouse_keys() {
+  static constexpr std::array<PaneKeys, 8> kKeys{
+      {{"wheel", "zoom at the cursor; over one large frame: the next moment"},
+       {"wheel on a ruler", "zoom its side"},
+       {"drag", "move the map, a splitter, the colours' ends"},
+       {"middle drag", "move the map, also where a drag paints a mask"},
+       {"click", "pick the token under the mouse as query"},
+       {"Shift+drag", "pick several, of which the mean is shown"},
+       {"right click", "release the query"},
+       {"double click", "zoom in; on a pane's header: that pane alone"}}};
+  return kKeys;
+}
+
 std::string key_table() {
   std::string table = "| keys | what |\n|---|---|\n";
   for (const ViewCommand& command : commands()) {
@@ -192,6 +205,9 @@ std::string key_table() {
   }
   for (const auto& [keys, help] : heads_keys()) {
     table += "| over *Heads*: " + std::string(keys) + " | " + std::string(help) + " |\n";
+  }
+  for (const auto& [keys, help] : mouse_keys()) {
+    table += "| " + std::string(keys) + " | " + std::string(help) + " |\n";
   }
   return table;
 }

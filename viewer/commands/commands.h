@@ -104,6 +104,8 @@ struct PaneKeys {
 std::span<const PaneKeys> map_keys();
 /// Of *Heads*, in the order of the help.
 std::span<const PaneKeys> heads_keys();
+/// Of the mouse over all panes.
+std::span<const PaneKeys> mouse_keys();
 /// The key map as a Markdown table "| keys | what |", of what this window has.
 std::string key_table();
 

@@ -219,6 +219,51 @@ TEST_CASE("a hand chooses words, plays the film, turns the volume and shows the 
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 3);
 }
 
+TEST_CASE("the middle button moves the map where a drag of the first one paints, in one step") {
+  SeenApp seen;
+  seen.app.act(action::SetRect{{100, 500, 200, 600}});
+  seen.app.document()->history.end_gesture();
+  seen.app.act(action::SetMask{{.shown = true, .text = "topk", .brush = MaskBrush::drop}});
+  seen.settle();
+  seen.point("Matrix/Map", 0.5, 0.5);
+  seen.hand.button(2, true);
+  seen.settle();
+  seen.point("Matrix/Map", 0.6, 0.5);
+  seen.point("Matrix/Map", 0.7, 0.5);
+  seen.hand.button(2, false);
+  seen.settle();
+  CHECK(seen.state().rect.k0 < 180);
+  CHECK(seen.state().rect.k0 > 60);
+  CHECK(seen.state().rect.q0 == Approx(100).margin(2));
+  CHECK(seen.state().mask.edits.empty());
+  CHECK_FALSE(seen.state().query);
+  seen.tap_with(RealInput::kControl, 'z');
+  CHECK(seen.state().rect == MapRect{100, 500, 200, 600});
+}
+
+TEST_CASE("over one large frame the wheel goes through time, to the ends") {
+  SeenApp seen;
+  seen.app.act(action::PickQuery{{{200}}});
+  seen.app.act(action::SetFilm{{.one = true}});
+  REQUIRE(seen.wait_for(WaitFor::exact));
+  seen.settle();
+  const auto turn = [&](int button) {
+    seen.hand.button(button, true);
+    seen.hand.button(button, false);
+    seen.settle();
+  };
+  seen.point("Query/t0");
+  turn(4);
+  CHECK(seen.state().film.moment == 0);
+  turn(5);
+  CHECK(seen.state().film.moment == 1);
+  REQUIRE(seen.there("Query/t1"));
+  for (int i = 0; i < 8; ++i) turn(5);
+  CHECK(seen.state().film.moment == 6);
+  turn(4);
+  CHECK(seen.state().film.moment == 5);
+}
+
 TEST_CASE("a slip of a hand is told in the status line and stops nobody") {
   SeenApp seen;
   seen.point("Toolbar/Head");

@@ -67,6 +67,31 @@ TEST_CASE("the wheel over a ruler zooms its side alone, and undo takes it back")
   CHECK(seen.rect() == whole_map());
 }
 
+TEST_CASE("the label of what is picked and the names of the frames leave each other room") {
+  RuledApp seen;
+  const auto names = [&](const ScreenRect& chip) {
+    int there = 0;
+    for (const WrittenText& text : seen.app.labels().texts()) {
+      const bool on_ruler = text.rect.x1 <= seen.place("Matrix/Map").x0 &&
+                            text.rect.x0 >= seen.place("Matrix/Queries").x0;
+      if (!on_ruler || text.whole.front() != 't') continue;
+      ++there;
+      INFO(text.whole);
+      const bool apart = text.rect.y1 <= chip.y0 + 1 || text.rect.y0 >= chip.y1 - 1;
+      CHECK(apart);
+    }
+    return there;
+  };
+  // In the middle of a frame, at its beginning, and at the end of the map.
+  for (const int64_t token : {16 + 3 * 144 + 72, 16 + 3 * 144 + 1, 1023, 8}) {
+    seen.app.act(action::PickQuery{{{token}}});
+    REQUIRE(seen.wait_for(WaitFor::exact));
+    seen.settle();
+    INFO(token);
+    CHECK(names(seen.place("Matrix/Picked")) == 7);
+  }
+}
+
 TEST_CASE("a drag along a ruler chooses what is seen of its side") {
   RuledApp seen;
   seen.drag("Matrix/Keys", false, 0.25f, 0.5f);

@@ -260,6 +260,17 @@ void MatrixPanel::draw_split_line(const Ui& ui, const Scene& scene, const ViewTr
   tag("B", x, true, ui.theme.side_b);
 }
 
+/// Moves the map as far as the mouse went.
+void MatrixPanel::pan_by_mouse(const Scene& scene, const ViewTransform& view,
+                               PanelRequests& requests) {
+  interacting_ = true;
+  const ImVec2 moved = ImGui::GetIO().MouseDelta;
+  if (moved.x == 0 && moved.y == 0) return;
+  const action::Pan by{-static_cast<double>(moved.y) * view.queries_per_pixel(),
+                       -static_cast<double>(moved.x) * view.keys_per_pixel()};
+  move_view(scene, on_other_, by, requests);
+}
+
 void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                              PanelRequests& requests) {
   ImGui::SetCursorScreenPos({whole.area.x0, whole.area.y0});
@@ -268,7 +279,11 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   ui.labels.add("Matrix/Map", whole.area);
   const ImGuiIO& io = ImGui::GetIO();
   const bool hovered = ImGui::IsItemHovered();
-  if (ImGui::IsItemActivated() || !ImGui::IsItemActive()) {
+  // The middle button moves the map, whatever a drag of the first one does.
+  const bool middle = hovered && ImGui::IsMouseClicked(ImGuiMouseButton_Middle);
+  const bool panned = panning_ && ImGui::IsMouseDown(ImGuiMouseButton_Middle);
+  panning_ = middle || panned;
+  if (ImGui::IsItemActivated() || (!ImGui::IsItemActive() && !panned)) {
     on_other_ = scene.other.state && io.MousePos.x > line_x(scene, whole);
   }
   const ViewTransform view{on_other_ ? scene.other.state->rect : whole.rect, whole.area};
@@ -278,6 +293,7 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   const bool inside = key >= 0 && query >= 0 && key < static_cast<double>(scene.geometry.cols) &&
                       query < static_cast<double>(scene.geometry.rows);
   interacting_ = false;
+  if (panned) pan_by_mouse(scene, view, requests);
   const double along = scene.state.reverse ? key : query;
   if (ImGui::IsItemActivated()) {
     dragged_ = false;
@@ -287,11 +303,8 @@ void MatrixPanel::take_mouse(const Ui& ui, const Scene& scene, const ViewTransfo
   if (brushing_.is_held()) return brushing_.drag(scene, query, key, requests);
   if (brushed_from_) return brush(scene, along, requests);
   if (ImGui::IsItemActive() && ImGui::IsMouseDragging(0, ui.px(3))) {
-    dragged_ = interacting_ = true;
-    if (io.MouseDelta.x != 0 || io.MouseDelta.y != 0) {
-      move(action::Pan{-static_cast<double>(io.MouseDelta.y) * view.queries_per_pixel(),
-                       -static_cast<double>(io.MouseDelta.x) * view.keys_per_pixel()});
-    }
+    dragged_ = true;
+    pan_by_mouse(scene, view, requests);
   }
   if (hovered && io.MouseWheel != 0) {
     interacting_ = true;
@@ -415,8 +428,9 @@ void MatrixPanel::draw_rulers(const Ui& ui, const Areas& areas, const Scene& sce
     requests.instead = wanted->instead;
     interacting_ = true;
   };
-  along(rows_hand_, areas.left, query_axis(scene, view), view, query, false);
-  const RulerAxis keys = key_axis(scene, view);
+  RulerAxis queries = query_axis(scene, view), keys = key_axis(scene, view);
+  if (chip) (chip->keys ? keys : queries).taken = chip->rect;
+  along(rows_hand_, areas.left, queries, view, query, false);
   if (!has_own_part(scene)) {
     along(keys_hand_, areas.top, keys, view, key, false);
   } else {

@@ -64,6 +64,7 @@ class MatrixPanel {
                        PanelRequests& requests) const;
   void take_mouse(const Ui& ui, const Scene& scene, const ViewTransform& whole,
                   PanelRequests& requests);
+  void pan_by_mouse(const Scene& scene, const ViewTransform& view, PanelRequests& requests);
   void brush(const Scene& scene, double along, PanelRequests& requests);
   void draw_rulers(const Ui& ui, const Areas& areas, const Scene& scene, const ViewTransform& view,
                    const std::optional<PickedChip>& chip, PanelRequests& requests);
@@ -92,6 +93,7 @@ class MatrixPanel {
   std::optional<double> brushed_from_;  ///< where the button went down with Shift
   IndexRange brushed_;                  ///< places that are dragged over
   bool dragged_ = false;                ///< since the button went down
+  bool panning_ = false;                ///< the middle button is held, and went down on the map
   bool on_other_ = false;               ///< the mouse is, or went down, right of a split line
 };
 

@@ -37,16 +37,38 @@ float height_of(const ImFont& font, const std::string& text) {
   return font.FontSize * static_cast<float>(1 + std::count(text.begin(), text.end(), '\n'));
 }
 
+/// Where a name begins along the ruler: in the middle of its stretch, or as near to that as the
+/// label over the ruler leaves room; nothing where it leaves none, and then tells the place itself.
+std::optional<float> name_begin(const RulerAxis& axis, float from, float to, float length,
+                                const ScreenRect& across) {
+  const float begin = (from + to - length) / 2;
+  if (!axis.taken) return begin;
+  const ScreenRect& t = *axis.taken;
+  const float low = axis.vertical ? t.y0 : t.x0, high = axis.vertical ? t.y1 : t.x1;
+  const bool beside = axis.vertical ? across.x1 <= t.x0 || across.x0 >= t.x1
+                                    : across.y1 <= t.y0 || across.y0 >= t.y1;
+  if (beside || begin + length <= low || begin >= high) return begin;
+  const float before = low - length, after = high;
+  const bool fits_before = before >= from, fits_after = after + length <= to;
+  if (!fits_before && !fits_after) return std::nullopt;
+  const bool is_nearer = begin - before <= after - begin;
+  return fits_before && (is_nearer || !fits_after) ? before : after;
+}
+
 /// Text, perhaps of several lines, in the middle of a stretch of a band.
 void band_text(const Ui& ui, const RulerAxis& axis, float from, float to, float a, float b,
                ImU32 colour, const std::string& text) {
   ImFont* const font = ui.fonts.secondary;
-  const float along = (from + to) / 2;
   const float across = (a + b) / 2;
+  const float wide = text_size(font, text).x, high = height_of(*font, text);
   if (axis.vertical) {
-    put_text(ui, font, across, along - height_of(*font, text) / 2, colour, text, Align::centre);
+    const ScreenRect rect{across - wide / 2, from, across + wide / 2, to};
+    const auto y = name_begin(axis, from, to, high, rect);
+    if (y) put_text(ui, font, across, *y, colour, text, Align::centre);
   } else {
-    put_text(ui, font, along, across - font->FontSize / 2, colour, text, Align::centre);
+    const ScreenRect rect{from, across - high / 2, to, across + high / 2};
+    const auto x = name_begin(axis, from, to, wide, rect);
+    if (x) put_text(ui, font, *x + wide / 2, rect.y0, colour, text, Align::centre);
   }
 }
 
@@ -186,8 +208,12 @@ void draw_named_band(const Ui& ui, const RulerAxis& axis, const Bands& bands, In
   }
   if (to - from >= room_for(ui, axis, name)) {
     if (axis.vertical) {
-      put_fitting(ui, font, (bands.coarse0 + end) / 2, (from + to) / 2 - font->FontSize / 2,
-                  end - bands.coarse0 - ui.px(6), ui.theme.text, name, Align::centre);
+      const ScreenRect across{bands.coarse0, from, end, to};
+      const auto y = name_begin(axis, from, to, font->FontSize, across);
+      if (y) {
+        put_fitting(ui, font, (bands.coarse0 + end) / 2, *y, end - bands.coarse0 - ui.px(6),
+                    ui.theme.text, name, Align::centre);
+      }
     } else {
       band_text(ui, axis, from, to, bands.coarse0, end, ui.theme.text, name);
     }

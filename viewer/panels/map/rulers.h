@@ -15,6 +15,8 @@ struct RulerAxis {
   double first = 0, last = 0;
   bool vertical = false;
   bool equal = false;  ///< the map's other side has the same scale
+  /// Of the label that lies over the ruler; names stand beside it.
+  std::optional<ScreenRect> taken = {};
 
   double pixels_per_token() const { return (high - low) / (last - first); }
   float at(double token) const {

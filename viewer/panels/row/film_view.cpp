@@ -76,6 +76,10 @@ int64_t FilmView::latent_of_slot(size_t slot) const {
   return moment.part > 0.5 ? moment.next : moment.t;
 }
 
+std::string FilmView::name_of(size_t moment) const {
+  return moment_name(content_.moments[moment], static_cast<int64_t>(moment), content_.time);
+}
+
 void FilmView::add_map(size_t moment, const ScreenRect& rect) {
   const auto i = static_cast<int64_t>(moment);
   const auto u = static_cast<float>(i % map_columns_ * content_.width);
@@ -113,7 +117,7 @@ void FilmView::begin_pictures(const Ui&, const Scene& scene, const Filmed& filme
 }
 
 /// A moment over its picture of the video; false where that is not there (yet).
-bool FilmView::draw_picture(const Ui&, size_t slot, size_t moment, const ScreenRect& rect,
+bool FilmView::draw_picture(const Ui& ui, size_t slot, size_t moment, const ScreenRect& rect,
                             const Scene& scene, const Filmed& filmed, PanelRequests& requests) {
   const int64_t picture = content_.moments[moment].picture;
   if (picture < 0) return false;
@@ -149,7 +153,8 @@ bool FilmView::draw_picture(const Ui&, size_t slot, size_t moment, const ScreenR
     over.opacity = static_cast<double>(look_.opacity);
     over.outlined = outlined_ * scene.factor;
     over.by_size = is_signed(look_.how);
-    over.line = std::max(1, std::min(look_.width, look_.height) / 160);
+    over.line = std::max(
+        {1, static_cast<int>(std::lround(ui.scale)), std::min(look_.width, look_.height) / 160});
     pictures_.update(x, y,
                      film_over(frame->image, content_.numbers_at(moment, scene.factor),
                                static_cast<int>(content_.height), static_cast<int>(content_.width),
@@ -193,8 +198,7 @@ void FilmView::draw(const Ui& ui, const ScreenRect& whole, const Scene& scene, c
     const size_t moment = moment_of_slot(slot);
     const ScreenRect f = film_.frame(static_cast<int64_t>(slot));
     if (!over || !draw_picture(ui, slot, moment, f, scene, filmed, requests)) add_map(moment, f);
-    std::string name =
-        moment_name(content_.moments[moment], static_cast<int64_t>(moment), content_.time);
+    std::string name = name_of(moment);
     if (over && content_.moments[moment].picture < 0) name += ", no picture";
     if (f.width() >= text_size(small, name).x) {
       put_text(ui, small, f.x0, f.y0 - ui.px(17), ui.theme.secondary, name);
@@ -313,8 +317,7 @@ void FilmView::mouse(const Ui& ui, const Scene& scene, const Filmed& filmed,
     ImGui::PushID(static_cast<int>(slot));
     const bool clicked = ImGui::InvisibleButton("frame", {f.width(), f.height()});
     ImGui::PopID();
-    mark(ui, "Query/" + moment_name(content_.moments[moment], static_cast<int64_t>(moment),
-                                    content_.time));
+    mark(ui, "Query/" + name_of(moment));
     const bool hovered = ImGui::IsItemHovered();
     if (!hovered && !ImGui::IsItemActive() && !ImGui::IsItemDeactivated()) continue;
     const auto cell = [](float at, float low, float side, int64_t count) {
@@ -330,6 +333,7 @@ void FilmView::mouse(const Ui& ui, const Scene& scene, const Filmed& filmed,
       brush(ui, filmed, slot, at, requests);
       continue;
     }
+    if (hovered) turn_wheel(scene, requests);
     const int64_t token = filmed.tokens.index_of(at);
     if (clicked && filmed.picks) pick(filmed, {token}, requests);
     if (!hovered) continue;
@@ -338,6 +342,16 @@ void FilmView::mouse(const Ui& ui, const Scene& scene, const Filmed& filmed,
     if (!scene.state.query && filmed.picks) requests.follow = token;
     requests.hovered = reverse ? MapPoint{token, chosen} : MapPoint{chosen, token};
   }
+}
+
+/// Over one large frame the wheel goes through time, to the end and no further.
+void FilmView::turn_wheel(const Scene& scene, PanelRequests& requests) {
+  const float turned = ImGui::GetIO().MouseWheel;
+  if (!scene.state.film.one || turned == 0) return;
+  const auto last = static_cast<int64_t>(content_.moments.size()) - 1;
+  const auto now = static_cast<int64_t>(first_);
+  const int64_t moment = std::clamp<int64_t>(now + (turned < 0 ? 1 : -1), 0, last);
+  if (moment != now) requests.act(action::SetMoment{moment});
 }
 
 /// Picks tokens; with Ctrl beside those that are picked, or a single one of these no more.
@@ -391,7 +405,7 @@ void FilmView::draw_bar(const Ui& ui, const ScreenRect& rect, const Scene& scene
   const ScreenRect button = item_rect();
   ImGui::PopStyleVar();
   ImGui::PopFont();
-  const std::string place = fmt::format("{} / {}", now + 1, count);
+  const std::string place = name_of(first_) + " / " + name_of(content_.moments.size() - 1);
   const float end = rect.x1 - text_size(ui.fonts.mono, place).x - ui.px(10);
   const float middle = (button.y0 + button.y1) / 2;
   put_text(ui, ui.fonts.mono, rect.x1, middle - ui.fonts.mono->FontSize / 2, ui.theme.secondary,

@@ -65,6 +65,8 @@ class FilmView {
                     const Scene& scene, const Filmed& filmed, PanelRequests& requests);
   void begin_pictures(const Ui& ui, const Scene& scene, const Filmed& filmed, size_t slots);
   void ask_ahead(PanelRequests& requests) const;
+  std::string name_of(size_t moment) const;
+  void turn_wheel(const Scene& scene, PanelRequests& requests);
   void add_map(size_t moment, const ScreenRect& rect);
   void draw_evicted(const Ui& ui, bool over) const;
   void draw_evicted(const Ui& ui, int64_t slot, bool over) const;
