@@ -14,9 +14,10 @@ void add_mask_options(CommandParser& command, MaskOptions& o) {
           "a mask to measure (repeatable): NAME[:key=value,...], a block mask FILE.npy\n"
           "(bool [query blocks, key blocks] or [heads, ...]; --block, unless --save wrote it)\n"
           "or a FILE.json that joins masks by \"and\" and \"or\". Names: {} (topk: or blocks=N).\n"
-          "From spatial on they keep rows and keys that are not video (up to topp text=drop: no\n"
-          "text keys; sla and sparge unless text=compete stays). From sol on they are kernels'\n"
-          "own selectors (docs/lab.md)")
+          "From spatial on they keep all that is not video (up to topp, text=drop: but for the\n"
+          "keys of text); sla, sparge, xattention, dfs and skip-softmax choose among text as\n"
+          "well, unless told text=keep. From sol on they choose blocks as published kernels do "
+          "(docs/lab.md)")
       .words(mask_pattern_words())
       .one_value_each()
       .type_name("MASK");

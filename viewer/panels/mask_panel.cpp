@@ -56,11 +56,29 @@ void MaskPanel::draw_choice(const Ui& ui, const ScreenRect& rect, const Scene& s
   ImGui::SetCursorScreenPos({rect.x0, rect.y0});
   const float caption = text_size(ui.fonts.secondary, "Pattern").x + ui.px(6);
   const float room = std::min(140.0f, (rect.width() - caption) / ui.px(1));
-  const int taken =
-      choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), room);
+  const int taken = choice(ui, "Mask", "Pattern", names, static_cast<int>(at - names.begin()), room,
+                           mask_pattern_about);
   if (taken < 0 || names[static_cast<size_t>(taken)] == now) return;
   const std::string& name = names[static_cast<size_t>(taken)];
   set_text(scene, name == kDense ? "" : first_mask_text(name), false, requests);
+}
+
+/// Where there is no mask yet: some that are a click away. Gives the y below.
+float MaskPanel::draw_first_masks(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                                  PanelRequests& requests) {
+  const bool grid = scene.keys.grid != nullptr && scene.keys.grid->has_grid();
+  ImGui::SetCursorScreenPos({rect.x0, rect.y0});
+  for (const char* const name : {"topk", "sparge", "spatial", "temporal"}) {
+    const bool of_grid = parse_mask_pattern(name, "mask").kind < PatternKind::vertical_slash;
+    if (of_grid && !grid) continue;
+    const float width = text_size(ImGui::GetFont(), name).x + ui.px(12);
+    if (ImGui::GetCursorScreenPos().x + width > rect.x1) break;
+    if (tool_button(ui, std::string("Mask/Try ") + name, name, false, mask_pattern_about(name))) {
+      set_text(scene, first_mask_text(name), false, requests);
+    }
+    ImGui::SameLine(0, ui.px(4));
+  }
+  return rect.y0 + ui.px(kMaskLine);
 }
 
 /// A field for the mask as the command line takes it: a pattern with its settings, or a file.
@@ -257,6 +275,8 @@ float MaskPanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& s
   y += ui.px(kMaskLine);
   y = draw_sliders(ui, {left, y, right, rect.y1}, scene, requests);
   y = draw_tools(ui, {left, y, right, rect.y1}, scene, requests) + ui.px(4);
+  const bool none = scene.state.mask.text.empty();
+  if (none) y = draw_first_masks(ui, {left, y, right, rect.y1}, scene, requests) + ui.px(4);
   ImGui::PopStyleVar();
   if (mask != nullptr && !mask->problem.empty()) {
     const float bottom = std::max(rect.y1, y + problem_height_);
@@ -264,7 +284,7 @@ float MaskPanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& s
         put_problem(ui, "Mask", {left, y, right, bottom}, "This mask cannot be had", mask->problem);
     return y + problem_height_;
   }
-  if (scene.state.mask.text.empty()) {
+  if (none) {
     return y + put_wrapped(ui, ui.fonts.secondary, left, y, right - left, ui.theme.secondary,
                            "Which entries would a sparse kernel leave out, and what is lost with "
                            "them? Choose a pattern, or keep and drop blocks by hand.");

@@ -20,6 +20,8 @@ class MaskPanel {
   /// Gives the y below them.
   static float draw_sliders(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                             PanelRequests& requests);
+  static float draw_first_masks(const Ui& ui, const ScreenRect& rect, const Scene& scene,
+                                PanelRequests& requests);
   static float draw_tools(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                           PanelRequests& requests);
   static float draw_lost(const Ui& ui, const ScreenRect& rect, const Scene& scene);

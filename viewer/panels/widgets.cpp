@@ -237,7 +237,7 @@ ListKeys take_list_keys(const Ui& ui, int count, int& marked) {
 
 /// The items of an open list; gives what was chosen or −1.
 int open_list(const Ui& ui, const std::string& caption, const std::vector<std::string>& words,
-              int chosen) {
+              int chosen, const std::function<std::string(const std::string&)>& about) {
   int taken = -1;
   const bool appearing = ImGui::IsWindowAppearing();
   int& marked = *ImGui::GetStateStorage()->GetIntRef(ImGui::GetID("marked"));
@@ -250,6 +250,7 @@ int open_list(const Ui& ui, const std::string& caption, const std::vector<std::s
     if (index == marked && (appearing || keys.moved)) ImGui::SetScrollHereY();
     ImGui::PopID();
     mark(ui, caption + "/" + words[i]);
+    if (about) hint_for_item(about(words[i]));
   }
   if (keys.chosen) taken = marked;
   if (keys.chosen || keys.closed) ImGui::CloseCurrentPopup();
@@ -266,7 +267,8 @@ float choice_width(const Ui& ui, const std::vector<std::string>& words) {
 }
 
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
-           const std::vector<std::string>& words, int chosen, float width) {
+           const std::vector<std::string>& words, int chosen, float width,
+           const std::function<std::string(const std::string&)>& about) {
   int taken = -1;
   ImGui::AlignTextToFramePadding();
   ImGui::PushFont(ui.fonts.secondary);
@@ -297,7 +299,7 @@ int choice(const Ui& ui, const std::string& pane, const std::string& caption,
     if (shown != now) tell_whole(ui, item_rect(), now);
   }
   if (open) {
-    taken = open_list(ui, caption, words, chosen);
+    taken = open_list(ui, caption, words, chosen, about);
     ImGui::EndCombo();
   }
   ImGui::PopStyleVar();

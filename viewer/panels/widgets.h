@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -56,9 +57,10 @@ float choice_width(const Ui& ui, const std::vector<std::string>& words);
 /// where the pane ends before; a word that it cuts is whole beside the mouse. Registered as
 /// PANE/CAPTION, and its items, while it is open, as CAPTION/WORD. An open list takes
 /// Ui::list_keys: arrows, Home and End mark an item, Enter or Space chooses it, Esc closes the
-/// list.
+/// list. `about` tells of a word what stands beside the mouse on its item.
 int choice(const Ui& ui, const std::string& pane, const std::string& caption,
-           const std::vector<std::string>& words, int chosen, float width);
+           const std::vector<std::string>& words, int chosen, float width,
+           const std::function<std::string(const std::string&)>& about = {});
 
 /// The 28 px header of a pane: its title, and the line under it that moves while work is done.
 /// Double click maximises the pane, whose header then has a button that leads back (TITLE/Back).

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "core/base/error.h"
 #include "core/patterns/block_rules.h"
@@ -72,6 +73,31 @@ std::string mask_short_name(const std::string& text) {
 std::string first_mask_text(const std::string& name) {
   if (name == "natten") return name + ":1x3x3";
   return has_bare_number(name) ? fmt::format("{}:{}", name, kFirstTokens) : name;
+}
+
+std::string mask_pattern_about(const std::string& name) {
+  static const std::map<std::string, std::string> kAbout{
+      {"causal", "keys up to the query's own place"},
+      {"window", "keys near the query, by place in the sequence"},
+      {"block_causal", "keys of the query's block and of those before it"},
+      {"spatial", "keys of the query's frame, or of frames near it"},
+      {"temporal", "keys around the query's row and column, in all frames"},
+      {"tiles", "a window of tiles of frames, rows and columns (Sliding Tile Attention)"},
+      {"natten", "a window of cells around the query's (neighbourhood attention)"},
+      {"radial", "a reach that falls with the distance of frames (Radial Attention)"},
+      {"vertical-slash", "the columns and diagonals with the most mass (MInference)"},
+      {"topk", "of each row of blocks those with the largest mean q times mean k"},
+      {"topp", "of each row of blocks the fewest whose softmax reaches p"},
+      {"sol", "the blocks that Sol-Attn chooses"},
+      {"subblock", "the blocks that SubBlock (KeySplit) chooses"},
+      {"vsa", "the tiles that Video Sparse Attention chooses"},
+      {"sla", "the blocks that Sparse-Linear Attention chooses"},
+      {"sparge", "the blocks that SpargeAttn chooses"},
+      {"nabla", "the tiles that NABLA (Kandinsky 5) chooses"},
+      {"draft", "the tiles that DraftAttention chooses"},
+      {"ssta", "the tiles that HunyuanVideo 1.5 chooses (Selective and Sliding Tile Attention)"}};
+  const auto found = kAbout.find(name);
+  return found == kAbout.end() ? "" : found->second;
 }
 
 std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenGrid& keys) {

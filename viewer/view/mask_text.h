@@ -27,6 +27,8 @@ std::vector<MaskParameter> mask_parameters(const std::string& text, const TokenG
 std::string with_parameter(const std::string& text, const MaskParameter& parameter);
 /// The text that a pattern of this name begins with: "window:64", "spatial".
 std::string first_mask_text(const std::string& name);
+/// A line about the pattern of this name; empty of names that are none.
+std::string mask_pattern_about(const std::string& name);
 /// The name of the pattern that a text has; of a file, all of it.
 std::string mask_pattern_name(const std::string& text);
 /// That of a file without its folder, as folders are long.

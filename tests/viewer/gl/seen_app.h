@@ -9,16 +9,19 @@ namespace attnscope::test {
 
 /// A window that is seen, with the sample in it, and a hand.
 struct SeenApp : HiddenApp {
-  SeenApp() : HiddenApp(false, seen_window()) {
+  static constexpr WindowSize kUsualSize{1200, 760};
+
+  explicit SeenApp(WindowSize size = kUsualSize, const ViewerApp::Settings& usual = {})
+      : HiddenApp(false, seen_window(size), usual) {
     app.set_script_host(std::make_unique<AppScriptHost>(app, false, true));
     open_sample();
     REQUIRE(wait_for(WaitFor::exact));
     settle();
   }
 
-  static Window::Settings seen_window() {
+  static Window::Settings seen_window(WindowSize size = kUsualSize) {
     Window::Settings settings;
-    settings.size = WindowSize{1200, 760};
+    settings.size = size;
     return settings;
   }
 

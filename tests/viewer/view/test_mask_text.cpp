@@ -26,6 +26,7 @@ TEST_CASE("every pattern's first text can be read, and so can its parameters at 
     const std::string text = first_mask_text(name);
     INFO(text);
     CHECK(mask_pattern_name(text) == name);
+    CHECK(mask_pattern_about(name).empty() == (name == "none"));
     check_mask_look({true, text, 128});
     for (MaskParameter each : mask_parameters(text, kGrid)) {
       CHECK(each.low < each.high);
