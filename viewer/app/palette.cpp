@@ -8,16 +8,25 @@ namespace attnscope {
 namespace {
 
 constexpr int64_t kFramesAfterClose = 2;
+/// Of what was done lately.
+constexpr size_t kMostDone = 5;
 
 }  // namespace
 
-void Palette::draw(const Ui& ui, const ScreenRect& window) {
+/// What fits the text as it is now; before a text there is, what was done lately comes first.
+void Palette::find() {
   items_ = palette_items(panel_.text(), window_.context());
+  const bool empty = panel_.text().find_first_not_of(' ') == std::string::npos;
+  if (empty) items_.insert(items_.begin(), done_.begin(), done_.end());
+}
+
+void Palette::draw(const Ui& ui, const ScreenRect& window) {
+  find();
   if (const auto taken = panel_.draw(ui, window, items_)) take(items_[*taken]);
 }
 
 void Palette::press(const KeyChord& chord) {
-  items_ = palette_items(panel_.text(), window_.context());
+  find();
   if (const auto taken = panel_.press(chord, items_.size())) take(items_[*taken]);
 }
 
@@ -29,6 +38,16 @@ void Palette::take(const PaletteItem& item) {
   panel_.close();
   taken_command_ = item.command;
   taken_line_ = item.line;
+  keep(item);
+}
+
+void Palette::keep(PaletteItem item) {
+  const auto is_same = [&](const PaletteItem& each) {
+    return each.command == item.command && each.line == item.line;
+  };
+  std::erase_if(done_, is_same);
+  done_.insert(done_.begin(), std::move(item));
+  if (done_.size() > kMostDone) done_.pop_back();
 }
 
 void Palette::begin(const std::string& line) {

@@ -44,7 +44,9 @@ class Palette {
 
  private:
   bool has_taken() const { return taken_command_ || !taken_line_.empty(); }
+  void find();
   void take(const PaletteItem& item);
+  void keep(PaletteItem item);
   void begin(const std::string& line);
   void tell(const std::string& problem);
 
@@ -52,6 +54,7 @@ class Palette {
   std::unique_ptr<ScriptHost> host_;
   PalettePanel panel_;
   std::vector<PaletteItem> items_;
+  std::vector<PaletteItem> done_;  ///< lately, the latest first
   std::string taken_line_;
   std::optional<CommandId> taken_command_;
   std::optional<int64_t> taken_at_;  ///< frames that were drawn until then

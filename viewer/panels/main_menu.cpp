@@ -41,7 +41,7 @@ const std::vector<MenuGroup>& menu_groups() {
   static const std::vector<MenuGroup> kGroups{
       {"File",
        {{open, "Open\u2026"},
-        {open_other, "Open as side B\u2026"},
+        {open_other, "Open side B\u2026"},
         {save_session, "Save session"},
         {picture, "Picture"},
         {figure, "Page of the map"},

@@ -129,6 +129,14 @@ TEST_CASE("Enter in an empty field of the palette does nothing, on a marked line
   seen.settle();
   CHECK_FALSE(seen.there("Palette/Field"));
   CHECK(seen.app.document()->picker.values(seen.state().head).layer == 2);
+  // It is the first of the list now.
+  seen.app.act(action::SelectHead{before.head});
+  open();
+  seen.hand.tap(RealInput::kDown);
+  seen.hand.tap(RealInput::kReturn);
+  seen.settle();
+  CHECK_FALSE(seen.there("Palette/Field"));
+  CHECK(seen.app.document()->picker.values(seen.state().head).layer == 2);
   // A line that cannot be done waits to be mended.
   open();
   seen.hand.type("layer 9");

@@ -84,7 +84,7 @@ const std::map<std::string, Way>& ways() {
       {"b lock|release zoom|range|cursor", {"Toolbar/B", "B/Split", "B/Zoom"}},
       {"b zoom Q0 Q1 K0 K1", {"Toolbar/B", "B/Split", "B/Zoom", "Matrix/Map"}},
       {"b ranked on|off", {"Toolbar/B", "Tabs/Rows"}},
-      {"b capture PATH", {"Toolbar/Menu", "File/Open as side B\u2026"}},
+      {"b capture PATH", {"Toolbar/Menu", "File/Open side B\u2026"}},
       {"b show on|off", {"Toolbar/B", "B/Show"}},
       {"pane NAME", {"Matrix/Header"}},
       {"fit", {"Toolbar/Menu", "View/Whole map"}},
