@@ -16,7 +16,7 @@ namespace attnscope {
 namespace {
 
 constexpr float kLeastHeadCell = 6;
-constexpr float kMostHeadCell = 96;
+constexpr float kMostHeadCell = 192;
 constexpr float kHeadGap = 2;   ///< between cells, of small ones half of it
 constexpr float kLayerGap = 4;  ///< between layers
 /// Smaller cells have no thumbnail that says anything: they have the colour of the head's class.

@@ -51,6 +51,12 @@ std::string detail_text(const Scene& scene) {
                      scene.geometry.rows);
 }
 
+/// A share in per cent, of two digits at least: "43", "4.3", "0.43", "0.04".
+std::string per_cent(double share) {
+  const double value = 100 * share;
+  return fmt::format("{:.{}f}", value, value >= 9.95 ? 0 : value >= 0.995 ? 1 : 2);
+}
+
 /// Masses have no logits and no differences.
 ViewState of_masses(const ViewState& shown) {
   ViewState state = shown;
@@ -142,6 +148,28 @@ void FramesPanel::draw_cells(const Ui& ui, const ScreenRect& cells, const Scene&
   draw.AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1}, IM_COL32(0, 0, 0, 160), 0, 0,
                ui.px(3));
   draw.AddRect(low, high, IM_COL32(255, 255, 255, 255), 0, 0, ui.px(1));
+}
+
+/// True where every cell has room for its mass in per cent.
+bool FramesPanel::has_numbers(const Ui& ui, const ScreenRect& cells, const Scene& scene) const {
+  const ScreenRect cell = cell_rect(cells, 0, 0);
+  return is_normalised(scene.call.score) &&
+         cell.width() >= text_size(ui.fonts.mono, "0.00").x + ui.px(2) &&
+         cell.height() >= ui.fonts.mono->FontSize;
+}
+
+void FramesPanel::draw_numbers(const Ui& ui, const ScreenRect& cells,
+                               const ColourScale& scale) const {
+  ImFont* const font = ui.fonts.mono;
+  for (size_t row = 0; row < queries_.size(); ++row) {
+    for (size_t col = 0; col < keys_.size(); ++col) {
+      const double value = mass(row, col);
+      if (std::isnan(value)) continue;
+      const ScreenRect cell = cell_rect(cells, row, col);
+      put_text(ui, font, (cell.x0 + cell.x1) / 2, (cell.y0 + cell.y1 - font->FontSize) / 2,
+               ink_on(to_u32(scale.colour(value))), per_cent(value), Align::centre);
+    }
+  }
 }
 
 /// Beside the rows and above the columns, where they have room.
@@ -241,6 +269,8 @@ void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     cells.y1 = cells.y0 + side * static_cast<float>(queries_.size());
     const ColourScale scale = scale_of(scene);
     draw_cells(ui, cells, scene, scale);
+    const bool numbers = has_numbers(ui, cells, scene);
+    if (numbers) draw_numbers(ui, cells, scale);
     draw_names(ui, cells);
     take_mouse(ui, cells, scene, requests);
     const ScreenRect curves{cells.x1 + ui.px(20), cells.y0 - ui.px(kNamesAbove - 3), inner.x1,
@@ -251,7 +281,8 @@ void FramesPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     if (legend) {
       const float top = inner.y1 - ui.px(kLegend - 8);
       draw_legend(ui, {inner.x0, top, std::min(inner.x1, inner.x0 + ui.px(300)), inner.y1}, scale,
-                  "mean mass of a frame's queries, " + std::string(scale_kind_name(scale.kind())),
+                  "mean mass of a frame's queries, " + std::string(scale_kind_name(scale.kind())) +
+                      (numbers ? " \u00b7 numbers in %" : ""),
                   inner.width(), "every mass is 0");
     }
   }

@@ -24,6 +24,8 @@ class FramesPanel {
   ColourScale scale_of(const Scene& scene) const;
   void draw_cells(const Ui& ui, const ScreenRect& area, const Scene& scene,
                   const ColourScale& scale);
+  bool has_numbers(const Ui& ui, const ScreenRect& cells, const Scene& scene) const;
+  void draw_numbers(const Ui& ui, const ScreenRect& cells, const ColourScale& scale) const;
   void draw_names(const Ui& ui, const ScreenRect& cells) const;
   void take_mouse(const Ui& ui, const ScreenRect& cells, const Scene& scene,
                   PanelRequests& requests) const;

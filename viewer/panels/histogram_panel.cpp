@@ -78,6 +78,9 @@ void HistogramPanel::draw_bars(const Ui& ui, const ScreenRect& plot, const Scene
     const double value = axis.value_at((c + 0.5) / columns);
     draw.AddRectFilled({std::round(x), std::round(y)}, {std::round(x) + ui.px(2), plot.y1},
                        to_u32(scene.scale.colour(value)));
+    // Pale bars on a light ground, and dark ones on a dark ground, are seen by their ends.
+    draw.AddRectFilled({std::round(x), std::round(y)},
+                       {std::round(x) + ui.px(2), std::round(y) + ui.px(1)}, ui.theme.secondary);
   }
 }
 

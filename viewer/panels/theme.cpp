@@ -45,8 +45,8 @@ constexpr Theme kLight{.window = rgb(0xeceff2),
                        .raised = rgb(0xf0f3f5),
                        .hovered = rgb(0xe2e7eb),
                        .pressed = rgb(0xd0d8df),
-                       .query = rgb(0x1479d6),
-                       .key = rgb(0xd96c06),
+                       .query = rgb(0x1270c8),
+                       .key = rgb(0xb35600),
                        .side_b = rgb(0x9a45b8),
                        .query_mark = kQueryMark,
                        .key_mark = kKeyMark,
@@ -96,6 +96,12 @@ ImVec4 to_vec4(ImU32 colour) { return ImGui::ColorConvertU32ToFloat4(colour); }
 ImU32 faded(ImU32 colour, float opacity) {
   const auto alpha = static_cast<ImU32>(std::lround(opacity * 255.0f));
   return (colour & ~IM_COL32_A_MASK) | (alpha << IM_COL32_A_SHIFT);
+}
+
+ImU32 ink_on(ImU32 ground) {
+  const ImVec4 c = to_vec4(ground);
+  const float luminance = 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z;
+  return luminance > 120.0f / 255 ? IM_COL32(0, 0, 0, 220) : IM_COL32(255, 255, 255, 220);
 }
 
 const Theme& theme_of(ViewTheme theme) { return theme == ViewTheme::light ? kLight : kDark; }

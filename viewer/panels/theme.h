@@ -32,5 +32,7 @@ void apply_theme(const Theme& theme, float scale);
 ImVec4 to_vec4(ImU32 colour);
 /// `colour` with another opacity, 0 … 1.
 ImU32 faded(ImU32 colour, float opacity);
+/// Dark text on bright grounds, bright text on dark ones.
+ImU32 ink_on(ImU32 ground);
 
 }  // namespace attnscope

@@ -73,12 +73,89 @@ TEST_CASE("what is said of the words stands below them where their pane is low")
   const auto header = hidden.app.labels().find("Words/Header");
   REQUIRE(header);
   const float x = header->x0 + 40, y = header->y1 + 70;
-  bool bars = written(hidden, "bars from 0 to").has_value();
+  bool bars = written(hidden, "bars to").has_value();
   for (int turns = 0; turns < 20; ++turns) {
     wheel(hidden, x, y, -1);
-    bars = bars || written(hidden, "bars from 0 to").has_value();
+    bars = bars || written(hidden, "bars to").has_value();
   }
   CHECK(bars);
+}
+
+TEST_CASE("the foot of the words is of two lines at most, and tells the rest under the mouse") {
+  HiddenApp hidden(true, hidden_window(), first_settings());
+  hidden.open_sample();
+  for (const bool special : {true, false}) {
+    for (const WindowSize size : {kUsual, WindowSize{1920, 1080}}) {
+      REQUIRE(hidden.force_size(size));
+      hidden.app.act(action::SetWords{{.shown = true, .special = special, .chosen = {1, 2}}});
+      hidden.app.act(action::PickQuery{{{200}}});
+      REQUIRE(hidden.wait_for(WaitFor::exact));
+      hidden.settle();
+      const auto foot = hidden.app.labels().find("Words/Foot");
+      REQUIRE(foot);
+      CHECK(foot->height() <= 2 * (hidden.window.fonts().secondary->FontSize + 3));
+      CHECK(written(hidden, special ? "\u00b7 special 0." : "without 5 special"));
+      CHECK_FALSE(written(hidden, "softmax over all keys\n"));
+      hidden.app.mouse().hover(foot->x0 + 40, foot->y0 + 4);
+      hidden.settle();
+      CHECK(written(hidden, "softmax over all keys\n"));
+      hidden.app.mouse().hover(2, 2);
+      hidden.settle();
+    }
+  }
+}
+
+TEST_CASE("all keys stand in a usual window, none of their lines cut") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.force_size(kUsual));
+  hidden.press("?");
+  const auto panel = hidden.app.labels().find("Help/Panel");
+  REQUIRE(panel);
+  int lines = 0;
+  for (const char* text :
+       {"pick the token beside, above or below", "command palette: search and do",
+        "give up a drag, or lead back: from one pane, words, the query",
+        "zoom in; on a pane's header: that pane alone", "Esc or a click closes"}) {
+    INFO(text);
+    const auto line = written(hidden, text);
+    REQUIRE(line);
+    CHECK_FALSE(line->cut);
+    CHECK(line->rect.y1 <= panel->y1);
+    CHECK(line->rect.x1 <= panel->x1);
+  }
+  for (const WrittenText& text : hidden.app.labels().texts()) {
+    if (text.rect.y0 < panel->y0 || text.rect.y1 > panel->y1) continue;
+    lines += text.cut ? 0 : 1;
+  }
+  CHECK(lines > 120);
+  CHECK(hidden.lost_texts() == "");
+}
+
+TEST_CASE("cells of frames with room have their mass in per cent, as the tooltip has it") {
+  HiddenApp hidden;
+  hidden.open_sample();
+  REQUIRE(hidden.force_size(kUsual));
+  hidden.app.act(action::Switch{&ViewState::show_frames, true});
+  hidden.app.act(action::Maximise{ViewPane::frames});
+  REQUIRE(hidden.wait_for(WaitFor::exact));
+  hidden.settle();
+  CHECK(written(hidden, "numbers in %"));
+  // A frame's row of numbers adds up to all of the mass.
+  double sum = 0;
+  for (const char* key : {"text", "t0", "t1", "t2", "t3", "t4", "t5", "t6"}) {
+    const auto cell = hidden.app.labels().find(std::string("Frames/t2/") + key);
+    REQUIRE(cell);
+    for (const WrittenText& text : hidden.app.labels().texts()) {
+      const bool inside =
+          cell->contains((text.rect.x0 + text.rect.x1) / 2, (text.rect.y0 + text.rect.y1) / 2);
+      if (inside) sum += std::stod(text.whole);
+    }
+  }
+  CHECK(sum == Approx(100).margin(1.5));
+  hidden.app.act(action::Maximise{});
+  hidden.settle();
+  CHECK_FALSE(written(hidden, "numbers in %"));
 }
 
 TEST_CASE("no edge cuts a text without a sign where everything is shown") {
@@ -218,8 +295,8 @@ TEST_CASE("a right click on a head makes it side B, and both sides have their na
   INFO(names->whole);
   const size_t b = names->whole.find("B: ");
   REQUIRE(b != std::string::npos);
-  CHECK(names->whole.substr(0, b).find("layer 0 \u00b7 cond \u00b7 head 0") != std::string::npos);
-  CHECK(names->whole.substr(b).find("layer 3 \u00b7 cond \u00b7 head 2") != std::string::npos);
+  CHECK(names->whole.substr(0, b).find("A: L0 H0 \u00b7 step 10") != std::string::npos);
+  CHECK(names->whole.substr(b).find("B: L3 H2 \u00b7 step 10") != std::string::npos);
   const auto side = [&](const char* label) {
     const auto rect = hidden.app.labels().find(label);
     REQUIRE(rect);

@@ -14,12 +14,6 @@ constexpr float kLeastHeight = 24;
 
 }  // namespace
 
-ImU32 ink_on(ImU32 ground) {
-  const ImVec4 c = to_vec4(ground);
-  const float luminance = 0.2126f * c.x + 0.7152f * c.y + 0.0722f * c.z;
-  return luminance > 120.0f / 255 ? IM_COL32(0, 0, 0, 220) : IM_COL32(255, 255, 255, 220);
-}
-
 int room_in_cell(const Ui& ui, float width) {
   return static_cast<int>((width - ui.px(2)) / text_size(ui.fonts.mono, "0").x);
 }

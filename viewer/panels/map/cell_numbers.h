@@ -8,8 +8,6 @@
 
 namespace attnscope {
 
-/// Dark text on bright grounds, bright text on dark ones.
-ImU32 ink_on(ImU32 ground);
 /// Characters of a number that a cell of this width has room for.
 int room_in_cell(const Ui& ui, float width);
 

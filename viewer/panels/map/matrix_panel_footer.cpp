@@ -89,9 +89,10 @@ void MatrixPanel::draw_footer(const Ui& ui, const ScreenRect& area, const Scene&
     draw_legend(ui, bar, scene.scale, scene.beyond, caption, room, nothing_text(specials));
   }
   ImFont* const small = ui.fonts.secondary;
+  const HeadPicker& others = scene.other.picker;
   std::string about =
-      scene.other.shown ? "B: " + scene.other.picker.title(s.head) : scene.picker.title(s.head);
-  if (s.other) about = "A: " + about + "   B: " + scene.other.picker.title(s.other->head);
+      scene.other.shown ? "B: " + others.short_title(s.head) : scene.picker.short_title(s.head);
+  if (s.other) about = "A: " + about + "   B: " + others.short_title(s.other->head);
   for (const std::string& part :
        {scene.call.precision, scene.call.about, softmax_text(scene.call)}) {
     if (!part.empty()) about += " \u00b7 " + part;

@@ -3,7 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 
+#include "core/base/number_words.h"
+#include "core/products/line_summary.h"
 #include "viewer/panels/row/line_colours.h"
 #include "viewer/view/comparison.h"
 #include "viewer/view/row/prompt_words.h"
@@ -54,6 +57,33 @@ std::string exactness_text(const Scene& scene) {
   const std::string what = scene.line->request.reverse ? "column" : "row";
   const std::string& rounding = scene.call.rounding;
   return rounding.empty() ? "exact " + what : what + " of " + rounding;
+}
+
+std::string share_text(const Scene& scene, const TokenGrid& filmed) {
+  const MapLine& line = *scene.line;
+  const TokenNames& side = shown_side(scene);
+  const IndexRange text = side.grid->text_range();
+  const bool weights = line.request.quantity == Quantity::weights;
+  const bool sums = !scene.state.against() && !line.request.reverse && weights &&
+                    !line.request.sum && scene.call.score != ScoreFunction::sigmoid;
+  const auto missing = static_cast<size_t>(
+      std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
+  if (missing > 0) {
+    return fmt::format("{} of {} numbers are not in the file (hatched)", missing,
+                       line.values.size());
+  }
+  if (is_of_words(scene) && line.request.reverse && weights && filmed.has_grid()) {
+    const IndexRange video = filmed.video_range();
+    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
+    const bool share = is_normalised(scene.call.score);
+    return (share ? share_words(mean) : number_words(mean)) +
+           " of a row on average over these frames";
+  }
+  if (text.empty() || !sums) return "";
+  const int64_t best = largest_tokens(line.values, text, 1).front();
+  return fmt::format("{} on text, most on {} ({})", share_words(mass_on(line.values, text), 2),
+                     token_text(side, best),
+                     share_words(static_cast<double>(line.values[static_cast<size_t>(best)]), 2));
 }
 
 std::string no_line_text(const Scene& scene) {

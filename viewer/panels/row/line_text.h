@@ -18,6 +18,9 @@ std::string how_text(const Scene& scene);
 std::string line_unit(const Scene& scene);
 /// "exact row", "column of u8 codes, ± 3.34 %".
 std::string exactness_text(const Scene& scene);
+/// How much of a row lies on the text and on which of its words, or how many of its numbers are not
+/// there. `filmed` is the line's side with what is filmed as its video. Empty: nothing to tell.
+std::string share_text(const Scene& scene, const TokenGrid& filmed);
 /// Why there is no line, or none that is filmed; empty: there is one.
 std::string no_line_text(const Scene& scene);
 

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "core/base/number_words.h"
-#include "core/products/line_summary.h"
 #include "viewer/panels/row/film_menu.h"
 #include "viewer/panels/row/line_colours.h"
 #include "viewer/panels/row/line_controls.h"
@@ -148,40 +147,9 @@ std::string QueryPanel::bars_text() const {
   return fmt::format("bars from {} to {}", number_words(bars_.low), number_words(bars_.high));
 }
 
-/// How much of a row lies on the text, and on which of its words.
-void QueryPanel::draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
-                             const TokenNames& side) const {
-  ImFont* const small = ui.fonts.secondary;
-  const MapLine& line = *scene.line;
-  const IndexRange text = side.grid->text_range();
-  const bool weights = line.request.quantity == Quantity::weights;
-  const bool sums = !scene.state.against() && !line.request.reverse && weights &&
-                    !line.request.sum && scene.call.score != ScoreFunction::sigmoid;
-  const auto missing = static_cast<size_t>(
-      std::count_if(line.values.begin(), line.values.end(), [](float v) { return std::isnan(v); }));
-  std::string words;
-  if (missing > 0) {
-    words =
-        fmt::format("{} of {} numbers are not in the file (hatched)", missing, line.values.size());
-  } else if (is_of_words(scene) && line.request.reverse && weights && filmed_.has_grid()) {
-    const IndexRange video = filmed_.video_range();
-    const double mean = mass_on(line.values, video) / static_cast<double>(video.size());
-    const bool share = is_normalised(scene.call.score);
-    words =
-        (share ? share_words(mean) : number_words(mean)) + " of a row on average over these frames";
-  } else if (!text.empty() && sums) {
-    const int64_t best = largest_tokens(line.values, text, 1).front();
-    words =
-        fmt::format("{} on text, most on {} ({})", share_words(mass_on(line.values, text), 2),
-                    token_text(side, best),
-                    share_words(static_cast<double>(line.values[static_cast<size_t>(best)]), 2));
-  }
-  put_fitting(ui, small, x, y, width, ui.theme.secondary, words);
-}
-
 /// Draws the legend of the film or list, swatches of what has no colour, and notes on the row.
 void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scene,
-                         const TokenNames& side, const std::string& note) const {
+                         const std::string& note) const {
   const bool film = filmed_.has_grid();
   const std::string caption = unit_ + ", " + std::string(scale_kind_name(scale_->kind())) +
                               " \u00b7 " + exactness_text(scene) +
@@ -193,7 +161,8 @@ void QueryPanel::explain(const Ui& ui, const ScreenRect& area, const Scene& scen
   float below = end + ui.px(2);
   draw_swatches(ui, area.x0, below, area.width(), specials_);
   if (specials_.any()) below += ui.px(kSwatchHeight);
-  draw_shares(ui, area.x0, below, area.width(), scene, side);
+  put_fitting(ui, ui.fonts.secondary, area.x0, below, area.width(), ui.theme.secondary,
+              share_text(scene, filmed_));
   if (note.empty()) return;
   ImFont* const small = ui.fonts.secondary;
   put_fitting(ui, small, area.x0, below + ui.px(18), area.width(),
@@ -264,7 +233,7 @@ void QueryPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
     draw_list(ui, area, scene, side);
   }
   if (explains) {
-    explain(ui, {left, legend_top, right, rect.y1}, scene, side, film ? note : bars_text());
+    explain(ui, {left, legend_top, right, rect.y1}, scene, film ? note : bars_text());
   }
   end_pane();
 }

@@ -35,10 +35,8 @@ class QueryPanel {
                       PanelRequests& requests) const;
   std::string bars_text() const;
   void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side);
-  void explain(const Ui& ui, const ScreenRect& area, const Scene& scene, const TokenNames& side,
+  void explain(const Ui& ui, const ScreenRect& area, const Scene& scene,
                const std::string& note) const;
-  void draw_shares(const Ui& ui, float x, float y, float width, const Scene& scene,
-                   const TokenNames& side) const;
 
   FilmView film_;
   std::string what_, unit_;

@@ -24,6 +24,9 @@ constexpr float kMargin = 14;
 constexpr float kClickPixels = 3;
 /// Narrower panes have no room for all controls in their header.
 constexpr float kNarrow = 310;
+/// Before the buttons that cut the volume open, where the row is so wide.
+constexpr const char* kCut = "cut";
+constexpr float kCaptioned = 340;
 /// Of the volume's own pixels, along a side, while it moves.
 constexpr int kCoarse = 2;
 
@@ -195,6 +198,11 @@ float VolumePanel::draw_controls(const Ui& ui, const ScreenRect& row, const Scen
                 [&](VolumeLook& to) { to.mode = static_cast<VolumeMode>(mode); });
   }
   ImGui::SameLine(0, ui.px(12));
+  if (row.width() >= ui.px(kCaptioned)) {
+    const ImVec2 at = ImGui::GetCursorScreenPos();
+    put_text(ui, ui.fonts.secondary, at.x, at.y + ui.px(2), ui.theme.secondary, kCut);
+    ImGui::SetCursorScreenPos({at.x + text_size(ui.fonts.secondary, kCut).x + ui.px(6), at.y});
+  }
   const int cut = segmented(ui, "Volume", {"Whole", "t", "y", "x"},
                             look.slice ? 1 + static_cast<int>(look.slice->axis) : 0,
                             "cut open by a plane of frames, rows or columns");
@@ -379,8 +387,8 @@ void VolumePanel::threshold_mark(const Ui& ui, const ScreenRect& bar, const Scen
 }
 
 /// The legend, and what a colour of the volume means.
-void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                             PanelRequests& requests) {
+void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const std::string& share,
+                             const Scene& scene, PanelRequests& requests) {
   const VolumeLook& look = scene.state.volume;
   const std::string caption = line_unit(scene) + ", " +
                               std::string(scale_kind_name(scale_->kind())) + " \u00b7 " +
@@ -401,6 +409,8 @@ void VolumePanel::draw_below(const Ui& ui, const ScreenRect& rect, const Scene& 
   if (!plane_.problem().empty()) how = "no picture on the plane: " + plane_.problem();
   const float below = legend.y1 + ui.px(2);
   put_fitting(ui, ui.fonts.secondary, rect.x0, below, rect.width(), ui.theme.secondary, how);
+  put_fitting(ui, ui.fonts.secondary, rect.x0, below + ui.px(18), rect.width(), ui.theme.secondary,
+              share);
   if (look.slice) draw_swatches(ui, rect.x0, below + ui.px(18), rect.width(), specials_);
 }
 
@@ -466,11 +476,15 @@ void VolumePanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
 void VolumePanel::draw_all(const Ui& ui, const ScreenRect& room, const Scene& scene,
                            PanelRequests& requests) {
   const float under = draw_controls(ui, room, scene, requests);
-  const float lines = kLegendHeight + 22 + (scene.state.volume.slice ? kSwatchHeight : 0);
+  // Beside a plane its swatches have the place.
+  const bool cut = scene.state.volume.slice.has_value();
+  const std::string share = cut ? "" : share_text(scene, filmed_);
+  const bool more = cut || !share.empty();
+  const float lines = kLegendHeight + 22 + (more ? kSwatchHeight : 0);
   const ScreenRect area{room.x0, under + ui.px(4), room.x1, room.y1 - ui.px(lines)};
   if (area.height() < ui.px(48)) return;
   draw_volume(ui, area, scene, requests);
-  draw_below(ui, {room.x0, area.y1 + ui.px(4), room.x1, room.y1}, scene, requests);
+  draw_below(ui, {room.x0, area.y1 + ui.px(4), room.x1, room.y1}, share, scene, requests);
 }
 
 }  // namespace attnscope

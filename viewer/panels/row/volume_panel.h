@@ -49,8 +49,8 @@ class VolumePanel {
   void take_mouse(const Ui& ui, const ScreenRect& area, const Scene& scene,
                   PanelRequests& requests);
   void point_at(const ScreenRect& area, const Scene& scene, bool clicked, PanelRequests& requests);
-  void draw_below(const Ui& ui, const ScreenRect& rect, const Scene& scene,
-                  PanelRequests& requests);
+  void draw_below(const Ui& ui, const ScreenRect& rect, const std::string& share,
+                  const Scene& scene, PanelRequests& requests);
   void threshold_mark(const Ui& ui, const ScreenRect& bar, const Scene& scene,
                       PanelRequests& requests) const;
   std::optional<VolumeSlice> slice_of(const VolumeLook& look) const;

@@ -20,12 +20,15 @@ constexpr float kWordRow = 20;
 constexpr float kLeastRows = 3;
 /// Of the field beside the buttons; else it stands below them.
 constexpr float kLeastFind = 56;
-/// Between two statements of the legend.
-constexpr float kLegendGap = 2;
+/// Below a line of the foot.
+constexpr float kFootGap = 2;
+/// As many as have room in a line.
+constexpr int kFootDigits = 2;
+
 /// Per cent of what is a part of 1, else the number.
-std::string mass_text(double mass, bool share) {
+std::string mass_text(double mass, bool share, int digits = 3) {
   if (std::isnan(mass)) return "\u2026";
-  return share ? share_words(mass) : number_words(mass);
+  return share ? share_words(mass, digits) : number_words(mass, digits);
 }
 
 std::string word_name(const PromptWord& word) {
@@ -47,68 +50,75 @@ void set_look(const Scene& scene, PanelRequests& requests,
   requests.act(action::SetWords{std::move(look)});
 }
 
-/// The meaning of the numbers, for the legend.
-std::string what_text(const WordsView& view, const MapSource& call) {
-  std::string text;
+/// The meaning of the numbers.
+std::string what_text(const WordsView& view) {
   if (view.of_query) {
-    text = view.reverse ? "weight of each word on " + view.query
+    return view.reverse ? "weight of each word on " + view.query
                         : "weight of " + view.query + " on each word";
-  } else if (view.rows > 0) {
-    text = fmt::format("mean over {} queries of the video", view.rows);
   }
-  const std::string domain = softmax_text(call);
-  if (!text.empty() && !domain.empty()) text += " \u00b7 " + domain;
-  return text;
-}
-
-using Statements = WordsPanel::Statements;
-
-float height_of(const Ui& ui, const Statements& legend, float width) {
-  float height = 0;
-  for (const auto& each : legend) {
-    height += wrapped_height(ui.fonts.secondary, each.text, width) + ui.px(kLegendGap);
-  }
-  return height;
-}
-
-/// Gives the y below.
-float draw_statements(const Ui& ui, float x, float y, float width, const Statements& legend) {
-  for (const auto& each : legend) {
-    y += put_wrapped(ui, ui.fonts.secondary, x, y, width, each.colour, each.text) +
-         ui.px(kLegendGap);
-  }
-  return y;
+  return view.rows > 0 ? fmt::format("mean over {} queries of the video", view.rows) : "";
 }
 
 std::string special_text(const WordsView& view) {
   const WordList& list = view.list;
-  if (list.excluded == 0) {
-    return "special tokens and padding " + mass_text(list.special_mass, view.shares);
-  }
-  return fmt::format("{} special tokens and padding left out", list.excluded);
+  if (list.excluded > 0) return fmt::format("without {} special", list.excluded);
+  return "special " + mass_text(list.special_mass, view.shares, kFootDigits);
 }
 
-Statements legend_of(const Ui& ui, const Scene& scene) {
+/// The tooltip of the foot: each of its words at length.
+std::string about_words(const WordsView& view, const MapSource& call) {
+  const std::string domain = softmax_text(call);
+  std::string text = what_text(view) + (domain.empty() ? "" : " \u00b7 " + domain);
+  text += "\nwords: all that are no special token, added up";
+  text += view.list.excluded > 0 ? "\nspecial tokens and padding are in no sum"
+                                 : "\nspecial: special tokens and padding, added up";
+  text += "\nbars from 0 to " + mass_text(view.list.largest, view.shares);
+  if (view.of_query && view.rows > 0) text += "; the line in each: mean over the video";
+  return text;
+}
+
+using Foot = WordsPanel::Foot;
+
+float foot_height(const Ui& ui, const Foot& foot) {
+  return (ui.fonts.secondary->FontSize + ui.px(kFootGap)) * static_cast<float>(foot.lines.size());
+}
+
+/// Gives the y below.
+float draw_foot(const Ui& ui, float x, float y, float width, const Foot& foot) {
+  const ScreenRect rect{x, y, x + width, y + foot_height(ui, foot)};
+  for (const auto& each : foot.lines) {
+    put_fitting(ui, ui.fonts.secondary, x, y, width, each.colour, each.text);
+    y += ui.fonts.secondary->FontSize + ui.px(kFootGap);
+  }
+  ui.labels.add("Words/Foot", rect);
+  const bool hovered = ImGui::IsWindowHovered(ImGuiHoveredFlags_ChildWindows) &&
+                       ImGui::IsMouseHoveringRect({rect.x0, rect.y0}, {rect.x1, rect.y1});
+  if (hovered && !foot.about.empty()) {
+    tooltip(foot.about);
+    ui.labels.write({foot.about, rect});
+  }
+  return y;
+}
+
+Foot foot_of(const Ui& ui, const Scene& scene) {
   const WordsView& view = *scene.words;
   const ImU32 quiet = ui.theme.secondary;
   if (!view.has_masses()) {
     const char* const why =
         scene.words_pending ? "waits for the row sums of all queries" : "pick or point at a token";
-    return {{quiet, why}};
+    return {{{quiet, why}}, ""};
   }
-  Statements legend{{quiet, what_text(view, scene.call)},
-                    {quiet, "words " + mass_text(view.list.words_mass, view.shares)},
-                    {quiet, special_text(view)}};
-  std::string bars = "bars from 0 to " + mass_text(view.list.largest, view.shares);
-  if (view.of_query && view.rows > 0) bars += " \u00b7 line: mean over the video";
-  legend.push_back({quiet, bars});
+  const auto mass = [&](double of) { return mass_text(of, view.shares, kFootDigits); };
+  Foot foot{{{quiet, "words " + mass(view.list.words_mass) + " \u00b7 " + special_text(view) +
+                         " \u00b7 bars to " + mass(view.list.largest)}},
+            about_words(view, scene.call)};
   const std::vector<int64_t>& chosen = scene.state.words.chosen;
   if (!chosen.empty()) {
-    legend.push_back({chosen_colour(ui, scene), chosen_text(view.prompt, chosen) + " " +
-                                                    mass_text(view.list.chosen_mass, view.shares) +
-                                                    (chosen.size() > 1 ? " together (sum)" : "")});
+    foot.lines.push_back({chosen_colour(ui, scene), chosen_text(view.prompt, chosen) + " " +
+                                                        mass(view.list.chosen_mass) +
+                                                        (chosen.size() > 1 ? " together" : "")});
   }
-  return legend;
+  return foot;
 }
 
 }  // namespace
@@ -127,13 +137,13 @@ void WordsPanel::draw(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                 view.none);
   } else {
     const float top = draw_controls(ui, rect, scene, requests);
-    const Statements legend = legend_of(ui, scene);
-    const float height = ui.px(12) + height_of(ui, legend, below.width());
+    const Foot foot = foot_of(ui, scene);
+    const float height = ui.px(12) + foot_height(ui, foot);
     // Of a low pane, the words come first: what is said of them stands at their end.
     const bool low = rect.y1 - height - top < ui.px(kLeastRows * kWordRow);
     const ScreenRect area{rect.x0, top + ui.px(6), rect.x1, rect.y1 - (low ? 0 : height)};
-    if (area.height() >= 1) draw_list(ui, area, scene, low ? legend : Statements(), requests);
-    if (!low) draw_statements(ui, below.x0, area.y1 + ui.px(6), below.width(), legend);
+    if (area.height() >= 1) draw_list(ui, area, scene, low ? foot : Foot(), requests);
+    if (!low) draw_foot(ui, below.x0, area.y1 + ui.px(6), below.width(), foot);
   }
   end_pane();
 }
@@ -207,7 +217,7 @@ float WordsPanel::draw_controls(const Ui& ui, const ScreenRect& rect, const Scen
 
 /// The words, and below them what is said of them where that has no room of its own.
 void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene,
-                           const Statements& legend, PanelRequests& requests) {
+                           const Foot& foot, PanelRequests& requests) {
   const WordList& list = scene.words->list;
   ImGui::SetCursorScreenPos({area.x0, area.y0});
   ImGui::BeginChild("list", {area.width(), area.height()}, false, ImGuiWindowFlags_NoNav);
@@ -245,7 +255,7 @@ void WordsPanel::draw_list(const Ui& ui, const ScreenRect& area, const Scene& sc
     put_text(ui, ui.fonts.secondary, left, y, ui.theme.secondary, "no word passes the filter");
     y += row;
   }
-  if (!legend.empty()) y = draw_statements(ui, left, y + ui.px(6), right - left, legend);
+  if (!foot.lines.empty()) y = draw_foot(ui, left, y + ui.px(6), right - left, foot);
   ImGui::PopClipRect();
   ImGui::SetCursorScreenPos({origin.x, origin.y});
   ImGui::Dummy({1, y - origin.y});

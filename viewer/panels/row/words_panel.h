@@ -13,12 +13,15 @@ class WordsPanel {
  public:
   void draw(const Ui& ui, const ScreenRect& rect, const Scene& scene, PanelRequests& requests);
 
-  /// A line of what is said of the words.
-  struct Statement {
-    ImU32 colour;
-    std::string text;
+  /// At most two lines of what is said of the words, and what they are at length.
+  struct Foot {
+    struct Line {
+      ImU32 colour;
+      std::string text;
+    };
+    std::vector<Line> lines;
+    std::string about;  ///< beside the mouse; empty: there is no more
   };
-  using Statements = std::vector<Statement>;
 
  private:
   struct Columns {
@@ -28,7 +31,7 @@ class WordsPanel {
                    PanelRequests& requests);
   float draw_controls(const Ui& ui, const ScreenRect& rect, const Scene& scene,
                       PanelRequests& requests);
-  void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const Statements& legend,
+  void draw_list(const Ui& ui, const ScreenRect& area, const Scene& scene, const Foot& foot,
                  PanelRequests& requests);
   void draw_row(const Ui& ui, const ScreenRect& row, const Columns& at, const WordRow& word,
                 const Scene& scene, PanelRequests& requests);

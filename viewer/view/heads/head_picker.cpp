@@ -115,17 +115,22 @@ HeadValues HeadPicker::values(const HeadId& head) const {
           call.place};
 }
 
-std::string HeadPicker::title(const HeadId& head) const {
+std::string HeadPicker::title(const HeadId& head) const { return words_of(head, false); }
+
+std::string HeadPicker::short_title(const HeadId& head) const { return words_of(head, true); }
+
+std::string HeadPicker::words_of(const HeadId& head, bool brief) const {
   const HeadValues v = values(head);
   const Unrecorded& unrecorded = v.place.unrecorded;
-  std::string text;
+  const bool first = brief && v.layer != kNoLayer && !unrecorded.layer;
+  std::string text = first ? fmt::format("L{} H{}", v.layer, v.head) : "";
   const auto add = [&](const std::string& part) {
     text += (text.empty() || part.empty() ? "" : " · ") + part;
   };
   add(step_text(v.step, v.place));
   if (v.layer == kNoLayer) {
     add(one_line(v.place.block));
-  } else if (!unrecorded.layer) {
+  } else if (!unrecorded.layer && !first) {
     add(fmt::format("layer {}", v.layer));
   }
   add(one_line(v.place.slot));
@@ -134,7 +139,7 @@ std::string HeadPicker::title(const HeadId& head) const {
   }
   if (!unrecorded.branch) add(one_line(v.branch));
   if (calls_[static_cast<size_t>(head.call)].batch.size() > 1) add(fmt::format("item {}", v.batch));
-  add(fmt::format("head {}", v.head));
+  if (!first) add(fmt::format("head {}", v.head));
   return text;
 }
 

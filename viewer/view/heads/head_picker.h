@@ -50,6 +50,9 @@ class HeadPicker {
   HeadValues values(const HeadId& head) const;
   /// "step 10 · layer 3 · cond · head 2"; the kind and the batch item where there are several.
   std::string title(const HeadId& head) const;
+  /// The words of the title, layer and head first: "L12 H3 · step 10 · cond". The title itself
+  /// where no layer was recorded, and of heads outside the main stack.
+  std::string short_title(const HeadId& head) const;
   /// The head among those that are picked from that has this title; of several the first. Nothing
   /// where none has it.
   std::optional<HeadId> titled(std::string_view title) const;
@@ -71,6 +74,7 @@ class HeadPicker {
 
  private:
   struct Wish;
+  std::string words_of(const HeadId& head, bool brief) const;
   HeadId nearest(const HeadId& from, const Wish& wish) const;
   std::span<const MapSource> chosen() const {
     return std::span(calls_).subspan(static_cast<size_t>(chosen_.begin),

@@ -44,6 +44,7 @@ TEST_CASE("heads are found by what was recorded") {
   CHECK(picker.values(head) == HeadValues{10, 3, CallKind::joint, "cond", 1, 2});
   CHECK(picker.title(head) == "step 10 · layer 3 · cond · item 1 · head 2");
   CHECK(picker.titled(picker.title(head)) == head);
+  CHECK(picker.short_title(head) == "L3 H2 · step 10 · cond · item 1");
   CHECK_FALSE(picker.titled("step 10 · layer 3 · cond · item 1 · head 22"));
   CHECK_FALSE(picker.titled("head 2"));
   head = picker.select(head, HeadAxis::batch, "0");
@@ -140,6 +141,7 @@ TEST_CASE("blocks and slots choose heads, also where there is no layer") {
   CHECK(picker.choices({}, HeadAxis::slot) ==
         std::vector<std::string>{"attn", "attn1", "audio_attn1"});
   CHECK(picker.title({}) == "step 0 · refiner.0 · attn · all · head 0");
+  CHECK(picker.short_title({}) == picker.title({}));
   HeadId head = picker.select({}, HeadAxis::slot, "audio_attn1");
   CHECK(picker.title(head) == "step 0 · layer 0 · audio_attn1 · all · head 0");
   // Of the next layer the same slot.
@@ -190,6 +192,7 @@ TEST_CASE("titles leave out what nobody recorded, which is chosen as 0") {
   call.place.unrecorded = {true, true, true};
   const HeadPicker unknown(std::vector<MapSource>{call});
   CHECK(unknown.title({0, 0, 1}) == "head 1");
+  CHECK(unknown.short_title({0, 0, 1}) == "head 1");
   CHECK(unknown.select({0, 0, 1}, HeadAxis::layer, "0") == HeadId{0, 0, 1});
   call.layer = 4;
   call.place.unrecorded = {true, false, true};
