@@ -172,7 +172,7 @@ std::vector<std::filesystem::path> ChoiceRun::inputs() const {
 std::optional<int64_t> ChoiceRun::take(const OrderedJson& json) {
   try {
     const OrderedJson& lines = json.at("lines");
-    if (lines.empty() || lines.size() != choices_.size()) return std::nullopt;
+    if (lines.empty() || lines.size() != lines_of_head()) return std::nullopt;
     const std::optional<int64_t> place = place_of(parse_name_json(lines.front()));
     for (const OrderedJson& line : lines) check_line(line);
     if (place) lines_[static_cast<size_t>(*place)] = lines;

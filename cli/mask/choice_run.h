@@ -30,6 +30,8 @@ class ChoiceRun : public RecordedRun {
   virtual void check_calls() {}
   /// Options that decide the numbers, beside the selected calls.
   virtual OrderedJson own_options() const = 0;
+  /// Lines of a head.
+  virtual size_t lines_of_head() const { return choices_.size(); }
   /// Bytes that a head's masks keep while they are measured, and the most that its measurement
   /// takes beside them.
   virtual int64_t kept_bytes(const HeadTask& task) = 0;

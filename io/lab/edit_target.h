@@ -6,7 +6,7 @@
 
 namespace attnscope {
 
-/// The numbers of a head under an edit that a choice may go by (docs/masks.md).
+/// The numbers of a head under an edit that a choice may go by (docs/lab.md).
 enum class EditMeasure : uint8_t { output_error, recall, recall_p05 };
 
 /// Which numbers an edit has to keep. A value.
