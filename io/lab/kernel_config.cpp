@@ -210,7 +210,8 @@ std::string no_lightx2v_word(const MaskPattern& edit) {
   if (edit.keep > 0) return "its Sol-Attn has tau and no count";
   if (edit.tau < 0) return "its tau is at least 0";
   if (edit.block != kBlock) return "its blocks are of 64 tokens";
-  return edit.tail == BlockTail::none ? "its Sol-Attn has terms for what it drops" : "";
+  const bool terms = edit.rest == BlockRest::row || edit.rest == BlockRest::centroid;
+  return terms ? "" : "its Sol-Attn has terms for what it drops";
 }
 
 /// Steps and layers that stay dense, and the edit of all others.

@@ -20,8 +20,8 @@ auto kept_much(const MaskPattern& p) { return std::tie(p.keep, p.sim, p.cdf, p.t
 
 bool same_but_much(const MaskPattern& a, const MaskPattern& b) {
   const auto facts = [](const MaskPattern& p) {
-    return std::tie(p.kind, p.text_rule, p.tile, p.block, p.blocks, p.p, p.exact_variance, p.tail,
-                    p.cells, p.lambda, p.order);
+    return std::tie(p.kind, p.text_rule, p.tile, p.block, p.blocks, p.p, p.exact_variance, p.rest,
+                    p.gate, p.stride, p.cells, p.lambda, p.order);
   };
   return facts(a) == facts(b) && (a.keep > 0) == (b.keep > 0);
 }
