@@ -23,7 +23,7 @@ const std::vector<OptionWithoutUse>& options_without_use() {
   constexpr std::string_view kOfSummary =
       ": is of the summary, which -o FILE does not print (--json does)";
   static const std::vector<OptionWithoutUse> rules{
-      {"", "--force", {}, {"-o", "--save"}, " belongs to -o FILE"},
+      {"", "--force", {}, {"-o", "--save", "--config"}, " belongs to -o FILE"},
       {"", "--resume", {}, {"-o"}, " belongs to -o FILE"},
       {"", "--verify-all", {}, {"--resume"}, " belongs to --resume"},
       {"query", "--top", {"-o"}, {"--json"}, kOfSummary},

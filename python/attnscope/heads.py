@@ -21,19 +21,18 @@ import numpy as np
 from .errors import KindError, PlaceError, make_error
 from .facts import counted, place_text
 from .indexing import take
-from .native import free_memory, selection_word, word
+from .native import _native, free_memory, selection_word, word
 from .optional import require
 from .pictures import Volume, map_picture
 from .places import Places, choose
 from .progress import Progress, Reporter
 from .shown import table as shown_table
-from .tables import MaskQuality, stats_table
+from .tables import EditQuality, MaskQuality, stats_table
 from .views import HeadView, show_head
 
 if TYPE_CHECKING:
     from xarray import DataArray
 
-    from . import _native
     from .stores import MapStore
 
     Float32 = np.ndarray[Any, np.dtype[np.float32]]
@@ -355,9 +354,23 @@ class Head:
         """The quality of several masks, as mask() gives it of one, in one pass over the head."""
         with Reporter("mask", progress) as report:
             found = self.call._call.masks(
-                self.call._engine, self.batch, self.number, list(masks), block, exact, report
+                self.call._engine, self.batch, self.number, list(masks), block, exact, False, report
             )
         return [MaskQuality(mask=mask, **quality) for mask, quality in zip(masks, found, strict=True)]
+
+    def lab(
+        self, edits: str | Sequence[str], *, block: int = 0, exact: bool = False, progress: Progress = None
+    ) -> list[EditQuality]:
+        """What edits of attention cost this head (docs/lab.md): "sol:tau=0.5/1/2", "vsa:keep=0.1..0.5:5", "dense" …,
+        one line for each that lists and ranges stand for. block: as of mask(). exact: all rows instead of 256 spread
+        ones, and the best that as many blocks could keep. Numbers of outputs are None without v."""
+        texts = [edits] if isinstance(edits, str) else list(edits)
+        swept = list(dict.fromkeys(one for text in texts for one in _native.swept_edits(text)))
+        with Reporter("lab", progress) as report:
+            found = self.call._call.masks(
+                self.call._engine, self.batch, self.number, swept, block, exact, True, report
+            )
+        return [EditQuality(edit=edit, **quality) for edit, quality in zip(swept, found, strict=True)]
 
     def stats(self, *, progress: Progress = None, **options: Any) -> np.void:
         """The head's numbers, a record of Capture.stats()."""

@@ -150,6 +150,35 @@ class CallTable(Sequence[Mapping[str, Any]]):
 
 
 @dataclass(frozen=True)
+class EditQuality:
+    """The numbers of one edit for one head; None where a number is not defined. Meanings: docs/lab.md."""
+
+    edit: str
+    density: float
+    tiles: float
+    recall: float | None
+    recall_stderr: float | None
+    recall_p05: float | None
+    entry_oracle_recall: float | None
+    block_oracle_recall: float | None
+    output_error: float | None
+    output_error_mean: float | None
+    output_error_stderr: float | None
+    output_error_p95: float | None
+    output_cosine: float | None
+    forced_mass: float | None
+    js: float | None
+    ties: int | None
+    masked_rows: int
+    empty_rows: int
+    sampled_rows: int
+    output_error_by_segment: dict[str, float]
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
 class MaskQuality:
     """The numbers of one mask for one head; None where a number is not defined. Meanings: docs/lab.md."""
 

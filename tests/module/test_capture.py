@@ -231,6 +231,22 @@ class Maps(unittest.TestCase):
         with self.assertRaisesRegex(attnscope.Error, "block 0"):
             self.head.pooled(0)
 
+    def test_lab(self) -> None:
+        found = self.head.lab(["sla:keep=0.2/0.4,block=16", "dense", "sla:keep=0.2,block=16"], exact=True)
+        self.assertEqual([edit.edit for edit in found], ["sla:keep=0.2,block=16", "sla:keep=0.4,block=16", "none"])
+        for edit, mask in zip(found, self.head.masks([edit.edit for edit in found], exact=True), strict=True):
+            for name in ("density", "recall", "recall_p05", "output_error", "output_error_p95", "sampled_rows"):
+                self.assertEqual(getattr(edit, name), getattr(mask, name), (edit.edit, name))
+            self.assertEqual(edit.entry_oracle_recall, mask.oracle_recall)
+        self.assertLess(found[0].tiles, found[1].tiles)
+        self.assertGreaterEqual(found[0].block_oracle_recall or 0, found[0].recall or 1)
+        self.assertIsNone(found[2].ties)
+        self.assertEqual(found[0].as_dict()["edit"], found[0].edit)
+        with self.assertRaisesRegex(attnscope.Error, "did you mean sla"):
+            self.head.lab("slaa")
+        with self.assertRaisesRegex(attnscope.Error, "FROM..TO:COUNT"):
+            self.head.lab("sla:keep=0.1..0.2")
+
     def test_a_mask(self) -> None:
         frame = np.where(np.arange(1024) < TEXT, -1, (np.arange(1024) - TEXT) // 144)
         kept = (frame[:, None] == frame) | (frame[:, None] < 0) | (frame < 0)

@@ -160,6 +160,8 @@ NUMBERS = cases(
     lab dump {ONE} --edit sol:tau=0.5/1 --edit vsa:keep=0.2,tile=1x4x4 --edit spatial
     lab dump {ONE} --edit block-oracle:keep=0.2,block=32 --edit dense --exact -o lab.json
     lab dump {ONE} --edit blocks.npy --dry-run
+    lab dump {ONE} --among sla,topk --target recall>=0.5 -o plan.json
+    lab dump {ONE} --plan plan.json --config sta=sta.json --config-fact steps=20
     lab tiny --edit sla:keep=0.1..0.5:3,rest=row -o edits-{{shard}}.json --shard 0/2
     lab tiny --edit sla:keep=0.1..0.5:3,rest=row -o edits-{{shard}}.json --shard 1/2
     merge kept-0-of-2.json kept-1-of-2.json -o kept.json
