@@ -95,7 +95,11 @@ std::string mask_pattern_about(const std::string& name) {
       {"sparge", "the blocks that SpargeAttn chooses"},
       {"nabla", "the tiles that NABLA (Kandinsky 5) chooses"},
       {"draft", "the tiles that DraftAttention chooses"},
-      {"ssta", "the tiles that HunyuanVideo 1.5 chooses (Selective and Sliding Tile Attention)"}};
+      {"ssta", "the tiles that HunyuanVideo 1.5 chooses (Selective and Sliding Tile Attention)"},
+      {"xattention", "the blocks that XAttention chooses"},
+      {"dfs", "the blocks that DFSAttn chooses"},
+      {"skip-softmax", "the blocks with an entry near a row's largest so far (BLASST)"},
+      {"block-oracle", "the blocks with the most mass: the best that any choice could do"}};
   const auto found = kAbout.find(name);
   return found == kAbout.end() ? "" : found->second;
 }
