@@ -9,8 +9,8 @@ constexpr size_t kLanes = 16;
 
 }  // namespace
 
-std::vector<BlockRun> block_runs(const TokenBlocks& blocks, int64_t most) {
-  std::vector<BlockRun> runs;
+std::vector<TokenRun> block_runs(const TokenBlocks& blocks, int64_t most) {
+  std::vector<TokenRun> runs;
   for (int64_t token = 0; token < static_cast<int64_t>(blocks.of_token.size()); ++token) {
     const int64_t block = blocks.of_token[static_cast<size_t>(token)];
     if (runs.empty() || runs.back().block != block || token % most == 0) {

@@ -10,12 +10,12 @@
 namespace attnscope {
 
 /// Neighbouring tokens of one block.
-struct BlockRun {
+struct TokenRun {
   IndexRange tokens;
   int64_t block = 0;
 };
 /// The runs of all tokens, ascending; none crosses a multiple of `most` tokens.
-std::vector<BlockRun> block_runs(const TokenBlocks& blocks, int64_t most);
+std::vector<TokenRun> block_runs(const TokenBlocks& blocks, int64_t most);
 
 /// The sum of up to 256 weights, in float32 lanes of at most 16 terms each, which are added in
 /// double.

@@ -61,7 +61,7 @@ class MapScoreSink : public TileSink {
  private:
   void add_mass(const float* row, int64_t block, std::vector<double>& numbers) {
     std::fill(numbers.begin(), numbers.end(), 0.0);
-    for (const BlockRun& run : runs_) {
+    for (const TokenRun& run : runs_) {
       numbers[static_cast<size_t>(run.block)] +=
           weight_sum(row + run.tokens.begin, run.tokens.size());
     }
@@ -73,7 +73,7 @@ class MapScoreSink : public TileSink {
 
   void add_distance(const float* row, int64_t block, std::vector<double>& numbers) {
     std::fill(numbers.begin(), numbers.end(), -std::numeric_limits<double>::infinity());
-    for (const BlockRun& run : runs_) {
+    for (const TokenRun& run : runs_) {
       const float most = *std::max_element(row + run.tokens.begin, row + run.tokens.end);
       double& number = numbers[static_cast<size_t>(run.block)];
       number = std::max(number, double{most});
@@ -92,7 +92,7 @@ class MapScoreSink : public TileSink {
   const TokenBlocks& keys_;
   const MapScore which_;
   const TileRequest request_;
-  const std::vector<BlockRun> runs_;
+  const std::vector<TokenRun> runs_;
   std::vector<std::atomic<int64_t>> sums_;
   BlockTable table_;
   std::mutex mutex_;
@@ -103,7 +103,7 @@ int64_t table_bytes(int64_t query_blocks, int64_t key_blocks, int64_t tokens, in
   const auto pairs = checked_mul(query_blocks, key_blocks);
   const auto bytes = pairs ? checked_mul(*pairs, 16) : std::nullopt;
   if (!bytes) throw Error(ErrorCode::resource, "the blocks are too many for any memory");
-  return *bytes + tokens * int64_t{sizeof(BlockRun)} + key_blocks * 8 * workers;
+  return *bytes + tokens * int64_t{sizeof(TokenRun)} + key_blocks * 8 * workers;
 }
 
 HeadTask whole_head(const AttentionProblem& problem, int64_t batch, int64_t head) {

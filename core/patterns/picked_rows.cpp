@@ -25,7 +25,7 @@ PickedGroup::PickedGroup(std::span<const Mask> masks, std::vector<size_t> member
     : masks_(masks), members_(std::move(members)) {
   const auto tokens = static_cast<int64_t>(keys().of_token.size());
   slots_.resize(static_cast<size_t>((tokens + kKeys - 1) / kKeys));
-  for (const BlockRun& run : block_runs(keys(), kKeys)) {
+  for (const TokenRun& run : block_runs(keys(), kKeys)) {
     std::vector<Slot>& part = slots_[static_cast<size_t>(run.tokens.begin / kKeys)];
     const auto found = std::find_if(part.begin(), part.end(),
                                     [&](const Slot& slot) { return slot.block == run.block; });
