@@ -149,6 +149,10 @@ std::vector<const PlanScope*> PlanTable::main_scopes(const EditPlan& plan,
 }
 
 int64_t PlanTable::count(int64_t told, int64_t largest, bool needed, const char* what) {
+  if (largest >= kMostCells) {
+    throw usage_error(
+        fmt::format("the plan counts {} to {}, which is more than any model has", what, largest));
+  }
   if (told > 0 && largest < told) return told;
   if (told > 0) {
     throw usage_error(fmt::format("the plan counts {} to {}, and the model is told to have {}",

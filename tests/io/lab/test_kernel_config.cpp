@@ -1,3 +1,4 @@
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "io/files/json_types.h"
@@ -105,6 +106,11 @@ TEST_CASE("counts that nobody told are the plan's, or missed") {
   CHECK(says({}, ConfigFormat::lightx2v) ==
         "the plan has no scope of the self attention of layers");
   CHECK(says({window}, ConfigFormat::sta, model(1 << 20, 1 << 20, 1 << 20)) != "");
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  CHECK(says({scope("sparge", {{1}}, {{kMost}})}, ConfigFormat::sparge) ==
+        "the plan counts heads to 9223372036854775807, which is more than any model has");
+  CHECK(says({scope("sparge", {{kMost}}, {{1}})}, ConfigFormat::sparge) ==
+        "the plan counts layers to 9223372036854775807, which is more than any model has");
   const auto [json, losses] = write({scope("sparge", {{0, 1}}, {{0, 2}})}, ConfigFormat::sparge);
   CHECK(json["blocks.1.attn1.is_sparse"] == OrderedJson({true, false, true}));
   CHECK(losses == Lines{"2 layers: as many as the plan counts; of others nothing is told",
