@@ -54,10 +54,9 @@ std::vector<std::string> values_of(const std::string& text, const std::string& w
   const auto to = number_of(whole.substr(dots + 2, colon - dots - 2));
   const auto count = number_of(whole.substr(colon + 1));
   if (!from || !to || !count) throw refuse();
+  if (!(*count >= 2) || *count > double{kMostEdits}) throw refuse();
   const auto steps = static_cast<int64_t>(*count);
-  if (static_cast<double>(steps) != *count || steps < 2 || *count > double{kMostEdits}) {
-    throw refuse();
-  }
+  if (static_cast<double>(steps) != *count) throw refuse();
   std::vector<std::string> values;
   for (int64_t i = 0; i < steps; ++i) {
     const double share = static_cast<double>(i) / static_cast<double>(steps - 1);

@@ -49,7 +49,8 @@ TEST_CASE("lists and ranges of values stand for an edit each") {
 TEST_CASE("a range that is none is refused") {
   for (const std::string text :
        {"vsa:keep=0.1..0.5", "vsa:keep=0.1..0.5:1", "vsa:keep=..0.5:3", "vsa:keep=0.1..x:3",
-        "vsa:keep=0.1..0.5:2.5", "vsa:keep=0..1:999"}) {
+        "vsa:keep=0.1..0.5:2.5", "vsa:keep=0..1:999", "vsa:keep=0.1..0.5:nan",
+        "vsa:keep=0.1..0.5:1e300", "vsa:keep=0.1..0.5:-1e300"}) {
     INFO(text);
     CHECK(refusal(text).find("FROM..TO:COUNT") != std::string::npos);
   }
