@@ -231,9 +231,9 @@ class MaskRecall::Worker {
   int32_t own_kept_of(int64_t r, IndexRange run, IndexRange block) const {
     if (own_class_ == TileClass::full) return static_cast<int32_t>(run.size());
     if (own_class_ == TileClass::empty) return 0;
-    const float* const own = own_bias_.data() + r * kBlockKeys - block.begin;
+    const float* const own = own_bias_.data() + r * kBlockKeys + (run.begin - block.begin);
     return static_cast<int32_t>(
-        std::count_if(own + run.begin, own + run.end, [](float bias) { return bias > kMasked; }));
+        std::count_if(own, own + run.size(), [](float bias) { return bias > kMasked; }));
   }
 
   int64_t query_block(const PickedGroup& group, int64_t r) const {
