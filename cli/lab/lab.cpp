@@ -45,6 +45,7 @@ class LabRun final : public ChoiceRun {
   std::vector<std::string> words() const override;
   std::vector<MaskChoice> parse() override;
   void check_calls() override;
+  void check_choice() const;
   OrderedJson own_options() const override;
   size_t lines_of_head() const override { return plan_ ? 1 : edits_.size(); }
   int64_t record_bytes() const override { return std::ssize(edits_) * (4 << 10); }
@@ -101,7 +102,7 @@ void LabRun::check_options() {
   if (of_target && target_.empty()) {
     throw usage_error("--among, --per and --hold-out are of --target, which chooses an edit");
   }
-  configs_.emplace(o_.configs, o_.config_facts);
+  configs_.emplace(o_.configs, o_.config_facts, o_.out);
   if (!configs_->empty() && target_.empty() && !plan_) {
     throw usage_error("--config: is of --target or --plan, which have an edit for each head");
   }
@@ -109,7 +110,6 @@ void LabRun::check_options() {
   if (!o_.out.empty()) require_ending(o_.out, {".json"});
   refuse_shard(o_.shard, "--target chooses once all heads are measured");
   if (!team_.is_alone()) throw usage_error("--target: chooses in one process (--alone)");
-  if (o_.resume) throw usage_error("--resume: is of a table of --edit, not of a plan");
   if (o_.csv) throw usage_error("-o -: a plan is a .json (--json prints it)");
 }
 
@@ -150,7 +150,7 @@ std::vector<MaskChoice> LabRun::parse() {
   std::vector<MaskChoice> choices;
   bool any_file = false;
   for (const std::string& edit : edits_) {
-    choices.push_back(MaskChoice::parse(edit, block, budget(), "--edit"));
+    choices.push_back(MaskChoice::parse(edit, block, budget(), plan_ ? o_.plan + ":" : "--edit"));
     any_file |= std::filesystem::path(edit).extension() == ".npy";
   }
   if (o_.block > 0 && !any_file) {
@@ -162,11 +162,32 @@ std::vector<MaskChoice> LabRun::parse() {
 
 /// A plan is of the calls that it was made for.
 void LabRun::check_calls() {
+  if (!target_.empty()) check_choice();
   if (!plan_) return;
   for (const HeadTask& head : heads()) {
     check_shapes(*plan_, head_name(head.problem->id(), head.batch, head.head),
                  head.problem->num_queries(), head.problem->num_keys(), o_.plan);
   }
+  configs_->check(*plan_, heads());
+}
+
+/// Finds before anything is measured why no plan, or no file of one, could be made of the heads.
+void LabRun::check_choice() const {
+  if (heads().empty()) return;
+  const EditTarget target = parse_target(target_);
+  std::vector<EditNumbers> dense;
+  for (const HeadTask& head : heads()) {
+    const HeadName name = head_name(head.problem->id(), head.batch, head.head);
+    if (target.is_error() && !head.problem->v()) {
+      throw usage_error(fmt::format("--target {}: {} has no v, and so no output: choose by recall",
+                                    one_line(target_), head_words(name)));
+    }
+    dense.push_back({.head = name,
+                     .edit = kDenseEdit,
+                     .queries = head.problem->num_queries(),
+                     .keys = head.problem->num_keys()});
+  }
+  configs_->check(choose_edits(dense, target, per_, o_.hold_out), heads());
 }
 
 /// The edits, and the scores that are kept from one to the next.
@@ -179,7 +200,7 @@ int64_t LabRun::kept_bytes(const HeadTask& task) {
   return bytes + scores;
 }
 
-/// Tells of outputs that nobody recorded, and of a plan that was made for another capture.
+/// Tells of outputs that nobody recorded.
 void LabRun::check(const CheckedRun& scope, std::span<const HeadTask> own) {
   const bool any_without = std::any_of(heads().begin(), heads().end(),
                                        [](const HeadTask& head) { return !head.problem->v(); });

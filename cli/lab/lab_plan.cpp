@@ -64,6 +64,24 @@ void set_config_fact(ConfigFacts& facts, const std::string& text) {
   }
 }
 
+bool name_one_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  const auto whole = [](const std::filesystem::path& path) {
+    return std::filesystem::absolute(path).lexically_normal();
+  };
+  return whole(a) == whole(b);
+}
+
+KernelConfig config_for(const EditPlan& plan, ConfigFormat format, const ConfigFacts& facts,
+                        const std::filesystem::path& path) {
+  try {
+    return write_config(plan, format, facts);
+  } catch (const Error& error) {
+    throw Error(error.code(),
+                fmt::format("--config {}: {} (--config-fact says what a plan does not)",
+                            path.string(), error.what()));
+  }
+}
+
 }  // namespace
 
 std::vector<EditNumbers> choice_numbers(const OrderedJson& lines, std::span<const HeadTask> heads) {
@@ -85,13 +103,16 @@ std::vector<EditNumbers> choice_numbers(const OrderedJson& lines, std::span<cons
 }
 
 ConfigFiles::ConfigFiles(const std::vector<std::string>& configs,
-                         const std::vector<std::string>& facts) {
+                         const std::vector<std::string>& facts, const std::filesystem::path& out) {
   for (const std::string& text : configs) {
     const auto [format, file] = named_value(text, "--config", "FORMAT=FILE");
     const std::filesystem::path path = file;
-    const auto is_there = [&](const auto& other) { return other.second == path; };
+    const auto is_there = [&](const auto& other) { return name_one_file(other.second, path); };
     if (std::any_of(files_.begin(), files_.end(), is_there)) {
       throw usage_error("--config " + text + ": names " + file + " twice");
+    }
+    if (!out.empty() && name_one_file(out, path)) {
+      throw usage_error("--config " + text + ": names the file of -o");
     }
     files_.emplace_back(parse_config_format(format, "--config"), file);
   }
@@ -103,8 +124,7 @@ void ConfigFiles::check_targets(const OutputFileOptions& options) const {
   for (const auto& [format, file] : files_) OutputFile::check_target(file, options);
 }
 
-void ConfigFiles::write(const EditPlan& plan, std::span<const HeadTask> heads,
-                        const OutputFileOptions& options, const Console& console) const {
+ConfigFacts ConfigFiles::facts_of(std::span<const HeadTask> heads) const {
   ConfigFacts facts = facts_;
   for (const HeadTask& head : heads) {
     const TokenGrid& grid = head.problem->key_tokens();
@@ -113,8 +133,20 @@ void ConfigFiles::write(const EditPlan& plan, std::span<const HeadTask> heads,
                    ceil_div(grid.width(), facts.tile[2])};
     break;
   }
+  return facts;
+}
+
+void ConfigFiles::check(const EditPlan& plan, std::span<const HeadTask> heads) const {
+  if (empty()) return;
+  const ConfigFacts facts = facts_of(heads);
+  for (const auto& [format, path] : files_) config_for(plan, format, facts, path);
+}
+
+void ConfigFiles::write(const EditPlan& plan, std::span<const HeadTask> heads,
+                        const OutputFileOptions& options, const Console& console) const {
+  const ConfigFacts facts = facts_of(heads);
   for (const auto& [format, path] : files_) {
-    const KernelConfig config = write_config(plan, format, facts);
+    const KernelConfig config = config_for(plan, format, facts, path);
     OutputFile file(path, options);
     PosixFile part(file.new_part_path(), PosixFile::Mode::create);
     part.write_at(std::as_bytes(std::span(config.text)), 0);

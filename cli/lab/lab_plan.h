@@ -24,10 +24,14 @@ std::vector<EditNumbers> choice_numbers(const OrderedJson& lines, std::span<cons
 /// Files that kernels read a plan from, as --config and --config-fact name them.
 class ConfigFiles {
  public:
-  /// Throws Error(usage) where the words cannot be meant.
-  ConfigFiles(const std::vector<std::string>& configs, const std::vector<std::string>& facts);
+  /// `out`: a file that the run writes as well, if any. Throws Error(usage) where the words cannot
+  /// be meant.
+  ConfigFiles(const std::vector<std::string>& configs, const std::vector<std::string>& facts,
+              const std::filesystem::path& out);
 
   bool empty() const { return files_.empty(); }
+  /// Throws Error(usage) where no file can be made of such a plan.
+  void check(const EditPlan& plan, std::span<const HeadTask> heads) const;
   /// Throws where one of them cannot be written.
   void check_targets(const OutputFileOptions& options) const;
   /// Writes them, and says what they do not say. `heads`: of which the plan is.
@@ -35,6 +39,9 @@ class ConfigFiles {
              const OutputFileOptions& options, const Console& console) const;
 
  private:
+  /// With what the heads' calls tell.
+  ConfigFacts facts_of(std::span<const HeadTask> heads) const;
+
   std::vector<std::pair<ConfigFormat, std::filesystem::path>> files_;
   ConfigFacts facts_;
 };

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -168,4 +169,30 @@ TEST_CASE("lab says in a line what it cannot measure") {
   CHECK(row["output_error"].is_null());
   CHECK(row["output_error_by_segment"].empty());
   CHECK(row["recall"].get<double>() > 0);
+}
+
+TEST_CASE("lab says before it measures why no plan could be made") {
+  const TemporaryFolder folder;
+  const std::string path = written_call(folder);
+  const std::string plan = folder / "plan.json", sta = folder / "sta.json";
+  const std::vector<std::string> choice{
+      path, "--edit", "sla:keep=0.5,block=16", "--target", "recall>=0.1", "-o", plan};
+  const auto refused = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), choice.begin(), choice.end());
+    const std::string error = lab_error(more);
+    CHECK_FALSE(std::filesystem::exists(plan + ".part"));
+    return error;
+  };
+  CHECK(holds(refused({"--config", "sta=" + sta}), "the number of steps of a run is needed"));
+  CHECK(holds(refused({"--config", "sta=" + plan}), "names the file of -o"));
+  CHECK(holds(refused({"--hold-out", "1"}), "hold out 0 at most"));
+  CHECK(holds(lab_error({written_call(folder, false), "--edit", "sol:block=16", "--target",
+                         "output_error<=0.1"}),
+              "has no v, and so no output: choose by recall"));
+  // What an interrupted run left of a plan's numbers is gone on with.
+  std::vector<std::string> resumed{"lab"};
+  resumed.insert(resumed.end(), choice.begin(), choice.end());
+  resumed.emplace_back("--resume");
+  CHECK(run_attnscope(resumed).exit_code == 0);
+  CHECK(std::filesystem::exists(plan));
 }
