@@ -48,12 +48,16 @@ std::array<int64_t, 3> sta_window(const TableEdit& edit, const ConfigFacts& fact
     throw usage_error("STA's dense heads need the window of the whole video: tell its tiles");
   }
   std::array<int64_t, 3> window = edit->window;
+  bool widened = false;
   for (size_t axis = 0; axis < window.size(); ++axis) {
     const int64_t whole = facts.tiles[axis];
-    if (window[axis] % 2 == 0 && (whole == 0 || window[axis] < whole)) ++window[axis];
+    if (window[axis] % 2 == 0 && (whole == 0 || window[axis] < whole)) {
+      ++window[axis];
+      widened = true;
+    }
     if (whole > 0) window[axis] = std::min(window[axis], whole);
   }
-  if (window != edit->window && (facts.tiles[0] == 0 || edit->window < facts.tiles)) {
+  if (widened) {
     table.lose(fmt::format("{} becomes {}x{}x{}: STA's windows have a middle", edit->text,
                            window[0], window[1], window[2]));
   }

@@ -68,6 +68,16 @@ TEST_CASE("STA has a window for each step, layer and head") {
               "tiles:window=2x5x10 becomes 3x5x10: STA's windows have a middle (4 times)"});
 }
 
+TEST_CASE("STA's windows are told where they grow, and not where they end with the video") {
+  ConfigFacts facts = model(1, 1, 2);
+  facts.tiles = {3, 6, 10};
+  const auto [json, losses] =
+      write({scope("tiles:window=5x2x1", {{0}}, {{0}}), scope("tiles:window=1x9x3", {{0}}, {{1}})},
+            ConfigFormat::sta, facts);
+  CHECK(json == OrderedJson::parse(R"({"0_0_0": [3, 3, 1], "0_0_1": [1, 6, 3]})"));
+  CHECK(losses == Lines{"tiles:window=5x2x1 becomes 3x3x1: STA's windows have a middle"});
+}
+
 TEST_CASE("STA keeps its tiles and text") {
   ConfigFacts facts = model(1, 1, 2);
   facts.tiles = {5, 6, 10};
