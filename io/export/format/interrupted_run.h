@@ -19,9 +19,10 @@ enum class RunForm : uint8_t {
   records   ///< OUT.part, a list that begins as one of kRecordLists
 };
 
-/// How the OUT.part of runs of stats and of mask begins, before the number of the format.
+/// How the OUT.part of runs of stats, of mask and of lab begins, before the number of the format.
 constexpr std::string_view kRecordLists[] = {R"({"format":"attnscope-stats-part/)",
-                                             R"({"format":"attnscope-mask-part/)"};
+                                             R"({"format":"attnscope-mask-part/)",
+                                             R"({"format":"attnscope-lab-part/)"};
 
 /// The state of a file as a list of records; torn: it ends within the beginning of one.
 enum class RecordList : uint8_t { none, torn, begun };

@@ -241,6 +241,22 @@ TEST_CASE("what one kind of run left is another's to refuse, not to remove") {
   }
 }
 
+TEST_CASE("lists of records of every command that keeps one are gone on with") {
+  const auto is_record = [](const auto& json) { return parse_head_json(json).has_value(); };
+  for (const std::string command : {"stats", "mask", "lab"}) {
+    INFO(command);
+    const TemporaryFolder folder;
+    const std::string out = folder / "out.json";
+    const OrderedJson header =
+        record_list_header(command, {{"capture_hash", "0"}, {"options", OrderedJson::object()}});
+    {
+      RecordJournal journal(out, header, "dump", {}, is_record);
+      journal.append(head_json(sample_record(0, false)));
+    }
+    CHECK(RecordJournal(out, header, "dump", {.resume = true}, is_record).kept() == 1);
+  }
+}
+
 TEST_CASE("a part whose journal is gone or damaged is not believed") {
   const std::vector calls{make_call(joint_facts())};
   const ExportSpec spec = make_spec(calls);
