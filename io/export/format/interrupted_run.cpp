@@ -70,7 +70,7 @@ std::optional<JournalContent> find_interrupted(
   if (record_list_at(left) == RecordList::begun) {
     throw file_error(
         left.string(), "",
-        std::string("belongs to an interrupted run of stats or mask, and this is an export") +
+        std::string("belongs to an interrupted run of stats, mask or lab, and this is an export") +
             kAdvice);
   }
   return std::nullopt;
