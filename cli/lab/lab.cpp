@@ -53,7 +53,7 @@ class LabRun final : public ChoiceRun {
   int64_t measuring_bytes(const HeadTask& task) override {
     MaskMeasurement least = how();
     least.sampled_alone = !o_.exact;
-    return least_measurement_bytes(task, edits_.size(), least);
+    return least_measurement_bytes(task, edits_.size(), least) + picked_bytes(task, o_.exact);
   }
   OutputFileOptions config_options() const { return {.force = o_.force, .inputs = inputs()}; }
   void check_output(const OutputFileOptions& file) override {

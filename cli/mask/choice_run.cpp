@@ -16,6 +16,7 @@
 #include "cli/run/shard_option.h"
 #include "core/base/budget_error.h"
 #include "core/base/error.h"
+#include "core/patterns/mask_measurement.h"
 #include "core/problem/signed_weights.h"
 #include "core/stream/row_stream.h"
 #include "io/capture/capture_guard.h"
@@ -132,6 +133,15 @@ RunPlan ChoiceRun::forecast() {
   plan.masks = std::ssize(choices_);
   plan.seconds_note = " for the weights; masks come on top";
   return plan;
+}
+
+int64_t ChoiceRun::picked_bytes(const HeadTask& task, bool best_blocks) {
+  const int64_t rows = MaskMeasurement::kTileRows * backend().workers();
+  int64_t bytes = 0;
+  for (const MaskChoice& choice : choices_) {
+    bytes += choice.measuring_bytes(*task.problem, rows, best_blocks);
+  }
+  return bytes;
 }
 
 /// Throws BudgetError where a head does not fit what is left.

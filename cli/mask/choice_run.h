@@ -36,6 +36,8 @@ class ChoiceRun : public RecordedRun {
   /// takes beside them.
   virtual int64_t kept_bytes(const HeadTask& task) = 0;
   virtual int64_t measuring_bytes(const HeadTask& task) = 0;
+  /// Of the measurement, what masks of picked blocks take in one pass over rows.
+  int64_t picked_bytes(const HeadTask& task, bool best_blocks);
   /// Before the first head.
   virtual void begin_measuring() {}
   /// The lines of a head, one a choice, each of which begins with the head's name; `progress` is

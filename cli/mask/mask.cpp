@@ -77,7 +77,10 @@ class MaskRun final : public ChoiceRun {
   int64_t record_bytes() const override { return std::ssize(o_.masks) * (6 << 10); }
   int64_t kept_bytes(const HeadTask& task) override;
   int64_t measuring_bytes(const HeadTask& task) override {
-    return least_measurement_bytes(task, o_.masks.size() + (o_.save.empty() ? 0 : 1), how());
+    // What all rows took stays while the sampled ones are measured.
+    const bool twice = !o_.exact && task.num_rows() > MaskMeasurement::kSampledRows;
+    return least_measurement_bytes(task, o_.masks.size() + (o_.save.empty() ? 0 : 1), how()) +
+           picked_bytes(task, false) * (twice ? 2 : 1);
   }
   void check_output(const OutputFileOptions& file) override;
   void check(const CheckedRun& scope, std::span<const HeadTask> own) override;

@@ -9,6 +9,7 @@
 #include "core/patterns/block_rules.h"
 #include "core/patterns/block_scores.h"
 #include "core/patterns/map_scores.h"
+#include "core/patterns/picked_rows.h"
 #include "core/patterns/token_blocks.h"
 
 namespace attnscope {
@@ -253,6 +254,14 @@ SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem&
   }
   const int64_t kept = *kept_pairs + *side + tokens * 4;
   return {kept, kept + *table + *means + *row + tokens * 16};
+}
+
+int64_t picked_measuring_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
+                               int64_t rows, bool with_table) {
+  const int64_t queries = most_blocks(pattern, problem.query_tokens(), query_block(pattern));
+  const int64_t keys = most_blocks(pattern, problem.key_tokens(), key_block(pattern));
+  return PickedGroup::bytes(problem.num_keys(), queries, keys, with_table) +
+         PickedGroup::row_bytes(keys) * rows;
 }
 
 int64_t least_selector_bytes(const MaskPattern& pattern, const AttentionProblem& problem,

@@ -26,6 +26,10 @@ struct SelectorBytes {
   int64_t kept = 0, meanwhile = 0;
 };
 SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem& problem);
+/// Bytes that measuring the mask takes beside what every mask does, for each of `rows` rows that
+/// are under way, and with the table of the best blocks.
+int64_t picked_measuring_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
+                               int64_t rows, bool with_table);
 /// Bytes that selecting takes at least, all included.
 int64_t least_selector_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
                              const TileBackend& backend);

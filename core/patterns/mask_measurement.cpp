@@ -13,8 +13,6 @@
 namespace attnscope {
 namespace {
 
-constexpr int64_t kMostTileRows = 64;
-
 MaskRecall::Wanted wanted_detail(const AttentionProblem& problem, const MaskMeasurement& how) {
   return {.oracle = true,
           .values = how.outputs && static_cast<bool>(problem.v()),
@@ -26,7 +24,7 @@ std::unique_ptr<MaskRecall> probe_rows(const HeadTask& task, std::span<const Mas
                                        MaskRecall::Wanted wanted, const MaskMeasurement& how,
                                        const std::function<void(double)>& progress) {
   const int workers = how.backend.workers();
-  const int64_t kept = MaskRecall::bytes(task, masks, wanted, kMostTileRows, workers);
+  const int64_t kept = MaskRecall::bytes(task, masks, wanted, MaskMeasurement::kTileRows, workers);
   const RowStream stream = plan_row_stream({&task, 1}, how.backend, how.budget, kept);
   auto probe =
       std::make_unique<MaskRecall>(task, masks, wanted, stream.request, workers, how.budget);
@@ -81,7 +79,7 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
 int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how) {
   const auto least = [&](const HeadTask& task, MaskRecall::Wanted wanted) {
     const int64_t kept =
-        MaskRecall::bytes(task, masks, wanted, kMostTileRows, how.backend.workers());
+        MaskRecall::bytes(task, masks, wanted, MaskMeasurement::kTileRows, how.backend.workers());
     return least_row_stream_bytes({&task, 1}, how.backend, kept);
   };
   const MaskRecall::Wanted detail = wanted_detail(*head.problem, how);
@@ -94,7 +92,7 @@ int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMe
   if (how.sampled_alone) return least(sample, detail);
   // The results of all rows stay in memory while the sampled rows are streamed.
   const int64_t results =
-      MaskRecall::bytes(head, masks, recall, kMostTileRows, how.backend.workers());
+      MaskRecall::bytes(head, masks, recall, MaskMeasurement::kTileRows, how.backend.workers());
   return std::max(least(head, recall), results + least(sample, detail));
 }
 

@@ -31,6 +31,8 @@ struct MaskMeasurement {
   bool sampled_alone = false;
 
   static constexpr int64_t kSampledRows = 256;
+  /// Rows that a worker has under way, at most.
+  static constexpr int64_t kTileRows = 64;
 };
 
 /// The quality of each mask on one head (all its rows and keys), in mask order; the rows are
@@ -41,7 +43,8 @@ std::vector<MaskQuality> measure_masks(const HeadTask& head, std::span<const Mas
                                        const MaskMeasurement& how,
                                        const std::function<void(double)>& progress = {});
 
-/// Bytes that measure_masks() takes of the budget at least for so many masks.
+/// Bytes that measure_masks() takes of the budget at least for so many masks, without
+/// picked_measuring_bytes().
 int64_t least_measurement_bytes(const HeadTask& head, size_t masks, const MaskMeasurement& how);
 
 /// measure_masks() with MaskMeasurement::sampled_alone.

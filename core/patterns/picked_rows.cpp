@@ -58,16 +58,21 @@ int64_t PickedGroup::bytes(std::span<const Mask> masks, bool with_table) {
   for (const Mask& mask : masks) {
     if (mask.dropped() == nullptr) continue;
     const BlockPicks& picks = *mask.dropped()->picks;
-    bytes += static_cast<int64_t>(picks.keys.of_token.size()) * int64_t{sizeof(Slot)};
-    if (with_table) bytes += picks.queries.size() * picks.keys.size() * 8;
+    bytes += PickedGroup::bytes(static_cast<int64_t>(picks.keys.of_token.size()),
+                                picks.queries.size(), picks.keys.size(), with_table);
   }
   return bytes;
+}
+
+int64_t PickedGroup::bytes(int64_t keys, int64_t query_blocks, int64_t key_blocks,
+                           bool with_table) {
+  return keys * int64_t{sizeof(Slot)} + (with_table ? query_blocks * key_blocks * 8 : 0);
 }
 
 int64_t PickedGroup::row_bytes(std::span<const Mask> masks) {
   int64_t bytes = 0;
   for (const Mask& mask : masks) {
-    if (mask.dropped() != nullptr) bytes += mask.dropped()->picks->keys.size() * 16;
+    if (mask.dropped() != nullptr) bytes += row_bytes(mask.dropped()->picks->keys.size());
   }
   return bytes;
 }

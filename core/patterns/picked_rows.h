@@ -27,6 +27,9 @@ class PickedGroup {
   /// Bytes that groups of these masks keep, at most, and those that a worker takes for each row.
   static int64_t bytes(std::span<const Mask> masks, bool with_table);
   static int64_t row_bytes(std::span<const Mask> masks);
+  /// Of one mask that is still to be made, of so many keys and blocks.
+  static int64_t bytes(int64_t keys, int64_t query_blocks, int64_t key_blocks, bool with_table);
+  static int64_t row_bytes(int64_t key_blocks) { return key_blocks * 16; }
   /// Bytes of a worker's output of some keys.
   static int64_t slot_bytes(int64_t width) { return kKeys * width * 4; }
 

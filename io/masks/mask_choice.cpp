@@ -197,4 +197,12 @@ int64_t MaskChoice::least_build_bytes(const AttentionProblem& problem,
   return most;
 }
 
+int64_t MaskChoice::measuring_bytes(const AttentionProblem& problem, int64_t rows,
+                                    bool with_table) const {
+  // Joined masks are no picked blocks any more.
+  if (children_.size() == 1) return children_.front().measuring_bytes(problem, rows, with_table);
+  const bool picked = kind_ == Kind::pattern && pattern_.is_selector();
+  return picked ? picked_measuring_bytes(pattern_, problem, rows, with_table) : 0;
+}
+
 }  // namespace attnscope

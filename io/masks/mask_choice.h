@@ -53,6 +53,8 @@ class MaskChoice {
   int64_t bytes(const AttentionProblem& problem) const;
   /// Bytes that build() takes of the budget meanwhile, at least.
   int64_t least_build_bytes(const AttentionProblem& problem, const TileBackend& backend) const;
+  /// Bytes that measuring it takes beside what every mask does, with `rows` rows under way.
+  int64_t measuring_bytes(const AttentionProblem& problem, int64_t rows, bool with_table) const;
 
  private:
   enum class Kind : uint8_t { pattern, blocks, all, any };
