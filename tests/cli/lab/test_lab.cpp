@@ -196,26 +196,3 @@ TEST_CASE("lab says before it measures why no plan could be made") {
   CHECK(run_attnscope(resumed).exit_code == 0);
   CHECK(std::filesystem::exists(plan));
 }
-
-TEST_CASE("the smallest budget that lab tells is one that it works in") {
-  const TemporaryFolder folder;
-  const std::string path = written_call(folder);
-  for (const std::string way : {"", "--exact"}) {
-    INFO(way);
-    std::vector<std::string> run{
-        path,     "--heads",      "1",         "--edit", "sla:keep=0.1/0.2/0.3/0.4,rest=row",
-        "--edit", "sol:block=16", "--threads", "2",      "--memory"};
-    if (!way.empty()) run.insert(run.begin(), way);
-    std::vector<std::string> small = run;
-    small.emplace_back("1000B");
-    const std::string error = lab_error(small, 1);
-    const std::string before = "the smallest that works is ";
-    REQUIRE(holds(error, before));
-    const size_t begin = error.find(before) + before.size();
-    run.push_back(error.substr(begin, error.find(' ', begin) - begin));
-    run.insert(run.begin(), "lab");
-    const ProgramResult result = run_attnscope(run);
-    INFO(result.err);
-    CHECK(result.exit_code == 0);
-  }
-}
