@@ -15,6 +15,9 @@
 namespace attnscope {
 namespace {
 
+/// Keys that are added to a linear branch at once.
+constexpr int64_t kLinearKeys = 1024;
+
 [[noreturn]] void refuse(const MaskPattern& pattern, const AttentionProblem& problem,
                          const std::string& why) {
   throw usage_error("mask " + pattern.text + ": " + problem.name() + ": " + why);
@@ -174,9 +177,8 @@ class RestMaker {
     const auto outputs = static_cast<size_t>(problem_.v().width());
     terms.linear_keys.resize(width);
     terms.linear_values.resize(width * outputs);
-    constexpr int64_t kTogether = 1024;
-    for (int64_t begin = 0; begin < problem_.num_keys(); begin += kTogether) {
-      const IndexRange part{begin, std::min(begin + kTogether, problem_.num_keys())};
+    for (int64_t begin = 0; begin < problem_.num_keys(); begin += kLinearKeys) {
+      const IndexRange part{begin, std::min(begin + kLinearKeys, problem_.num_keys())};
       std::vector<double> shares = rows_of(problem_.k(), part);
       const std::vector<double> values = rows_of(problem_.v(), part);
       for (int64_t key = 0; key < part.size(); ++key) {
@@ -252,8 +254,13 @@ SelectorBytes selector_bytes(const MaskPattern& pattern, const AttentionProblem&
   if (!kept_pairs || !table || !means || !row || tokens > (int64_t{1} << 40)) {
     throw Error(ErrorCode::resource, "the blocks are too many for any memory");
   }
-  const int64_t kept = *kept_pairs + *side + tokens * 4;
-  return {kept, kept + *table + *means + *row + tokens * 16};
+  int64_t kept = *kept_pairs + *side + tokens * 4;
+  int64_t meanwhile = *table + *means + *row + tokens * 16;
+  if (pattern.rest == BlockRest::linear && problem.v()) {
+    kept += (problem.head_dim() + 1) * problem.v().width() * 8;
+    meanwhile += kLinearKeys * width * 16;
+  }
+  return {kept, kept + meanwhile};
 }
 
 int64_t picked_measuring_bytes(const MaskPattern& pattern, const AttentionProblem& problem,
