@@ -137,8 +137,9 @@ std::string scan_values(const std::vector<SelectedCall>& selected, bool asked, b
   }
   std::vector<HeadTask> heads;
   for (const SelectedCall& s : selected) {
+    const IndexRange rows{0, s.call->problem->num_queries()};
     for (int64_t b : s.batch) {
-      for (int64_t h : s.heads) heads.push_back({s.call->problem.get(), b, h, {}, {}, {}});
+      for (int64_t h : s.heads) heads.push_back({s.call->problem.get(), b, h, rows, {}, {}});
     }
   }
   check_values(heads, stop);

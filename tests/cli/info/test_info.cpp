@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -192,5 +193,25 @@ TEST_CASE("info says what is taken from results, and convert keeps it") {
       CHECK(call["minus"] == call["facts"]["minus"]["value"]);
     }
     CHECK(found == 3);
+  }
+}
+
+TEST_CASE("info finds what is not finite in any row of q and k") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "call.safetensors";
+  for (const std::string name : {"q", "k"}) {
+    std::vector<float> values(1 * 2 * 40 * 4, 1.0f);
+    values[4 * (40 + 33) + 2] = std::numeric_limits<float>::quiet_NaN();
+    const std::string bad = raw(values), good(bad.size(), '\0');
+    CallFile()
+        .tensor("q", "F32", {1, 2, 40, 4}, name == "q" ? bad : good)
+        .tensor("k", "F32", {1, 2, 40, 4}, name == "k" ? bad : good)
+        .write(path);
+    const auto text = run_attnscope({"info", path});
+    INFO(text.out);
+    CHECK(text.exit_code == 1);
+    CHECK(contains(text.err,
+                   "tensor " + name + ": batch 0, head 1, token 33, channel 2 is NaN (expected"));
+    CHECK_FALSE(contains(text.out, "finite ("));
   }
 }
