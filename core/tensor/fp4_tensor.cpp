@@ -3,6 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/checked_math.h"
+#include "core/base/error.h"
+
 namespace attnscope {
 namespace {
 
@@ -12,7 +15,10 @@ class NibbleTensor : public TensorSource {
       : bytes_(std::move(bytes)),
         order_(order),
         shape_(bytes_->shape().begin(), bytes_->shape().end()) {
-    shape_.back() *= 2;
+    if (shape_.empty()) return;
+    const auto channels = checked_mul(shape_.back(), 2);
+    if (!channels) throw file_error(name(), "", "a shape of two codes a byte overflows");
+    shape_.back() = *channels;
   }
 
   DType dtype() const override { return DType::u8; }

@@ -4,8 +4,10 @@
 #include <array>
 #include <cassert>
 #include <cstring>
+#include <limits>
 #include <vector>
 
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/base/index_range.h"
 #include "core/tensor/fp4_tensor.h"
@@ -120,19 +122,21 @@ class ScaleShape {
   }
 
  private:
-  static int64_t blocks_of(int64_t extent, int64_t block) { return (extent + block - 1) / block; }
+  static int64_t blocks_of(int64_t extent, int64_t block) {
+    return extent / block + (extent % block == 0 ? 0 : 1);
+  }
 
   /// What the scales may be, where they are as many as cuBLAS's order of them has: tiles of 128
   /// tokens x 4 scales, stored as 32 x 16.
   std::string swizzled(const std::vector<int64_t>& expected) const {
-    int64_t found = 1, padded = 1;
-    for (const int64_t extent : shape_) found *= extent;
-    for (size_t axis = 0; axis < expected.size(); ++axis) {
+    std::optional<int64_t> padded = 1;
+    for (size_t axis = 0; padded && axis < expected.size(); ++axis) {
       const int role = layout_axes(layout_)[axis];
       const int64_t tile = role == kTokenAxis ? 128 : role == kChannelAxis ? 4 : 1;
-      padded *= blocks_of(expected[axis], tile) * tile;
+      const auto extent = checked_mul(blocks_of(expected[axis], tile), tile);
+      padded = extent ? checked_mul(*padded, *extent) : std::nullopt;
     }
-    if (found != padded) return "";
+    if (!padded || checked_count(shape_) != padded) return "";
     return ": they may stand in cuBLAS's order, tiles of 128 tokens x 4 scales, which is not "
            "read: store them token by token";
   }
@@ -228,6 +232,11 @@ class ScaleShape {
   ScaleAxes result_;
 };
 
+/// A byte of two codes is no single one: it must not pass for its lower half.
+float single_e2m1(uint8_t byte) {
+  return byte < 16 ? e2m1_value(byte) : std::numeric_limits<float>::quiet_NaN();
+}
+
 class ScaledTensor : public TensorSource {
  public:
   ScaledTensor(std::shared_ptr<const TensorSource> codes, Layout layout, CodeScales scales)
@@ -235,7 +244,7 @@ class ScaledTensor : public TensorSource {
     if (scales_.values) axes_ = ScaleShape(*codes_, layout, scales_).axes();
     for (size_t code = 0; code < values_.size(); ++code) {
       const auto bits = static_cast<uint8_t>(code);
-      values_[code] = scales_.e2m1                   ? e2m1_value(bits)
+      values_[code] = scales_.e2m1                   ? single_e2m1(bits)
                       : codes_->dtype() == DType::i8 ? static_cast<float>(static_cast<int8_t>(bits))
                                                      : float8_value(codes_->dtype(), bits);
       if (!scales_.values) values_[code] *= static_cast<float>(scales_.factor);

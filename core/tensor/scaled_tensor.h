@@ -28,7 +28,7 @@ struct CodeScales {
   /// axes, the last a scale each so many channels, and may be e4m3 or u8 as well.
   std::optional<int64_t> channels = {};
   ScaleCodes type = ScaleCodes::of_type;
-  bool e2m1 = false;  ///< the codes are e2m1, one a byte (nibble_tensor())
+  bool e2m1 = false;  ///< the codes are e2m1, one a byte (nibble_tensor()); bytes above 15 are NaN
 };
 
 /// A tensor with the values of another one's codes (i8, is_float8() or u8 of e2m1): each code's

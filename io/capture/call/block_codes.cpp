@@ -3,16 +3,27 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
+#include "core/base/checked_math.h"
 #include "core/base/error.h"
 #include "core/tensor/scaled_tensor.h"
 #include "io/capture/call/call_sinks.h"
 #include "io/capture/facts/fact_errors.h"
+#include "io/tensors/file_tensor.h"
 
 namespace attnscope {
 namespace {
+
+/// Of the first token that are looked at.
+constexpr int64_t kMostCodes = 4096;
+
+/// How many scales a token of so many channels has.
+int64_t block_scales(int64_t channels, int64_t block) {
+  return channels / block + (channels % block == 0 ? 0 : 1);
+}
 
 /// How a format's scales stand and are stored.
 struct BlockFormat {
@@ -49,6 +60,25 @@ BlockFormat format_of(const CodeRole& role, const TensorSource& codes, const Ten
                                dtype_name(scales.dtype())));
 }
 
+/// Throws where the first token has two codes in a byte, though its scales are those of one.
+void check_single(const TensorSource& codes, const TensorSource& scales,
+                  const BlockFormat& format) {
+  const auto shape = codes.shape();
+  std::vector<int64_t> extent(shape.begin(), shape.end());
+  for (int64_t& each : extent) each = std::min<int64_t>(each, 1);
+  extent.back() = std::min(shape.back(), kMostCodes);
+  std::vector<std::byte> row(static_cast<size_t>(*checked_count(extent)));
+  codes.read(std::vector<int64_t>(shape.size(), 0), extent, row.data());
+  const bool single =
+      std::all_of(row.begin(), row.end(), [](std::byte b) { return b < std::byte{16}; });
+  if (single) return;
+  throw file_error(scales.name(), "",
+                   fmt::format("has {} scales a token, which are those of one code a byte, but {} "
+                               "has two in a byte (expected {})",
+                               scales.shape().back(), codes.name(),
+                               block_scales(2 * shape.back(), format.channels)));
+}
+
 /// The codes of 4 bits one a byte: two stand in each, but in bytes whose format was told and that
 /// have scales for as many channels, as ml_dtypes stores them.
 std::shared_ptr<const TensorSource> single_codes(const std::shared_ptr<const TensorSource>& codes,
@@ -56,14 +86,14 @@ std::shared_ptr<const TensorSource> single_codes(const std::shared_ptr<const Ten
                                                  const BlockFormat& format, NibbleOrder order) {
   const Fp4Bytes* const fp4 = as_fp4(*codes);
   if (fp4 == nullptr) return codes;
-  const int64_t bytes = codes->shape().empty() ? 0 : codes->shape().back();
-  const int64_t found = scales.shape().empty() ? 0 : scales.shape().back();
-  const auto blocks = [&](int64_t channels) {
-    return (channels + format.channels - 1) / format.channels;
-  };
-  const bool one = fp4->format() && found == blocks(bytes) && found != blocks(2 * bytes);
-  if (one) return codes;
-  return nibble_tensor(codes, order);
+  auto pairs = nibble_tensor(codes, order);
+  if (!fp4->format() || codes->shape().empty() || scales.shape().empty()) return pairs;
+  const int64_t found = scales.shape().back();
+  const bool one = found == block_scales(codes->shape().back(), format.channels) &&
+                   found != block_scales(pairs->shape().back(), format.channels);
+  if (!one) return pairs;
+  check_single(*codes, scales, format);
+  return codes;
 }
 
 NibbleOrder nibble_order(const CallFacts& facts) {
@@ -89,16 +119,21 @@ WholeScale whole_scale(const CodeRole& role, const CallTensors& tensors, const C
   }
   if (number) return {*number, fmt::format(", all times {}", *number)};
   if (!tensor) return {};
-  const std::vector<float> values = all_floats(*tensor);
-  if (values.size() != 1) {
+  if (checked_count(tensor->shape()) != 1) {
     throw file_error(tensor->name(), "",
                      "expected one number, the scale of all of " + std::string(role.name) +
-                         " (got " + std::to_string(values.size()) + ")");
+                         " (got " + shape_text(tensor->shape()) + ")");
   }
+  const float value = all_floats(*tensor).front();
   // compressed-tensors' divides.
   const bool divides = tensor->name().ends_with("_global_scale");
-  const double factor = divides ? 1.0 / static_cast<double>(values[0]) : values[0];
-  return {factor, fmt::format(", all {} {}", divides ? "divided by" : "times", values[0])};
+  if (!std::isfinite(value) || (divides && value == 0)) {
+    throw file_error(tensor->name(), "",
+                     fmt::format("expected a finite number{} (got {})",
+                                 divides ? " other than 0, for it divides" : "", value));
+  }
+  const double factor = divides ? 1.0 / static_cast<double>(value) : value;
+  return {factor, fmt::format(", all {} {}", divides ? "divided by" : "times", value)};
 }
 
 }  // namespace

@@ -126,7 +126,17 @@ void check_no_factor(const CodeRole& role, const CallTensors& tensors, const Cal
                        ", which has a scale each block of channels in nvfp4 alone");
 }
 
-/// Throws where scales cannot be such, are missing, or are told in two ways.
+/// Throws where scales are told as a number beside a tensor of them.
+void check_told_once(const CodeRole& role, const CallTensors& tensors,
+                     const std::optional<double>& factor, const CallFacts& facts) {
+  const auto& scales = tensors.*role.scales;
+  if (!factor || !scales) return;
+  throw file_error(facts.name(), std::string(role.name) + "_scale",
+                   fmt::format("is {}, but {} is there too: {} says which it is", *factor,
+                               scales->name(), told_by(role, "scale")));
+}
+
+/// Throws where scales cannot be such, or are missing.
 void check_scales(const CodeRole& role, const CodeScales& scales,
                   const std::optional<double>& factor, const CallFacts& facts,
                   const TensorSource& codes) {
@@ -134,11 +144,6 @@ void check_scales(const CodeRole& role, const CodeScales& scales,
   if (scales.block && *scales.block < 1)
     throw bad_fact(facts, name + "_block", "expected a number above 0");
   if (scales.values) {
-    if (factor) {
-      throw file_error(facts.name(), name + "_scale",
-                       fmt::format("is {}, but {} is there too: {} says which it is", *factor,
-                                   scales.values->name(), told_by(role, "scale")));
-    }
     const DType dtype = scales.values->dtype();
     if (is_floating(dtype) && !is_float8(dtype)) return;
     throw file_error(scales.values->name(), "",
@@ -218,7 +223,8 @@ CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const C
   const std::string name(role.name), type(dtype_name(codes->dtype()));
   CodeScales scales{.values = tensors.*role.scales, .block = facts.integer(name + "_block")};
   const auto factor = told_scale(role, facts, overrides);
-  if (has_block_codes(role, tensors) && !factor) {
+  if (is_codes(*codes)) check_told_once(role, tensors, factor, facts);
+  if (has_block_codes(role, tensors)) {
     BlockCodes values = block_codes(role, tensors, facts, layout);
     return {std::move(values.source), std::move(values.words), ""};
   }

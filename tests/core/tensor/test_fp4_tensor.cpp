@@ -134,6 +134,36 @@ TEST_CASE("blocks of channels share a scale") {
   check(scales, 3, [&](int64_t at) { return std::exp2(bytes[static_cast<size_t>(at)] - 127.0); });
 }
 
+TEST_CASE("a byte of two codes is no single one") {
+  CodeScales scales;
+  scales.e2m1 = true;
+  const auto values =
+      scaled_tensor(make_tensor("codes", DType::u8, {1, 3}, std::vector<uint8_t>{15, 16, 0xf2}),
+                    Layout::sd, scales);
+  const std::vector<float> found = [&] {
+    std::vector<float> row(3);
+    const std::array<int64_t, 2> begin{0, 0}, count{1, 3};
+    values->read(begin, count, reinterpret_cast<std::byte*>(row.data()));
+    return row;
+  }();
+  CHECK(found[0] == -6);
+  CHECK(std::isnan(found[1]));
+  CHECK(std::isnan(found[2]));
+}
+
+TEST_CASE("shapes of two codes a byte that overflow are refused") {
+  struct Endless : TensorSource {
+    DType dtype() const override { return DType::u8; }
+    std::span<const int64_t> shape() const override { return extents; }
+    const std::string& name() const override { return title; }
+    void read(std::span<const int64_t>, std::span<const int64_t>, std::byte*) const override {}
+    std::vector<int64_t> extents{1, int64_t{1} << 62};
+    std::string title = "endless";
+  };
+  CHECK(refused([] { nibble_tensor(std::make_shared<Endless>(), NibbleOrder::low_first); },
+                ErrorCode::file, {"endless", "overflows"}) == "");
+}
+
 TEST_CASE("every 8-bit code with every exponent is exact") {
   // A token each exponent, a channel each code.
   std::vector<uint8_t> codes, exponents;

@@ -1,5 +1,6 @@
 // Q and K whose codes have a scale each block of channels: NVFP4, MXFP4 and MXFP8.
 #include <cmath>
+#include <limits>
 
 #include "core/problem/attention_problem.h"
 #include "core/tensor/fp4_tensor.h"
@@ -160,13 +161,41 @@ TEST_CASE("nvfp4 has a scale of the whole tensor beside the others") {
         "q: nvfp4 with a scale each 16 channels of a token, all divided by 4");
   CHECK(divided.calls().front().unknown_keys.empty());
   CHECK(refused_call(call().tensor("q_scale_2", "F32", {2}, raw<float>({1, 2})), ErrorCode::file,
-                     {"q_scale_2", "expected one number", "got 2"}) == "");
+                     {"q_scale_2", "expected one number", "got [2]"}) == "");
   CHECK(refused_call(call().tensor("q_scale_2", "F32", {1}, raw<float>({1})).fact("q_scale_2", "2"),
                      ErrorCode::file, {"q_scale_2", "is 2", "is there too"}) == "");
+  for (const float bad : {0.0f, std::numeric_limits<float>::infinity()}) {
+    const CallFile zero = call_of("F4", codes(true), "F8_E4M3", 16, 0)
+                              .tensor("k_global_scale", "F32", {1}, raw<float>({bad}));
+    CHECK(refused_call(zero, ErrorCode::file, {"k_global_scale", "finite number other than 0"}) ==
+          "");
+  }
   CallFile plain;
   plain.version(2).pair({1, 1, 2, 2}, {1, 1, 2, 2}).tensor("k_scale_2", "F32", {1});
   CHECK(refused_call(plain, ErrorCode::file, {"k_scale_2", "second scale of k", "nvfp4 alone"}) ==
         "");
+}
+
+TEST_CASE("one number is no scale of codes of 4 bits, nor is it beside a tensor") {
+  CallFile bare;
+  bare.version(2).tensor("q", "U8", {1, 1, kTokens, kChannels / 2}, codes(true));
+  bare.tensor("k", "U8", {1, 1, kTokens, kChannels / 2}, codes(true));
+  FactOverrides number = told("nvfp4");
+  number.q_scale = "0.5";
+  CHECK(refused_call(bare, ErrorCode::usage, {"tensor q", "codes of 4 bits without scales"},
+                     number) == "");
+  CHECK(refused_call(call_of("F4", codes(true), "F8_E4M3", 16), ErrorCode::usage,
+                     {"tensor q", "codes of 4 bits without scales"}, number) == "");
+  CHECK(refused_call(call_of("F4", codes(true), "F8_E4M3", 16).fact("k_scale", "0.5"),
+                     ErrorCode::file, {"k_scale", "is 0.5", "is there too"}) == "");
+}
+
+TEST_CASE("two codes a byte do not pass for one where scales are of another format") {
+  for (const std::string type : {"U8", "F4"}) {
+    CHECK(refused_call(call_of(type, codes(true), "U8", 32), ErrorCode::file,
+                       {"q_scale", "2 scales a token", "two in a byte", "expected 4"},
+                       told("nvfp4")) == "");
+  }
 }
 
 TEST_CASE("codes of 4 bits whose scales are missing or do not fit are refused") {
