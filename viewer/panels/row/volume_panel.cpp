@@ -27,6 +27,8 @@ constexpr float kNarrow = 310;
 /// Before the buttons that cut the volume open, where the row is so wide.
 constexpr const char* kCut = "cut";
 constexpr float kCaptioned = 340;
+/// Where the volume would be lower, it has the place of what is told of the text.
+constexpr float kLeastBesideShare = 120;
 /// Of the volume's own pixels, along a side, while it moves.
 constexpr int kCoarse = 2;
 
@@ -478,9 +480,10 @@ void VolumePanel::draw_all(const Ui& ui, const ScreenRect& room, const Scene& sc
   const float under = draw_controls(ui, room, scene, requests);
   // Beside a plane its swatches have the place.
   const bool cut = scene.state.volume.slice.has_value();
-  const std::string share = cut ? "" : share_text(scene, filmed_);
-  const bool more = cut || !share.empty();
-  const float lines = kLegendHeight + 22 + (more ? kSwatchHeight : 0);
+  const float base = kLegendHeight + 22;
+  const bool low = room.y1 - under < ui.px(4 + base + kSwatchHeight + kLeastBesideShare);
+  const std::string share = cut || low ? "" : share_text(scene, filmed_);
+  const float lines = base + (cut || !share.empty() ? kSwatchHeight : 0);
   const ScreenRect area{room.x0, under + ui.px(4), room.x1, room.y1 - ui.px(lines)};
   if (area.height() < ui.px(48)) return;
   draw_volume(ui, area, scene, requests);
