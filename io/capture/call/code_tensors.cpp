@@ -1,10 +1,12 @@
 #include "io/capture/call/code_tensors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/base/nearest_word.h"
@@ -113,6 +115,31 @@ void check_no_codes(const CodeRole& role, const CallTensors& tensors) {
                      "scales " + name + ", which is " + std::string(dtype_name(tensor.dtype())) +
                          " and takes no scales");
   }
+}
+
+/// Of what is no codes: what is told of its scales all the same. Empty: nothing.
+std::string unused_words(const CodeRole& role, const CallTensors& tensors, const CallFacts& facts,
+                         const std::optional<double>& factor) {
+  const std::string name(role.name);
+  std::vector<std::string> told;
+  if (factor) told.push_back(fmt::format("{}_scale {}", name, *factor));
+  if (const auto block = facts.integer(name + "_block")) {
+    told.push_back(fmt::format("{}_block {}", name, *block));
+  }
+  const bool none = std::none_of(code_roles().begin(), code_roles().end(), [&](const CodeRole& r) {
+    const auto& tensor = tensors.*r.codes;
+    return tensor && is_codes(*tensor);
+  });
+  if (none && role.name == "q") {
+    for (const char* fact : {"scales", "nibbles"}) {
+      if (const auto text = facts.text(fact))
+        told.push_back(one_line(fmt::format("{} {}", fact, *text)));
+    }
+  }
+  if (told.empty()) return "";
+  return fmt::format("{}: {} {} not used: {} is {}", facts.name(), fmt::join(told, ", "),
+                     told.size() == 1 ? "is" : "are", name,
+                     dtype_name((tensors.*role.codes)->dtype()));
 }
 
 /// Throws where the scale of a whole tensor is there, which codes of 4 bits alone have beside
@@ -231,10 +258,7 @@ CodeValues code_values(const CodeRole& role, const CallTensors& tensors, const C
   check_no_factor(role, tensors, facts);
   if (!is_codes(*codes)) {
     check_no_codes(role, tensors);
-    if (!factor) return {codes, "", ""};
-    return {codes, "",
-            fmt::format("{}: {}_scale {} is not used: {} is {}", facts.name(), name, *factor, name,
-                        type)};
+    return {codes, "", unused_words(role, tensors, facts, factor)};
   }
   scales.by_thread = thread_scales(role, facts);
   check_scales(role, scales, factor, facts, *codes);

@@ -1,4 +1,5 @@
 // Q and K whose codes have a scale each block of channels: NVFP4, MXFP4 and MXFP8.
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -188,6 +189,31 @@ TEST_CASE("one number is no scale of codes of 4 bits, nor is it beside a tensor"
                      {"tensor q", "codes of 4 bits without scales"}, number) == "");
   CHECK(refused_call(call_of("F4", codes(true), "F8_E4M3", 16).fact("k_scale", "0.5"),
                      ErrorCode::file, {"k_scale", "is 0.5", "is there too"}) == "");
+}
+
+TEST_CASE("what is told of scales that are none is said to be of no use") {
+  const TemporaryFolder folder;
+  CallFile plain;
+  plain.version(2).pair({1, 1, 2, 4}, {1, 1, 2, 4}).fact("q_block", "64").fact("k_scale", "2");
+  plain.fact("scales", "sage-thread").fact("nibbles", "high-first");
+  const Capture capture = opened(folder, plain);
+  const std::vector<std::string>& notes = capture.notes();
+  const auto told = [&](const std::string& part) {
+    return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
+      return note.find(part) != std::string::npos;
+    });
+  };
+  CHECK(told("q_block 64, scales sage-thread, nibbles high-first are not used: q is f32"));
+  CHECK(told("k_scale 2 is not used: k is f32"));
+  // Another tensor has codes, which these are of.
+  CallFile cache;
+  cache.version(2).tensor("q", "F32", {1, 1, kTokens, kChannels});
+  cache.tensor("k", "F4", {1, 1, kTokens, kChannels}, codes(true));
+  cache.tensor("k_scale", "F8_E4M3", {1, 1, kTokens, 4}, scale_bytes(4));
+  const Capture other = opened(folder, cache.fact("nibbles", "low-first"));
+  for (const std::string& note : other.notes()) {
+    CHECK(note.find("not used") == std::string::npos);
+  }
 }
 
 TEST_CASE("two codes a byte do not pass for one where scales are of another format") {
