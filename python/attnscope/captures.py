@@ -167,11 +167,10 @@ class Capture(Closable):
         cache: str,
         recipe: tuple[str | None, dict[str, Any]],
     ) -> None:
-        self._recipe = recipe
+        self._recipe = recipe  # the path, None for bare tensors, and the options that it was opened with
         self._opened = opened
         self._engine = engine
         self._cache = cache
-        self._given = recipe[1]  # the options that it was opened with
         self.path = opened.path
         self._folder = _folder_of(Path(opened.path))
         self.notes: list[str] = [python_words(note) for note in opened.notes]
@@ -287,6 +286,27 @@ class Capture(Closable):
         from .stores import maps_store
 
         return maps_store(self.heads(**selection))
+
+    def words(
+        self, words: str | Sequence[str] | None = None, *, progress: Progress = None, **selection: Any
+    ) -> Words:
+        """How much each place of the video attends to words of the prompt: a float32 [T, H, W] by word, the mean over
+        the heads that heads() chooses and that have words as keys, of the finest grid, without the branch uncond where
+        there is another. words: None for all of the recorded prompt that can be told apart. It shows itself in
+        notebooks, over the recorded pictures. Usage error for a word that is not there, or stands there twice ("red
+        circle" is a phrase), and where no call has words."""
+        return words_of_heads(self.heads(**selection), words, self._folder, progress)
+
+    def report(self, *, height: int = 900, **options: Any) -> Report:
+        """The page of `attnscope report`, without showing it: show() does."""
+        told, path = self._recipe[1], self._opened.path  # an error where it was closed
+        return report(() if "q" in told else (path,), {**told, **options}, height, self._folder)
+
+    def show(self, *, height: int = 900, **options: Any) -> Report:
+        """The page of `attnscope report` (docs/report.md), shown at once in a notebook: every head with its class,
+        those that stand out, words over the frames. Elsewhere a line; .save("page.html") of what it gives writes it.
+        options: of the command: layers, steps, heads, sample, max_size, budget_time, title; height: of the frame."""
+        return self.report(height=height, **options).display()
 
     def _chosen(self, selection: Mapping[str, Any]) -> list[tuple[int, list[tuple[int, int]]]]:
         """Numbers of calls, each with its (batch item, head); called by what the user calls."""

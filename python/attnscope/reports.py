@@ -48,14 +48,12 @@ def _place(head: Mapping[str, Any]) -> str:
     return f"({place_text(head)}, head {head['head']})"
 
 
-def report(
-    inputs: tuple[Any, ...], told: Mapping[str, Any], options: Mapping[str, Any], height: int, folder: Path | None
-) -> Report:
-    """Of what the command takes: inputs, facts and the way of computing, and options of `attnscope report`."""
+def report(inputs: tuple[Any, ...], options: Mapping[str, Any], height: int, folder: Path | None) -> Report:
+    """Of inputs and options as `attnscope report` takes them."""
     if not 100 <= height <= MOST_HEIGHT:
         raise make_error(f"height {height}: expected 100 to {MOST_HEIGHT} pixels", "usage")
     name = Path(inputs[0]).name if inputs else "tensors"
     with tempfile.TemporaryDirectory(prefix="attnscope-report-") as work:
         page = Path(work) / "page.html"
-        said = json.loads(command("report", *inputs, quiet=True, out=page, json=True, **told, **options))
+        said = json.loads(command("report", *inputs, quiet=True, out=page, json=True, **options))
         return Report(said, page.read_text(encoding="utf-8"), name, height, folder)
