@@ -35,6 +35,7 @@ _SELECTION = frozenset(
     {"steps", "layers", "heads", "batch", "branch", "kind", "blocks", "slots", "chunks", "pick", "from_", "where"}
 )
 
+_TENSORS = ("q", "k", "v")  # options that name files of bare tensors, wherever the process works then
 
 _Opened = TypeVar("_Opened")
 Kind = Literal["capture", "export", "metrics"]
@@ -127,7 +128,9 @@ def _open_export(path: str, progress: Progress) -> Export:
 def _open_capture(
     path: str | os.PathLike[str] | None, check: bool, progress: Progress, options: dict[str, Any]
 ) -> Capture:
-    recipe = (None if path is None else os.path.abspath(path), dict(options))
+    tensors = {name: options[name] for name in _TENSORS if isinstance(options.get(name), (str, os.PathLike))}
+    files = {name: os.path.abspath(file) for name, file in tensors.items()}
+    recipe = (None if path is None else os.path.abspath(path), {**options, **files})
     engine = take_engine(options)
     cache = str(options.pop("cache", ""))
     told = told_facts(options.pop("as_", None) or {})

@@ -56,19 +56,21 @@ def make_error(text: str, code: str) -> Error:
 
 
 _PYTHON_WORDS = {"from": "from_", "as": "as_"}
+# A fact that is told, as the warnings of captures propose it: "--as q_state=final says …".
+_FACT = re.compile(r"--as (\w+)=(\w+)(?= )")
 # An option of the command line, and the space before its value where that is a number or a placeholder.
 _OPTION = re.compile(r"(?<![\w/.-])--([a-z]+(?:-[a-z0-9]+)*)( (?=[A-Z0-9]))?")
 
 
 def python_words(text: str) -> str:
     """What the libraries tell, with Python's words for the command line's: --layers 9 is layers=9, --text-token is
-    text_token."""
+    text_token, --as q_state=final is as_={"q_state": "final"}."""
 
     def name(option: re.Match[str]) -> str:
         word = option[1].replace("-", "_")
         return _PYTHON_WORDS.get(word, word) + ("=" if option[2] else "")
 
-    return _OPTION.sub(name, text)
+    return _OPTION.sub(name, _FACT.sub(r'as_={"\1": "\2"}', text))
 
 
 def engine_error(text: str, code: str) -> Error:

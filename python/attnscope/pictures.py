@@ -71,8 +71,8 @@ class Volume(np.ndarray):
     """float32 [T, H, W]: attention over the video, frame by frame; without a grid [tokens]. An array as any other,
     which shows its frames side by side in a notebook.
 
-    text: float32 [text tokens]; segments: the other parts of a token map, by name. Both are of this very array: what
-    is computed from it has empty ones.
+    text: float32 [text tokens]; segments: the other parts of a token map, by name. Both are of this very array, and
+    pickled with it: what is computed from it has empty ones.
     """
 
     text: np.ndarray
@@ -88,6 +88,15 @@ class Volume(np.ndarray):
     def __array_finalize__(self, source: Any) -> None:
         self.text = np.empty(0, np.float32)
         self.segments = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        make, arguments, state = super().__reduce__()  # type: ignore[misc]
+        return make, arguments, (state, self.text, self.segments)
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        own, text, segments = state
+        super().__setstate__(own)
+        self.text, self.segments = text, segments
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         """A reduction to one number is NumPy's number."""

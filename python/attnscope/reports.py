@@ -52,6 +52,9 @@ def report(inputs: tuple[Any, ...], options: Mapping[str, Any], height: int, fol
     """Of inputs and options as `attnscope report` takes them."""
     if not 100 <= height <= MOST_HEIGHT:
         raise make_error(f"height {height}: expected 100 to {MOST_HEIGHT} pixels", "usage")
+    for option in ("out", "json", "quiet"):
+        if option in options:
+            raise make_error(f'{option}: means nothing here (.save("page.html") writes the page)', "usage")
     name = Path(inputs[0]).name if inputs else "tensors"
     with tempfile.TemporaryDirectory(prefix="attnscope-report-") as work:
         page = Path(work) / "page.html"

@@ -146,6 +146,7 @@ class Calls(unittest.TestCase):
                 opened[None, None].head(0).weights()
             self.assertEqual(len(told), 1)
             self.assertIn("1 of 1 calls do not record what was applied to q and k (q_state)", str(told[0].message))
+            self.assertIn('as_={"q_state": "final"} says', str(told[0].message))
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 attnscope.open(f"{folder}/call.safetensors", as_={"q_state": "final"})

@@ -296,6 +296,28 @@ class Pickles(unittest.TestCase):
         np.testing.assert_array_equal(again.weights(), call.head(1).weights())
         np.testing.assert_array_equal(again.output(), call.head(1).output())
 
+    def test_files_of_bare_tensors_elsewhere(self) -> None:
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder:
+            self.addCleanup(os.chdir, before)
+            os.chdir(folder)
+            np.save("q.npy", random_heads((2, 20, 8), 0))
+            cap = attnscope.open(q="q.npy", k="q.npy", as_={"q_state": "final"})
+            row = cap.call(0).head(1)[3]
+            data = pickle.dumps(cap)
+            os.chdir(before)
+            np.testing.assert_array_equal(pickle.loads(data).call(0).head(1)[3], row)
+            self.assertEqual(len(cap.report(sample=4).heads), 2)
+            self.assertEqual(len(cap.report(sample=4, as_={"q_state": "final", "layer": 5}).heads), 2)
+
+    def test_a_volume_has_its_text(self) -> None:
+        volume = attnscope.open(SAMPLE)[10, 3].head(2).query(3, 5, 6)
+        again = pickle.loads(pickle.dumps(volume))
+        self.assertIs(type(again), type(volume))
+        np.testing.assert_array_equal(again, volume)
+        self.assertGreater(again.text.sum(), 0)
+        np.testing.assert_array_equal(again.text, volume.text)
+
     def test_a_capture_that_is_gone(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             shutil.copytree(SAMPLE, f"{folder}/dump")

@@ -275,10 +275,17 @@ class Captures(LookTest):
             self.cap.show(sample=64, height=500)
         self.assertEqual(page_of(notebook.shown[0]), page.read_text())
         self.assertIn("height:500px", notebook.shown[0]["text/html"])
-        for options in ({"height": 1}, {"layers": "9"}, {"sampel": 3}):
+        for options in ({"height": 1}, {"layers": "9"}, {"sampel": 3}, {"out": "page.html"}):
             with self.assertRaises(attnscope.Error) as raised:
                 self.cap.show(**options)
             self.assertNotIn("\n", str(raised.exception))
+
+    def test_options_replace_those_it_was_opened_with_and_closed_it_shows_nothing(self) -> None:
+        with attnscope.open(SAMPLE, memory="2GiB", layout="bhsd") as cap:
+            self.assertEqual(len(cap.report(sample=8, memory="1GiB", layers=2).heads), 4)
+        for ask in (cap.show, lambda: cap.words("red")):
+            with self.assertRaisesRegex(attnscope.Error, "is closed"):
+                ask()
 
     def test_volumes_and_tables(self) -> None:
         volume = self.cap[10, 2].head(0).query(3, 8, 7)
