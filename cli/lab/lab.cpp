@@ -207,6 +207,11 @@ void LabRun::check(const CheckedRun& scope, std::span<const HeadTask> own) {
   if (team_.is_first() && any_without) {
     console_.say("note: a call has no v: there are no numbers of its outputs");
   }
+  const std::string name = capture().path().filename().string();
+  if (team_.is_first() && plan_ && !plan_->capture.empty() && plan_->capture != name) {
+    console_.say(fmt::format("note: {} was chosen for {}, and is measured on {}", o_.plan,
+                             one_line(plan_->capture), one_line(name)));
+  }
   ChoiceRun::check(scope, own);
 }
 

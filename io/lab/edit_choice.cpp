@@ -244,7 +244,9 @@ class EditChooser {
   void join_heads() {
     std::vector<std::pair<PlanScope, ChosenEdit>> joined;
     size_t layer_begin = 0;
-    for (auto& [scope, chosen] : choices_) {
+    for (auto& choice : choices_) {
+      PlanScope& scope = choice.first;
+      ChosenEdit& chosen = choice.second;
       if (!joined.empty() && !shares_layer(joined.back().first, scope)) layer_begin = joined.size();
       const auto same = std::find_if(joined.begin() + static_cast<int64_t>(layer_begin),
                                      joined.end(), [&](const auto& other) {

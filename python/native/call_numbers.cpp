@@ -170,7 +170,8 @@ std::vector<MaskQuality> measure_masks_of(const CallHandle& call, const HeadPlac
   for (const std::string& text : words.masks) {
     BlockSize block;
     if (words.block > 0) block.told = words.block;
-    choices.push_back(MaskChoice::parse(text, block, run.budget()));
+    choices.push_back(
+        MaskChoice::parse(text, block, run.budget(), words.lab ? "--edit" : "--mask"));
     choices.back().check(problem, head.selected, {run.backend(), run.budget()});
     const std::string other = choices.back().other_head(problem, head);
     if (others != nullptr && !other.empty()) {

@@ -391,7 +391,7 @@ TEST_CASE("the lab's numbers depend neither on memory nor on threads") {
       "--mask",  "topp:block=16"};
   std::vector<std::string> outputs;
   for (const std::vector<std::string>& more :
-       {std::vector<std::string>{"--threads", "1", "--memory", "2MiB"},
+       {std::vector<std::string>{"--threads", "1", "--memory", "3MiB"},
         {"--threads", "3", "--memory", "1GiB"},
         {"--threads", "2", "--memory", "4MiB"}}) {
     auto arguments = common;
