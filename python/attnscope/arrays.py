@@ -21,7 +21,6 @@ from .heads import Call
 from .native import _native, take_engine
 from .places import Places
 from .progress import Progress
-from .reopening import arrays_call
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -196,7 +195,7 @@ def call(
     sink_array = None if sinks is None else _sinks(sinks)
     words["bf16"] = ",".join(bf16)
     made = _native.array_call(*arrays, mask_array, words, sink_array)
-    return Call(made, engine, origin=(arrays_call, (q, k, v, told)))
+    return Call(made, engine, origin=(_call_again, (q, k, v, told)))
 
 
 def _shaped(q: Any, made: Call, layout: str, result: np.ndarray) -> np.ndarray:
@@ -271,3 +270,8 @@ def output(
     alone = _rows_alone(check)
     made = call(q, k, v, **options)
     return _shaped(q, made, options.get("layout", ""), made._outputs(made._places(), rows, progress, alone))
+
+
+def _call_again(q: Any, k: Any, v: Any, options: dict[str, Any]) -> Call:
+    """A call of arrays that was pickled."""
+    return call(q, k, v, **options)

@@ -5,22 +5,24 @@ from __future__ import annotations
 import html
 import operator
 import os
+import pickle
 import warnings
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import numpy as np
 
+from .closing import Closable
 from .errors import AbsentError, KindError, PlaceError, make_error, python_words
 from .exports import Export
-from .facts import counted, place_text, told_facts
+from .facts import counted, place_text, stamp, told_facts
 from .heads import Call, Head, stats_words
 from .metrics import Metrics, open_metrics
 from .native import _native, selection_word, take_engine, word
 from .optional import require
 from .progress import Progress, Reporter
-from .reopening import Closable, call_of, capture_of
 from .reports import Report, report
 from .tables import CallTable, stats_table
 from .words import Words, words_of_heads
@@ -382,3 +384,23 @@ def _list(numbers: list[int]) -> str:
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}-{numbers[-1]}"
     return ", ".join(map(str, numbers[:20])) + (" …" if len(numbers) > 20 else "") or "none"
+
+
+# What pickles of this process have opened, as long as anybody has it: many heads of a capture open it once.
+_reopened: weakref.WeakValueDictionary[bytes, Capture] = weakref.WeakValueDictionary()
+
+
+def capture_of(path: str | None, options: dict[str, Any]) -> Capture:
+    """The capture as it was opened where it was pickled. What was told there of it is not told again."""
+    name = pickle.dumps((path, options, stamp(path)))
+    found = _reopened.get(name)
+    if found is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            found = open(path, kind="capture", check=False, progress=False, **options)
+        _reopened[name] = found
+    return found
+
+
+def call_of(capture: Capture, number: int, items: list[int]) -> Call:
+    return capture._call(number, items)

@@ -11,7 +11,7 @@ from .errors import make_error
 from .facts import counted, place_text
 from .places import Places, choose
 from .progress import Progress, Reporter
-from .reopening import Closable
+from .closing import Closable
 from .views import HeadView, show_stored
 
 if TYPE_CHECKING:

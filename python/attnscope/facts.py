@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 
@@ -33,3 +34,12 @@ def place_text(facts: Mapping[str, Any]) -> str:
     parts = [f"{name} {facts[name]}" for name in ("step", "layer") if facts[name] is not None]
     parts += ["+".join(branches)] if branches else []
     return ", ".join([*parts, facts["kind"]])
+
+
+def stamp(path: str | None) -> tuple[int, int] | None:
+    """Size and time of change of a file; None where there is none."""
+    try:
+        about = Path(path or "").stat()
+    except OSError:
+        return None
+    return about.st_size, about.st_mtime_ns

@@ -12,6 +12,8 @@ interpreter's lock does not hold up.
 from __future__ import annotations
 
 import operator
+import os
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, SupportsIndex, overload
@@ -19,7 +21,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex, overload
 import numpy as np
 
 from .errors import KindError, PlaceError, make_error
-from .facts import counted, place_text
+from .facts import counted, place_text, stamp
 from .indexing import take
 from .native import _native, free_memory, selection_word, word
 from .optional import require
@@ -63,7 +65,7 @@ class Call:
         """origin: a function and its arguments that make this call, which is pickled as these."""
         self._call = call
         self._origin = origin
-        self._name: str | None = None  # of reopening.content_name()
+        self._name: str | None = None  # of _content_name()
         self._engine = engine
         self._cache = cache
         self._folder = folder  # of its capture, where that is one
@@ -245,9 +247,7 @@ class Head:
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         """What dask names arrays by: heads of the same places of the same files have one name."""
-        from .reopening import content_name
-
-        return (*content_name(self.call), self.batch, self.number)
+        return (*_content_name(self.call), self.batch, self.number)
 
     @property
     def branch(self) -> str | None:
@@ -460,3 +460,17 @@ def stats_words(options: Mapping[str, Any]) -> dict[str, str]:
         key, text = selection_word(name, value)
         words[key] = text
     return words
+
+
+def _content_name(call: Call) -> tuple[Any, ...]:
+    """A name of what the call is made of, for caches: of captures path, options and times of change; of arrays, which
+    may be written to, one of this object's own."""
+    arguments = call._origin[1] if call._origin else ()
+    recipe = getattr(arguments[0], "_recipe", None) if arguments else None
+    if recipe is None:
+        if call._name is None:
+            call._name = uuid.uuid4().hex
+        return ("attnscope", call._name)
+    path, options = recipe
+    stamps = [stamp(path), stamp(os.path.join(path or "", call.facts["file"]))]
+    return ("attnscope", path, sorted(map(repr, options.items())), stamps, *arguments[1:])

@@ -12,8 +12,8 @@ from xarray.core import indexing
 
 from .errors import make_error
 from .facts import counted
-from .heads import Head
 from .native import free_memory
+from .one_head import OneHead
 from .token_places import common_places
 
 _LEADING = ("step", "layer", "branch", "head")
@@ -113,7 +113,7 @@ class LazyMaps(BackendArray):
             heads = heads[(slice(None),) * kept + (part,)] if isinstance(heads, np.ndarray) else heads
             kept += not _is_place(part)
         rows, cols = key[self.heads.ndim :]
-        if isinstance(heads, Head):
+        if not isinstance(heads, np.ndarray):
             return heads.weights(rows, cols)
         counts = [_count(part, count) for part, count in zip((rows, cols), self.shape[-2:], strict=True)]
         needed, free = 4 * heads.size * int(np.prod(counts)), free_memory()
@@ -138,7 +138,7 @@ def _count(part: Any, count: int) -> int:
 
 def _labelled(heads: np.ndarray, dims: Sequence[str], coords: dict[str, Any]) -> xr.DataArray:
     """A lazy array of these heads, whose axes are `dims`, with the tokens' coordinates."""
-    first: Head = heads.flat[0]
+    first: OneHead = heads.flat[0]
     lazy = indexing.LazilyIndexedArray(LazyMaps(heads))
     attrs = {"long_name": "attention weight", "capture": first.call._call.capture_path or ""}
     array = xr.DataArray(xr.Variable((*dims, "query", "key"), lazy, attrs), coords=coords, name="weights")
@@ -150,20 +150,20 @@ def _labelled(heads: np.ndarray, dims: Sequence[str], coords: dict[str, Any]) ->
     return array
 
 
-def head_array(head: Head) -> xr.DataArray:
+def head_array(head: OneHead) -> xr.DataArray:
     """Head.to_xarray()."""
     heads = np.empty((), object)
     heads[()] = head
     return _labelled(heads, (), dict(zip(_LEADING, _place(head), strict=True)))
 
 
-def _place(head: Head) -> tuple[Any, ...]:
+def _place(head: OneHead) -> tuple[Any, ...]:
     """Step, layer (or the block's name), branch, number."""
     step, layer, _ = counted(head.call.facts)
     return step, head.call.facts["block"] if layer is None else layer, head.branch or "all", head.number
 
 
-def maps_array(heads: Sequence[Head], path: str) -> xr.DataArray:
+def maps_array(heads: Sequence[OneHead], path: str) -> xr.DataArray:
     """Capture.to_xarray() of these heads."""
     shapes = {head.shape: head for head in heads}
     if len(shapes) > 1:

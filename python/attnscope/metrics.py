@@ -13,7 +13,7 @@ import numpy as np
 from .errors import make_error
 from .facts import place_text
 from .native import _native
-from .reopening import Closable
+from .closing import Closable
 from .tables import NUMBERS, frame_of
 
 _PLACE = ("step", "layer", "branch", "kind", "batch", "head", "block", "slot", "chunk")

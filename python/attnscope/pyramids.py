@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .heads import Head
+from .one_head import OneHead
 from .token_places import token_places
 
 TILE = (512, 512)  # of every level
@@ -23,7 +23,7 @@ class Pyramid:
     waits for them. Keeps 16 bytes a row, and once a level of blocks of 64 or more was asked for, the map in blocks of
     64."""
 
-    def __init__(self, head: Head) -> None:
+    def __init__(self, head: OneHead) -> None:
         self.head = head
         rows, cols = head.shape
         self.levels = 0

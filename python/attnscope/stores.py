@@ -14,7 +14,7 @@ from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Sto
 from zarr.core.buffer import Buffer, BufferPrototype, default_buffer_prototype
 
 from .errors import make_error
-from .heads import Head
+from .one_head import OneHead
 from .pyramids import BAND, TILE, Pyramid
 
 _AXES = ["query", "key"]
@@ -115,7 +115,7 @@ def _head_arrays(pyramid: Pyramid) -> dict[str, _Array]:
     return arrays
 
 
-def _head_nodes(head: Head) -> tuple[dict[str, dict[str, Any]], dict[str, _Array]]:
+def _head_nodes(head: OneHead) -> tuple[dict[str, dict[str, Any]], dict[str, _Array]]:
     """Metadata of the groups and arrays of a head, and the arrays, by path."""
     pyramid = Pyramid(head)
     arrays = _head_arrays(pyramid)
@@ -142,7 +142,7 @@ class MapStore(Store):
     supports_partial_writes = False
     supports_listing = True
 
-    def __init__(self, heads: Mapping[str, Head]) -> None:
+    def __init__(self, heads: Mapping[str, OneHead]) -> None:
         """heads: by the name of their group; "" is the root itself."""
         super().__init__(read_only=True)
         self._heads = dict(heads)
@@ -264,10 +264,10 @@ def _bytes_of(request: ByteRequest | None, size: int) -> slice:
     return slice(0, size)
 
 
-def maps_store(heads: Iterable[Head]) -> MapStore:
+def maps_store(heads: Iterable[OneHead]) -> MapStore:
     """Capture.zarr(): a group a head, named by its place: step10_layer3_cond_head2, and by block, slot and batch item
     where that is not enough."""
-    named: dict[str, Head] = {}
+    named: dict[str, OneHead] = {}
     for head in heads:
         facts = head.call.facts
         parts = [f"{name}{facts[name]}" for name in ("step", "layer") if facts[name] is not None]

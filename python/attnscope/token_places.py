@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from .heads import Head
+    from .one_head import OneHead
 
 
-def token_places(head: Head, keys: bool) -> dict[str, np.ndarray]:
+def token_places(head: OneHead, keys: bool) -> dict[str, np.ndarray]:
     """By name, an array a token: t, y, x of the video (int32), text, its number there (int32), −1 where a token has
     none; word, "" likewise, and segment, of a token map, as objects. What no token has is left out."""
     told = head.call._call.tokens(keys)
@@ -27,7 +27,7 @@ def token_places(head: Head, keys: bool) -> dict[str, np.ndarray]:
     return places
 
 
-def common_places(heads: Iterable[Head], keys: bool) -> dict[str, np.ndarray]:
+def common_places(heads: Iterable[OneHead], keys: bool) -> dict[str, np.ndarray]:
     """Those of token_places() that are equal for all heads."""
     common: dict[str, np.ndarray] | None = None
     seen = set()

@@ -19,7 +19,7 @@ from .progress import Progress
 from .shown import Shown, document
 
 if TYPE_CHECKING:
-    from .heads import Head
+    from .one_head import OneHead
 
 _CELL = 96  # pixels of a frame's longer side
 
@@ -103,7 +103,7 @@ def _data(picture: bytes) -> str:
 
 
 def words_of_heads(
-    heads: Sequence[Head], words: Sequence[str] | str | None, folder: Path | None, progress: Progress
+    heads: Sequence[OneHead], words: Sequence[str] | str | None, folder: Path | None, progress: Progress
 ) -> Words:
     """Capture.words() of the heads that were chosen."""
     asking = [head for head in heads if head.call.facts["tokens"] and head.call.facts["grid"]]
@@ -131,13 +131,13 @@ def words_of_heads(
     return Words(volumes, len(asking), left_out, folder)
 
 
-def _prompt_words(head: Head) -> list[str]:
+def _prompt_words(head: OneHead) -> list[str]:
     """The words of the recorded prompt, without the marks around them."""
     prompt = head.call.facts["prompt"] or ""
     return [word for word in (part.strip(".,;:!?\"'()[]") for part in prompt.split()) if word]
 
 
-def _finest(heads: Sequence[Head]) -> tuple[list[Head], dict[str, str]]:
+def _finest(heads: Sequence[OneHead]) -> tuple[list[OneHead], dict[str, str]]:
     """The heads whose grid has most places, and why the others are left out."""
     grids = [tuple(head.call.facts["grid"]) for head in heads]
     best = max(grids, key=lambda grid: (math.prod(grid), grid))
@@ -145,6 +145,6 @@ def _finest(heads: Sequence[Head]) -> tuple[list[Head], dict[str, str]]:
     return [head for head, grid in zip(heads, grids, strict=True) if grid == best], left
 
 
-def _mean(heads: Sequence[Head], word: str, progress: Progress) -> Volume:
+def _mean(heads: Sequence[OneHead], word: str, progress: Progress) -> Volume:
     total = sum(head.query(text_token=word, reverse=True, progress=progress).astype(np.float64) for head in heads)
     return Volume.of(np.asarray(total / len(heads), np.float32), np.empty(0, np.float32), {})
