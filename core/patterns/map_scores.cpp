@@ -12,6 +12,7 @@
 #include "core/patterns/block_runs.h"
 #include "core/stream/row_stream.h"
 #include "core/stream/streaming_engine.h"
+#include "core/stream/tile_plan.h"
 
 namespace attnscope {
 namespace {
@@ -121,6 +122,8 @@ BlockTable map_scores(const ScoredHead& head, const TokenBlocks& queries, const 
   if (which == MapScore::below_maximum) {
     stream.request.quantity = Quantity::logits;
     stream.request.norms = false;
+    // Logits take no more than weights do.
+    stream.plan = plan_tiles({&task, 1}, stream.request, head.backend, head.budget.room(bytes));
   }
   const MemoryReservation reserved = head.budget.reserve(bytes, "the scores of blocks");
   MapScoreSink sink(queries, keys, which, stream.request);
