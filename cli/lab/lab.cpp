@@ -55,7 +55,11 @@ class LabRun final : public ChoiceRun {
     least.sampled_alone = !o_.exact;
     return least_measurement_bytes(task, edits_.size(), least) + picked_bytes(task, o_.exact);
   }
-  OutputFileOptions config_options() const { return {.force = o_.force, .inputs = inputs()}; }
+  /// They refer to `inputs_`.
+  OutputFileOptions config_options() {
+    inputs_ = inputs();
+    return {.force = o_.force, .inputs = inputs_};
+  }
   void check_output(const OutputFileOptions& file) override {
     if (!o_.out.empty()) OutputFile::check_target(o_.out, file);
     configs_->check_targets(config_options());
@@ -85,6 +89,7 @@ class LabRun final : public ChoiceRun {
   std::optional<EditPlan> plan_;  ///< that is measured again
   EditPlan chosen_;
   std::optional<ConfigFiles> configs_;
+  std::vector<std::filesystem::path> inputs_;
 };
 
 void LabRun::check_options() {
