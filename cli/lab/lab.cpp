@@ -205,7 +205,7 @@ int64_t LabRun::kept_bytes(const HeadTask& task) {
   return bytes + scores;
 }
 
-/// Tells of outputs that nobody recorded.
+/// Tells of outputs that nobody recorded, and of a plan that was chosen for another capture.
 void LabRun::check(const CheckedRun& scope, std::span<const HeadTask> own) {
   const bool any_without = std::any_of(heads().begin(), heads().end(),
                                        [](const HeadTask& head) { return !head.problem->v(); });
